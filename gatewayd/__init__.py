@@ -1,0 +1,3 @@
+"""The gateway daemon."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,76 @@
+"""What can go wrong, without a word about HTTP.
+
+A kind is compared, never a text. Status codes and bodies per dialect live in `gatewayd.http.errors`,
+exit codes in `gatewayctl.failures`.
+"""
+
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """Every way a request can fail (interface specification, section 7)."""
+
+    # The request is malformed, or a field has a wrong value; `param` names the field.
+    INVALID_REQUEST = "invalid_request"
+    # A file without text was added to a collection (4.7).
+    EMPTY_CONTENT = "empty_content"
+    # No credential, or one that is unknown, expired or revoked.
+    UNAUTHENTICATED = "unauthenticated"
+    # The credential is good, the right is missing.
+    FORBIDDEN = "forbidden"
+    # The thing does not exist, or the actor may not know that it does.
+    NOT_FOUND = "not_found"
+    # The name, address or id is taken, or the state does not allow the change.
+    CONFLICT = "conflict"
+    # A body, field or list is over its limit.
+    TOO_LARGE = "too_large"
+    # Too many requests, here or at a provider; `retry_after` says when to try again.
+    RATE_LIMITED = "rate_limited"
+    # A provider answered, but not with what was asked for.
+    UPSTREAM_FAILED = "upstream_failed"
+    # A provider could not be reached, or said that it is overloaded.
+    UPSTREAM_UNREACHABLE = "upstream_unreachable"
+    # A plugin raised.
+    PLUGIN_FAILED = "plugin_failed"
+    # The feature needs a setting that is not set.
+    NOT_CONFIGURED = "not_configured"
+    # The gateway itself is at fault.
+    INTERNAL = "internal"
+    # The gateway cannot take the request now (starting, draining, database locked); try again.
+    UNAVAILABLE = "unavailable"
+    # Something outside did not answer in time.
+    TIMEOUT = "timeout"
+
+
+class GatewayError(Exception):
+    """A failure with a kind and a sentence for the caller.
+
+    `message` starts in lower case ("cannot ..."), has no full stop and names the field or id.
+    `param` is the request field at fault, `code` a stable machine word, `retry_after` seconds.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.param = param
+        self.code = code
+        self.retry_after = retry_after
+
+
+def invalid(message: str, *, param: str | None = None, code: str | None = None) -> GatewayError:
+    """Return the error for a bad request field."""
+    return GatewayError(Kind.INVALID_REQUEST, message, param=param, code=code)
+
+
+def not_found(what: str, name: str) -> GatewayError:
+    """Return the error for a missing thing, for example `not_found("user", "u1")`."""
+    return GatewayError(Kind.NOT_FOUND, f"cannot find {what} {name!r}")

@@ -1,0 +1,52 @@
+"""Background tasks by id: the only place that creates them."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from gatewayd import ids
+
+log = logging.getLogger(__name__)
+
+
+class Tasks:
+    """Owns every background task, so that none is lost, forgotten or left running at shutdown."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, asyncio.Task[Any]] = {}
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> str:
+        """Start `work` and return its task id; a failure is logged with `name`, never lost."""
+        task_id = ids.new_id()
+        task = asyncio.get_running_loop().create_task(self._guard(name, work), name=name)
+        self._running[task_id] = task
+        task.add_done_callback(lambda _: self._running.pop(task_id, None))
+        return task_id
+
+    def list(self) -> dict[str, str]:
+        """Return the names of the running tasks by id."""
+        return {task_id: task.get_name() for task_id, task in self._running.items()}
+
+    async def stop(self, task_id: str) -> bool:
+        """Cancel a task and wait until it has ended; False when no such task runs."""
+        task = self._running.get(task_id)
+        if task is None:
+            return False
+        task.cancel()
+        await asyncio.wait([task])
+        return True
+
+    async def close(self) -> None:
+        """Cancel every task and wait for all of them."""
+        running = list(self._running.values())
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+
+    async def _guard(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception:
+            log.exception("background task failed", extra={"task": name})
