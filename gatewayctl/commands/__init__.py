@@ -1,0 +1,4 @@
+"""The commands, a module per noun.
+
+Imported by `gatewayctl.main` only.
+"""

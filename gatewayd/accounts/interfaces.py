@@ -1,0 +1,195 @@
+"""What the account services need from storage; every implementation passes one conformance suite.
+
+All changes are committed and flushed when a method returns, or, inside `Transactor.transaction()`, when the
+block ends. Stores make no ids and no timestamps. `find_*` returns None when there is nothing; `change` and
+`remove` return False when there was nothing to change.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from gatewayd.accounts.records import ApiKey, Group, User
+
+
+class Transactor(Protocol):
+    """Groups several store calls into one atomic change."""
+
+    def transaction(self) -> AbstractAsyncContextManager[None]:
+        """Commit everything inside the block at its end, or nothing when it raises; blocks may nest."""
+        ...
+
+    def exclusive(self, name: str) -> AbstractAsyncContextManager[None]:
+        """Be a transaction that excludes every other `exclusive(name)`, in other processes too."""
+        ...
+
+    def rehearsal(self) -> AbstractAsyncContextManager[None]:
+        """Be a transaction that is always rolled back: what `--dry-run` runs in."""
+        ...
+
+
+class UserStore(Protocol):
+    """Users and their password hashes."""
+
+    async def add(self, user: User, password_hash: str | None) -> None:
+        """Insert a user; raise conflict when the id, e-mail or username is taken."""
+        ...
+
+    async def find(self, user_id: str) -> User | None:
+        """Return the user with this id."""
+        ...
+
+    async def find_by_email(self, email: str) -> User | None:
+        """Return the user with this normalised e-mail address."""
+        ...
+
+    async def find_password_hash(self, user_id: str) -> str | None:
+        """Return the password hash, None when the user is unknown or has no password."""
+        ...
+
+    async def list(
+        self,
+        *,
+        query: str = "",
+        order_by: str = "created_at",
+        descending: bool = False,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> tuple[Sequence[User], int]:
+        """Return one page of users whose name or e-mail contains `query` (any case), and the count of all.
+
+        `order_by` is one of name, email, role, created_at, updated_at, last_active_at.
+        """
+        ...
+
+    async def change(self, user: User) -> bool:
+        """Write every field of a user but the password; raise conflict when the e-mail or username is taken."""
+        ...
+
+    async def set_password_hash(self, user_id: str, password_hash: str | None) -> bool:
+        """Write the password hash alone."""
+        ...
+
+    async def remove(self, user_id: str) -> bool:
+        """Delete a user with the memberships and keys."""
+        ...
+
+    async def count(self) -> int:
+        """Return how many users exist."""
+        ...
+
+    async def count_active_admins(self) -> int:
+        """Return how many active administrators exist."""
+        ...
+
+    async def find_first_admin_id(self) -> str | None:
+        """Return the id of the oldest administrator, whom nobody else may change."""
+        ...
+
+    async def touch(self, seen: Mapping[str, int]) -> None:
+        """Write last_active_at (epoch seconds) for many users at once, never moving it backwards."""
+        ...
+
+
+class GroupStore(Protocol):
+    """Groups and who is in them. `source` says who made a membership: manual, scim or oauth."""
+
+    async def add(self, group: Group) -> None:
+        """Insert a group; raise conflict when the id or the name (any case) is taken."""
+        ...
+
+    async def find(self, group_id: str) -> Group | None:
+        """Return the group with its member count."""
+        ...
+
+    async def find_by_name(self, name: str) -> Group | None:
+        """Return the group with this name, in any case."""
+        ...
+
+    async def list(self, *, user_id: str | None = None) -> Sequence[Group]:
+        """Return all groups, or those of one user, by name, with member counts."""
+        ...
+
+    async def change(self, group: Group) -> bool:
+        """Write every field of a group; raise conflict when the name is taken."""
+        ...
+
+    async def remove(self, group_id: str) -> bool:
+        """Delete a group and its memberships."""
+        ...
+
+    async def list_members(self, group_id: str) -> Sequence[User]:
+        """Return the members by name."""
+        ...
+
+    async def list_group_ids(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """Return the group ids of each of the users; users without groups are absent."""
+        ...
+
+    async def add_members(self, group_id: str, user_ids: Sequence[str], *, source: str, at: int) -> int:
+        """Add the existing users among `user_ids` who are no members yet; return how many were added."""
+        ...
+
+    async def remove_members(self, group_id: str, user_ids: Sequence[str]) -> int:
+        """Remove members; return how many there were."""
+        ...
+
+
+class KeyStore(Protocol):
+    """API keys by digest."""
+
+    async def add(self, key: ApiKey) -> None:
+        """Insert a key; raise conflict when the user already has one of this name (any case)."""
+        ...
+
+    async def find(self, key_id: str) -> ApiKey | None:
+        """Return the key with this id."""
+        ...
+
+    async def find_by_digest(self, digest: str) -> ApiKey | None:
+        """Return the key with this SHA-256."""
+        ...
+
+    async def list(self, *, user_id: str | None = None) -> Sequence[ApiKey]:
+        """Return the keys of one user, or all, oldest first."""
+        ...
+
+    async def remove(self, key_id: str) -> bool:
+        """Delete a key."""
+        ...
+
+    async def touch(self, seen: Mapping[str, int]) -> None:
+        """Write last_used_at (epoch seconds) for many keys at once, never moving it backwards."""
+        ...
+
+
+class RevocationStore(Protocol):
+    """Session tokens that were ended before they expired."""
+
+    async def add(self, jti: str, user_id: str, expires_at: int) -> None:
+        """Remember a token id as revoked; doing it twice is no error."""
+        ...
+
+    async def contains(self, jti: str) -> bool:
+        """Tell whether the token was revoked."""
+        ...
+
+    async def prune(self, before: int) -> int:
+        """Forget tokens that expired before this time; return how many."""
+        ...
+
+
+class ValueStore(Protocol):
+    """JSON values by name: runtime settings and the default permissions."""
+
+    async def load(self) -> Mapping[str, Any]:
+        """Return all stored values."""
+        ...
+
+    async def put(self, values: Mapping[str, Any], *, at: int, by: str) -> None:
+        """Write several values as one change; `by` names who did it, for the audit."""
+        ...
+
+    async def remove(self, names: Sequence[str]) -> int:
+        """Forget values, so that the configured ones show again; return how many were stored."""
+        ...

@@ -1,0 +1,127 @@
+"""What an account is made of."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+PermissionTree = dict[str, dict[str, bool]]
+"""Section name -> leaf name -> allowed, for example `{"features": {"api_keys": True}}`."""
+
+
+class Role(StrEnum):
+    """The role of a user (peer-compatible names)."""
+
+    ADMIN = "admin"
+    USER = "user"
+    PENDING = "pending"
+
+
+class CredentialKind(StrEnum):
+    """How an actor proved who it is."""
+
+    KEY = "key"
+    SESSION = "session"
+    CONTROL = "control"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A person or program with an account. Timestamps are epoch seconds.
+
+    `email` is normalised (NFKC, case-folded, stripped) and unique. `active` is False for a deactivated
+    account, whose role is kept. Raising `token_version` ends every session. `oauth` and `scim` are keyed by
+    provider name (2.3). `profile` holds the display fields that the gateway stores and never interprets.
+    """
+
+    id: str
+    email: str
+    name: str
+    role: Role
+    active: bool = True
+    username: str | None = None
+    profile_image_url: str = "/user.png"
+    token_version: int = 0
+    profile: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] | None = None
+    info: dict[str, Any] | None = None
+    oauth: dict[str, Any] | None = None
+    scim: dict[str, Any] | None = None
+    last_active_at: int = 0
+    updated_at: int = 0
+    created_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A named set of users; `permissions` is a partial tree that can only add rights (6.3)."""
+
+    id: str
+    name: str
+    description: str = ""
+    user_id: str | None = None
+    permissions: PermissionTree = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    meta: dict[str, Any] = field(default_factory=dict)
+    member_count: int = 0
+    updated_at: int = 0
+    created_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """An API key (2.8). `digest` is the SHA-256 of the whole value; `prefix` is safe to show."""
+
+    id: str
+    user_id: str
+    name: str
+    digest: str
+    prefix: str
+    expires_at: int | None = None
+    last_used_at: int | None = None
+    created_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a session token says: the user, its version, an id of its own and its life (epoch seconds)."""
+
+    user_id: str
+    token_version: int
+    jti: str
+    issued_at: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who asks, with everything that access decisions need; computed once per credential and cached.
+
+    `expires_at` is when the credential itself ends, None for never. `key_id` and `jti` tell which one it was.
+    """
+
+    user: User
+    kind: CredentialKind
+    group_ids: tuple[str, ...]
+    permissions: PermissionTree
+    key_id: str | None = None
+    jti: str | None = None
+    expires_at: int | None = None
+
+    @property
+    def user_id(self) -> str:
+        """The id of the user who asks."""
+        return self.user.id
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the user is an active administrator."""
+        return self.user.active and self.user.role is Role.ADMIN
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the account is active and more than pending."""
+        return self.user.active and self.user.role is not Role.PENDING
+
+    def may(self, section: str, leaf: str) -> bool:
+        """Tell whether the effective permissions have the leaf, for example `("features", "api_keys")`."""
+        return self.permissions.get(section, {}).get(leaf, False)

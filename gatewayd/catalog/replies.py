@@ -1,0 +1,83 @@
+"""What a source answers: a whole completion, or chunks of one, each decoded only when somebody looks inside.
+
+The language is the OpenAI chat-completion shape. Bytes that nobody needs decoded pass through as they came.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+Body = dict[str, Any]
+"""A chat request or reply in the OpenAI shape: a plain mapping, because filters read and change it."""
+
+DONE = b"data: [DONE]\n\n"
+
+
+class Completion:
+    """A finished answer: the upstream's bytes, a mapping, or both."""
+
+    __slots__ = ("_body", "_raw")
+
+    def __init__(self, *, raw: bytes | None = None, body: Body | None = None) -> None:
+        if raw is None and body is None:
+            raise ValueError("a completion needs bytes or a body")
+        self._raw = raw
+        self._body = body
+
+    @property
+    def body(self) -> Body:
+        """The answer as a mapping; the bytes are forgotten, as the mapping may be changed."""
+        if self._body is None:
+            self._body = orjson.loads(self._raw or b"")
+        self._raw = None
+        return self._body
+
+    @property
+    def raw(self) -> bytes:
+        """The answer as JSON bytes, the upstream's own when nobody looked inside."""
+        if self._raw is None:
+            self._raw = orjson.dumps(self._body)
+        return self._raw
+
+
+class Chunk:
+    """One read's worth of whole stream events: `data:` frames as bytes, mappings, or both.
+
+    Never holds the final `[DONE]`, nor any upstream line that is not `data:`. An event is a
+    `chat.completion.chunk` or, in band, `{"error": {...}}`.
+    """
+
+    __slots__ = ("_events", "_raw")
+
+    def __init__(self, *, raw: bytes | None = None, events: Sequence[Body] | None = None) -> None:
+        if raw is None and events is None:
+            raise ValueError("a chunk needs bytes or events")
+        self._raw = raw
+        self._events = None if events is None else list(events)
+
+    @property
+    def events(self) -> list[Body]:
+        """The events as mappings, which may be changed, added to or removed."""
+        if self._events is None:
+            frames = (self._raw or b"").split(b"\n\n")
+            self._events = [orjson.loads(frame[5:]) for frame in frames if frame.startswith(b"data:")]
+        self._raw = None
+        return self._events
+
+    @property
+    def raw(self) -> bytes:
+        """The events as `data: {...}` frames, each ended by a blank line."""
+        if self._raw is None:
+            self._raw = b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in self._events or ())
+        return self._raw
+
+
+def text_of(body: Mapping[str, Any]) -> str:
+    """Return the first choice's text of a completion or chunk, or "" when there is none."""
+    for choice in body.get("choices") or ():
+        part = choice.get("message") or choice.get("delta") or {}
+        content = part.get("content")
+        if isinstance(content, str):
+            return content
+    return ""

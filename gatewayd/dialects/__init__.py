@@ -1,0 +1,4 @@
+"""Pure codecs between the chat protocols and the one internal language; values in, values out.
+
+Imported by `http`, `upstream` and `daemon`; does no I/O and awaits nothing.
+"""

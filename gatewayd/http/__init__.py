@@ -1,0 +1,4 @@
+"""The edge: applications, route rows, authentication, errors, bodies, streams.
+
+Imported by `daemon` only; handlers translate and services decide.
+"""

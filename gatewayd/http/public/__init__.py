@@ -1,0 +1,4 @@
+"""The routes of the public application, a module per noun.
+
+Imported by `http.app` only.
+"""
