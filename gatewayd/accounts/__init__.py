@@ -1,4 +1,4 @@
 """Who may do what: users, groups, permissions, keys, sessions, passwords.
 
-Imported by `chat`, `scim`, `knowledge`, `http`, `storage` and `daemon`; imports only `tasks`, `errors` and `ids`.
+Imported by `chat` and everything above it; imports only `tasks`, `errors` and `ids`.
 """

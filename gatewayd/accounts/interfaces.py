@@ -63,7 +63,7 @@ class UserStore(Protocol):
         ...
 
     async def change(self, user: User) -> bool:
-        """Write every field of a user but the password; raise conflict when the e-mail or username is taken."""
+        """Write every field of a user but the password; raise conflict when e-mail or username is taken."""
         ...
 
     async def set_password_hash(self, user_id: str, password_hash: str | None) -> bool:
