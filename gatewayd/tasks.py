@@ -3,11 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from gatewayd import ids
 
 log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 
 class Tasks:
@@ -23,6 +25,14 @@ class Tasks:
         self._running[task_id] = task
         task.add_done_callback(lambda _: self._running.pop(task_id, None))
         return task_id
+
+    async def finish(self, name: str, work: Coroutine[Any, Any, Result]) -> Result:
+        """Await `work`, which runs to its end even when the caller is cancelled."""
+        task_id = ids.new_id()
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._running[task_id] = task
+        task.add_done_callback(lambda _: self._running.pop(task_id, None))
+        return await asyncio.shield(task)
 
     def list(self) -> dict[str, str]:
         """Return the names of the running tasks by id."""

@@ -1,0 +1,33 @@
+"""The two applications, assembled from route rows."""
+
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from gatewayd.http.edge import Wrapper
+from gatewayd.http.routes import Handler, Route
+
+
+def build(edge: Wrapper, rows: Iterable[Route], *, body_limit: int) -> web.Application:
+    """Return an application: each row under both spellings of a trailing slash, HEAD beside GET."""
+    app = web.Application(client_max_size=body_limit, middlewares=[edge.middleware])
+    for row in rows:
+        register(app, row, edge.wrap(row))
+    return app
+
+
+def register(app: web.Application, row: Route, handler: Handler) -> None:
+    """Add one row to an application."""
+    for path in spellings(row.path):
+        resource = app.router.add_resource(path)
+        resource.add_route(row.method, handler)
+        if row.method == "GET":
+            resource.add_route("HEAD", handler)
+
+
+def spellings(path: str) -> tuple[str, ...]:
+    """Return the path with and without its trailing slash; a path that ends in a wildcard stands alone."""
+    if path == "/" or path.endswith(":.+}"):
+        return (path,)
+    bare = path.rstrip("/")
+    return (bare, f"{bare}/")

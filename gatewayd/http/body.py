@@ -1,0 +1,101 @@
+"""Request bodies in, JSON replies out: limits, JSON strictness and validation in one place."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+import orjson
+from aiohttp import web
+from pydantic import BaseModel, ValidationError
+
+from gatewayd.errors import GatewayError, Kind, invalid
+
+MAX_DEPTH: Final = 64
+SMALL_BODY: Final = 1024 * 1024
+BODY_TIMEOUT_SECONDS: Final = 30.0
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes:
+    """Return the body.
+
+    Raises too_large over `limit` bytes, invalid_request for a compressed body (415) or one that takes longer
+    than 30 s plus a second for each 64 KiB of its limit (408).
+    """
+    encoding = request.headers.get("Content-Encoding", "identity")
+    if encoding.lower() not in {"identity", ""}:
+        raise invalid(
+            f"cannot read a body with Content-Encoding {encoding!r}: send it uncompressed",
+            param="Content-Encoding",
+            code="unsupported_media_type",
+        )
+    if request.content_length is not None and request.content_length > limit:
+        raise GatewayError(Kind.TOO_LARGE, f"cannot read the body: it is over the limit of {limit} bytes")
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_SECONDS + limit / 65536):
+            data = await request.read()
+    except TimeoutError:
+        raise invalid("cannot read the body: it came too slowly", code="body_timeout") from None
+    if len(data) > limit:
+        raise GatewayError(Kind.TOO_LARGE, f"cannot read the body: it is over the limit of {limit} bytes")
+    return data
+
+
+def parse_json(data: bytes) -> Any:
+    """Return the JSON value of a body; no NaN, no lone surrogates, at most 64 levels deep."""
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise invalid(f"cannot read the body as JSON: {error}", code="json_invalid") from None
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
+        raise invalid(
+            f"cannot read the body as JSON: it nests deeper than {MAX_DEPTH} levels", code="json_invalid"
+        )
+    return value
+
+
+async def read_object(request: web.Request, limit: int = SMALL_BODY) -> dict[str, Any]:
+    """Return the body as a JSON object; invalid_request when it is something else."""
+    value = parse_json(await read_bytes(request, limit))
+    if not isinstance(value, dict):
+        raise invalid("cannot read the body: expected a JSON object", param="body")
+    return value
+
+
+async def read_model(request: web.Request, model: type[Model], limit: int = SMALL_BODY) -> Model:
+    """Return the body as `model`; an empty body counts as `{}`. A bad field raises (422) and is named."""
+    data = await read_bytes(request, limit)
+    value = parse_json(data) if data.strip() else {}
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise validation_failure(error) from None
+
+
+def validation_failure(error: ValidationError) -> GatewayError:
+    """Return the failure that names the first bad field; the value itself is never repeated."""
+    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    name = ".".join(str(part) for part in first["loc"]) or "body"
+    sentence = first["msg"][:1].lower() + first["msg"][1:]
+    return invalid(f"cannot accept {name}: {sentence}", param=name, code="validation")
+
+
+def json_reply(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    """Return a JSON reply; `data` is anything that orjson writes."""
+    return web.Response(
+        body=orjson.dumps(data), status=status, content_type="application/json", headers=headers
+    )
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    pending = [(value, 1)]
+    while pending:
+        item, depth = pending.pop()
+        if not isinstance(item, dict | list):
+            continue
+        if depth > levels:
+            return True
+        children = item.values() if isinstance(item, dict) else item
+        pending.extend((child, depth + 1) for child in children)
+    return False

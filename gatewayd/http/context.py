@@ -1,0 +1,27 @@
+"""What the edge knows about a request, for the handlers."""
+
+from aiohttp import web
+
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError, Kind
+
+ACTOR: web.RequestKey[Actor | None] = web.RequestKey("actor", object)  # type: ignore[arg-type]
+REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
+
+
+def find_actor(request: web.Request) -> Actor | None:
+    """Return who asks, or None on routes that allow that."""
+    return request.get(ACTOR)
+
+
+def actor(request: web.Request) -> Actor:
+    """Return who asks; unauthenticated when nobody was named."""
+    known = request.get(ACTOR)
+    if known is None:
+        raise GatewayError(Kind.UNAUTHENTICATED, "cannot tell who asks: no credential was sent")
+    return known
+
+
+def request_id(request: web.Request) -> str:
+    """Return the id that names this request in the reply, the log and the audit."""
+    return request[REQUEST_ID]

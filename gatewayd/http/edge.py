@@ -1,0 +1,179 @@
+"""The edge: what happens around every handler.
+
+Request id, path sanity, authentication by the route row, endpoint restrictions, errors, headers.
+"""
+
+import re
+import time
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Middleware
+
+from gatewayd import ids
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.context import ACTOR, REQUEST_ID
+from gatewayd.http.errors import guard, render
+from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.tasks import Tasks
+
+SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+UNSAFE_PATH: Final = re.compile(r"//|/\.\.?(?:/|$)|%5c|%00|%2e", re.IGNORECASE)
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Wrapper(Protocol):
+    """What an application is built around: the public edge or the control edge."""
+
+    @property
+    def middleware(self) -> Middleware:
+        """What runs around everything, routed or not."""
+        ...
+
+    def wrap(self, route: Route) -> Handler:
+        """Return the handler of a row with everything around it."""
+        ...
+
+
+class Authenticator(Protocol):
+    """What the edge needs of the account services."""
+
+    async def authenticate(self, credential: str, method: str, path: str) -> Actor:
+        """Return who sends the credential for this routed path; unauthenticated or forbidden otherwise."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeOptions:
+    """How the edge behaves: where keys may stand, which origins may call, whether the site is HTTPS only."""
+
+    key_header: str = "x-api-key"
+    cookie: str = "token"
+    allowed_origins: tuple[str, ...] = ()
+
+
+class Edge:
+    """Wraps the handlers of the public application."""
+
+    def __init__(self, authenticator: Authenticator, tasks: Tasks, options: EdgeOptions) -> None:
+        self._authenticator = authenticator
+        self._tasks = tasks
+        self._options = options
+
+    def wrap(self, route: Route) -> Handler:
+        """Return the handler of a row with everything around it."""
+
+        async def serve(request: web.Request) -> web.StreamResponse:
+            return await guard(self._admitted(route, request), route.dialect, request[REQUEST_ID], route.path)
+
+        return serve
+
+    async def _admitted(self, route: Route, request: web.Request) -> web.StreamResponse:
+        if not route.slashes and "%2f" in request.raw_path.partition("?")[0].lower():
+            raise GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
+        if route.access is not Access.PUBLIC:
+            request[ACTOR] = await self._identify(route, request)
+        if route.interruptible or request.method in SAFE_METHODS:
+            return await route.handler(request)
+        return await self._tasks.finish(route.path, _run(route.handler, request))
+
+    async def _identify(self, route: Route, request: web.Request) -> Actor | None:
+        credential = self._credential(request)
+        if credential is None:
+            if route.access is Access.OPTIONAL:
+                return None
+            raise GatewayError(Kind.UNAUTHENTICATED, "Not authenticated")
+        try:
+            actor = await self._authenticator.authenticate(credential, request.method, request.path)
+        except GatewayError:
+            if route.access is Access.OPTIONAL:
+                return None
+            raise
+        admit(route.access, actor)
+        return actor
+
+    def _credential(self, request: web.Request) -> str | None:
+        scheme, _, value = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        if scheme.lower() == "bearer" and value.strip():
+            return value.strip()
+        key = request.headers.get(self._options.key_header)
+        if key:
+            return key.strip()
+        token = request.cookies.get(self._options.cookie)
+        if token and (request.method in SAFE_METHODS or _is_same_origin(request)):
+            return token
+        return None
+
+    @property
+    def middleware(self) -> Middleware:
+        """What runs around everything, routed or not."""
+
+        @web.middleware
+        async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
+            started = time.perf_counter()
+            given = request.headers.get("X-Request-Id", "")
+            request[REQUEST_ID] = given if SANE_REQUEST_ID.fullmatch(given) else ids.new_id()
+            reply = await self._reply(request, handler)
+            if not reply.prepared:
+                decorate(reply.headers, request[REQUEST_ID])
+                reply.headers["X-Process-Time"] = f"{time.perf_counter() - started:.6f}"
+                self._allow_origin(request, reply)
+            return reply
+
+        return around
+
+    async def _reply(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        path = request.raw_path.partition("?")[0]
+        if UNSAFE_PATH.search(path):
+            return render(GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found"))
+        if request.match_info.http_exception is not None:
+            if request.method == "OPTIONS" and hdrs.ORIGIN in request.headers:
+                return web.Response(status=204)
+            return await guard(handler(request), Dialect.NATIVE, request[REQUEST_ID], "-")
+        return await handler(request)
+
+    def _allow_origin(self, request: web.Request, reply: web.StreamResponse) -> None:
+        origin = request.headers.get(hdrs.ORIGIN)
+        allowed = self._options.allowed_origins
+        if origin is None or not (origin in allowed or "*" in allowed):
+            return
+        # A wildcard never goes together with credentials kept by the browser.
+        reply.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin if origin in allowed else "*"
+        if origin in allowed:
+            reply.headers[hdrs.ACCESS_CONTROL_ALLOW_CREDENTIALS] = "true"
+        reply.headers[hdrs.VARY] = hdrs.ORIGIN
+        reply.headers[hdrs.ACCESS_CONTROL_ALLOW_METHODS] = "GET, POST, PUT, PATCH, DELETE"
+        reply.headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = (
+            "Authorization, Content-Type, X-Api-Key, X-Request-Id"
+        )
+
+
+def admit(access: Access, actor: Actor) -> None:
+    """Raise forbidden when the row's policy does not let the actor in."""
+    if access is Access.ADMIN and not actor.is_admin:
+        raise GatewayError(Kind.FORBIDDEN, "cannot do this: an administrator is needed")
+    if access is Access.VERIFIED and not actor.is_verified:
+        raise GatewayError(
+            Kind.FORBIDDEN, "cannot do this: the account is pending, an administrator must activate it"
+        )
+
+
+def decorate(headers: MutableMapping[str, str], request_id: str) -> None:
+    """Set the headers that every reply carries."""
+    headers["X-Request-Id"] = request_id
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers["Referrer-Policy"] = "no-referrer"
+    headers["Server"] = "gatewayd"
+
+
+def _is_same_origin(request: web.Request) -> bool:
+    # A browser names the page's origin on every request that changes something; a cookie is good for ours.
+    origin = request.headers.get(hdrs.ORIGIN)
+    return origin is None or origin.partition("://")[2] == request.host
+
+
+async def _run(handler: Handler, request: web.Request) -> web.StreamResponse:
+    return await handler(request)

@@ -1,0 +1,122 @@
+"""Kind -> status and body per dialect; with `guard`, the place where unknown failures of the edge end."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.routes import Dialect
+
+log = logging.getLogger(__name__)
+
+# (interface specification, section 7; the OpenAI error types)
+STATUSES: Final[dict[Kind, tuple[int, str]]] = {
+    Kind.INVALID_REQUEST: (400, "invalid_request_error"),
+    Kind.EMPTY_CONTENT: (400, "invalid_request_error"),
+    Kind.UNAUTHENTICATED: (401, "authentication_error"),
+    Kind.FORBIDDEN: (403, "permission_error"),
+    Kind.NOT_FOUND: (404, "not_found_error"),
+    Kind.CONFLICT: (409, "invalid_request_error"),
+    Kind.TOO_LARGE: (413, "invalid_request_error"),
+    Kind.RATE_LIMITED: (429, "rate_limit_error"),
+    Kind.UPSTREAM_FAILED: (502, "api_error"),
+    Kind.UPSTREAM_UNREACHABLE: (503, "api_error"),
+    Kind.PLUGIN_FAILED: (500, "api_error"),
+    Kind.NOT_CONFIGURED: (500, "api_error"),
+    Kind.INTERNAL: (500, "api_error"),
+    Kind.UNAVAILABLE: (503, "api_error"),
+    Kind.TIMEOUT: (504, "api_error"),
+}
+
+# Codes that carry a status of their own, whatever the kind.
+CODE_STATUSES: Final[dict[str, int]] = {
+    "validation": 422,
+    "unsupported_media_type": 415,
+    "method_not_allowed": 405,
+    "body_timeout": 408,
+}
+
+
+def status_of(error: GatewayError) -> int:
+    """Return the HTTP status of a failure."""
+    if error.code in CODE_STATUSES:
+        return CODE_STATUSES[error.code]
+    return STATUSES[error.kind][0]
+
+
+def body_of(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> dict[str, Any]:
+    """Return the body of a failure: `detail` for clients of this API family beside the structured `error`.
+
+    A validation failure of a native route has the list form of `detail` that such clients print.
+    """
+    detail: Any = error.message
+    if error.code == "validation" and dialect is Dialect.NATIVE:
+        location = ["body", *(error.param or "").split(".")] if error.param else ["body"]
+        detail = [{"type": "value_error", "loc": location, "msg": error.message}]
+    structured = {
+        "message": error.message,
+        "type": STATUSES[error.kind][1],
+        "param": error.param,
+        "code": error.code or error.kind.value,
+    }
+    return {"detail": detail, "error": structured}
+
+
+def render(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> web.Response:
+    """Return the whole reply of a failure, in the caller's dialect."""
+    headers = {}
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    if error.kind is Kind.UNAUTHENTICATED:
+        headers["WWW-Authenticate"] = "Bearer"
+    reply = web.Response(
+        status=status_of(error),
+        body=orjson.dumps(body_of(error, dialect)),
+        content_type="application/json",
+        headers=headers,
+    )
+    if error.kind is Kind.TOO_LARGE or error.code in {"body_timeout", "unsupported_media_type"}:
+        # What is left of the body is not read.
+        reply.force_close()
+    return reply
+
+
+def from_http(error: web.HTTPException) -> GatewayError:
+    """Translate what aiohttp raises by itself: no such route, wrong method, body too large."""
+    if error.status == 404:
+        return GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
+    if error.status == 405:
+        return GatewayError(Kind.INVALID_REQUEST, "Method Not Allowed", code="method_not_allowed")
+    if error.status == 413:
+        return GatewayError(Kind.TOO_LARGE, "cannot read the body: it is over the limit")
+    return GatewayError(Kind.INVALID_REQUEST, f"cannot serve the request: {error.reason}")
+
+
+async def guard(
+    work: Awaitable[web.StreamResponse], dialect: Dialect, request_id: str, route: str
+) -> web.StreamResponse:
+    """Await a handler and turn every failure into a reply and at most one log line with the request id."""
+    try:
+        return await work
+    except GatewayError as error:
+        failure = error
+    except web.HTTPException as error:
+        failure = from_http(error)
+    except (asyncio.CancelledError, ConnectionError):
+        raise
+    except Exception:
+        log.exception("request failed", extra={"request_id": request_id, "route": route})
+        failure = GatewayError(Kind.INTERNAL, f"cannot serve the request: see the log for {request_id}")
+    status = status_of(failure)
+    if failure.kind is not Kind.INTERNAL:
+        log.log(
+            logging.WARNING if status >= 500 else logging.INFO,
+            "request refused: %s",
+            failure.message,
+            extra={"request_id": request_id, "route": route, "status": status, "kind": failure.kind.value},
+        )
+    return render(failure, dialect)

@@ -1,0 +1,56 @@
+"""The route row: what is served, to whom, in which dialect."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from aiohttp import web
+from pydantic import BaseModel
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Access(StrEnum):
+    """Who may call a route (interface specification, section 5)."""
+
+    # No credential is looked at.
+    PUBLIC = "public"
+    # A good credential is known to the handler, a bad one counts as none.
+    OPTIONAL = "optional"
+    # Any account, pending ones too.
+    ACCOUNT = "account"
+    # An active account with the role user or admin.
+    VERIFIED = "verified"
+    # An active administrator.
+    ADMIN = "admin"
+    # A peer of the control socket.
+    CONTROL = "control"
+
+
+class Dialect(StrEnum):
+    """In which shape a route answers, errors included."""
+
+    NATIVE = "native"
+    OPENAI = "openai"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One row of a route table.
+
+    `path` is served with and without a trailing slash. `interruptible` handlers are cancelled when their
+    client leaves; the others run to their end, so that what was committed is also announced. `slashes`
+    permits an encoded slash in the path, for ids that hold one.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    access: Access
+    summary: str
+    dialect: Dialect = Dialect.NATIVE
+    request: type[BaseModel] | None = None
+    reply: type[BaseModel] | None = None
+    tag: str = ""
+    interruptible: bool = False
+    slashes: bool = False
