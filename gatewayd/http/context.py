@@ -11,12 +11,13 @@ REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 
 def find_actor(request: web.Request) -> Actor | None:
     """Return who asks, or None on routes that allow that."""
-    return request.get(ACTOR)
+    known: Actor | None = request.get(ACTOR)
+    return known
 
 
 def actor(request: web.Request) -> Actor:
     """Return who asks; unauthenticated when nobody was named."""
-    known = request.get(ACTOR)
+    known = find_actor(request)
     if known is None:
         raise GatewayError(Kind.UNAUTHENTICATED, "cannot tell who asks: no credential was sent")
     return known

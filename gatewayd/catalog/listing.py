@@ -1,0 +1,95 @@
+"""One source's model list: fetched with a deadline, served stale while it is fetched again."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from gatewayd.catalog.interfaces import ModelSource
+from gatewayd.catalog.records import Model
+from gatewayd.errors import GatewayError
+from gatewayd.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+Monotonic = Callable[[], float]
+
+
+class SourceListing:
+    """What is known of one source's models.
+
+    `models` is the last good list, empty until there was one. `problem` is the sentence of the last
+    failure, None after a success. Only one fetch runs at a time. A failing source is asked again after
+    `retry` seconds.
+    """
+
+    def __init__(
+        self,
+        source: ModelSource,
+        tasks: Tasks,
+        *,
+        max_age: float,
+        deadline: float,
+        retry: float = 10.0,
+        monotonic: Monotonic | None = None,
+    ) -> None:
+        self.source = source
+        self.models: Sequence[Model] = ()
+        self.problem: str | None = None
+        self._tasks = tasks
+        self._max_age = max_age
+        self._deadline = deadline
+        self._retry = retry
+        self._monotonic = monotonic or asyncio.get_running_loop().time
+        self._due = 0.0
+        self._asked = False
+        self._settled = asyncio.Event()
+        self._fetching = False
+        self.on_change: Callable[[], None] = lambda: None
+
+    def refresh_when_due(self) -> None:
+        """Start a fetch in the background when the list is old and none runs."""
+        if not self._fetching and (not self._asked or self._monotonic() >= self._due):
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Start a fetch in the background unless one runs."""
+        if not self._fetching:
+            self._fetching = self._asked = True
+            self._settled.clear()
+            self._tasks.spawn(f"models of {self.source.name}", self._fetch())
+
+    async def first(self) -> None:
+        """Wait for the fetch that runs; return when it ended, well or badly."""
+        await self._settled.wait()
+
+    @property
+    def never_answered(self) -> bool:
+        """Whether the source was asked, has not answered yet and has not failed."""
+        return self._fetching and not self.models and self.problem is None
+
+    async def _fetch(self) -> None:
+        try:
+            async with asyncio.timeout(self._deadline):
+                models = await self.source.list_models()
+        except (GatewayError, TimeoutError) as error:
+            problem = str(error) or f"cannot list the models of {self.source.name}: no answer in time"
+            if problem != self.problem:
+                log.warning("model list not refreshed: %s", problem, extra={"source": self.source.name})
+            self.problem = problem
+            self._due = self._monotonic() + self._retry
+        else:
+            changed = list(models) != list(self.models)
+            self.models, self.problem = models, None
+            self._due = self._monotonic() + self._max_age
+            if changed:
+                self.on_change()
+        finally:
+            self._fetching = False
+            self._settled.set()
+
+
+def states(listings: Sequence[SourceListing]) -> Sequence[Mapping[str, object]]:
+    """Return name, number of models and problem of each source, for people who look after it."""
+    return [
+        {"name": item.source.name, "models": len(item.models), "problem": item.problem} for item in listings
+    ]

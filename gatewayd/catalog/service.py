@@ -1,0 +1,200 @@
+"""The catalogue: all models of all sources, and the one place that decides who may use which."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from gatewayd import ids
+from gatewayd.catalog.interfaces import ModelRecordStore, ModelSource, Viewer
+from gatewayd.catalog.listing import SourceListing, states
+from gatewayd.catalog.records import Grant, Model, ModelRecord
+from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.tasks import Tasks
+
+FIRST_LIST_SECONDS: Final = 2.0
+MAX_ID_LENGTH: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogOptions:
+    """Seconds a list stays fresh and a source may take; who is exempt from access lists (9.2)."""
+
+    max_age: float = 30.0
+    deadline: float = 10.0
+    bypass_all: bool = False
+    bypass_admins: bool = True
+
+
+class Catalog:
+    """Merges the sources' lists, oldest source first; when two list the same id, the later one wins."""
+
+    def __init__(
+        self,
+        records: ModelRecordStore,
+        tasks: Tasks,
+        options: CatalogOptions,
+        clock: ids.Clock = ids.now,
+    ) -> None:
+        self._store = records
+        self._tasks = tasks
+        self._options = options
+        self._clock = clock
+        self._listings: list[SourceListing] = []
+        self._records: dict[str, ModelRecord] = {}
+        self._merged: dict[str, tuple[Model, ModelSource]] | None = None
+
+    async def load(self) -> None:
+        """Read the model records; call once before the first use."""
+        self._records = {record.id: record for record in await self._store.list()}
+
+    def use(self, sources: Sequence[ModelSource]) -> Sequence[ModelSource]:
+        """Take these sources from now on and begin to ask them; return the ones no longer used."""
+        kept = {id(item.source): item for item in self._listings}
+        before = [item.source for item in self._listings]
+        self._listings = [kept.get(id(source)) or self._listing(source) for source in sources]
+        self._forget()
+        for item in self._listings:
+            item.refresh_when_due()
+        return [source for source in before if all(source is not used for used in sources)]
+
+    def source_states(self) -> Sequence[Mapping[str, object]]:
+        """Return name, number of models and last problem of each source."""
+        return states(self._listings)
+
+    async def list(self, viewer: Viewer, *, refresh: bool = False) -> Sequence[Model]:
+        """Return the models that the viewer may use, by name."""
+        merged = await self._models(refresh=refresh)
+        visible = [model for model, _ in merged.values() if self._may_use(viewer, model.id)]
+        return sorted(visible, key=lambda model: (model.name.casefold(), model.id))
+
+    async def list_all(self) -> Sequence[Model]:
+        """Return every model, by name, whoever may use it."""
+        merged = await self._models(refresh=False)
+        return sorted(
+            (model for model, _ in merged.values()), key=lambda model: (model.name.casefold(), model.id)
+        )
+
+    async def get(self, model_id: str, viewer: Viewer) -> tuple[Model, ModelSource]:
+        """Return the model and its source; not_found when there is none or the viewer may not use it."""
+        merged = self._current()
+        if model_id not in merged:
+            merged = await self._models(refresh=False)
+        found = merged.get(model_id)
+        if found is None or not self._may_use(viewer, model_id):
+            raise GatewayError(
+                Kind.NOT_FOUND,
+                f"Model not found: {model_id[:MAX_ID_LENGTH]!r}",
+                param="model",
+                code="model_not_found",
+            )
+        return found
+
+    def find_record(self, model_id: str) -> ModelRecord | None:
+        """Return what an administrator keeps about a model."""
+        return self._records.get(model_id)
+
+    def list_records(self) -> Sequence[ModelRecord]:
+        """Return all model records by id."""
+        return [self._records[key] for key in sorted(self._records)]
+
+    async def put_record(self, record: ModelRecord) -> ModelRecord:
+        """Store a record with its grants and return it with its timestamps."""
+        if not record.id or len(record.id) > MAX_ID_LENGTH:
+            raise invalid(f"cannot store the model: id must have 1 to {MAX_ID_LENGTH} characters", param="id")
+        if record.base_model_id is not None:
+            raise GatewayError(
+                Kind.INVALID_REQUEST,
+                "cannot store the model: base_model_id is not supported by this version",
+                param="base_model_id",
+            )
+        for grant in record.grants:
+            check_grant(grant)
+        at = self._clock()
+        known = self._records.get(record.id)
+        stored = replace(record, updated_at=at, created_at=known.created_at if known else at)
+        await self._store.put(stored)
+        self._records[stored.id] = stored
+        return stored
+
+    async def remove_record(self, model_id: str) -> None:
+        """Delete a record; only administrators can use the model then."""
+        if not await self._store.remove(model_id):
+            raise not_found("model record", model_id)
+        self._records.pop(model_id, None)
+
+    async def grant(self, model_id: str, grants: Sequence[Grant], *, by: str) -> ModelRecord:
+        """Replace the access list of a model, making its record when there is none."""
+        known = self._records.get(model_id)
+        if known is None:
+            merged = await self._models(refresh=False)
+            if model_id not in merged:
+                raise not_found("model", model_id)
+            known = ModelRecord(id=model_id, user_id=by, name=merged[model_id][0].name)
+        return await self.put_record(replace(known, grants=tuple(grants)))
+
+    async def switch(self, model_id: str, *, active: bool) -> ModelRecord:
+        """Switch a recorded model on or off for everybody but administrators."""
+        known = self._records.get(model_id)
+        if known is None:
+            raise not_found("model record", model_id)
+        return await self.put_record(replace(known, is_active=active))
+
+    def _may_use(self, viewer: Viewer, model_id: str) -> bool:
+        if self._options.bypass_all or (viewer.is_admin and self._options.bypass_admins):
+            return True
+        record = self._records.get(model_id)
+        if record is None or not record.is_active:
+            return False
+        return record.user_id == viewer.user_id or any(_covers(grant, viewer) for grant in record.grants)
+
+    async def _models(self, *, refresh: bool) -> dict[str, tuple[Model, ModelSource]]:
+        for item in self._listings:
+            item.refresh() if refresh else item.refresh_when_due()
+        waiting = [item.first() for item in self._listings if refresh or item.never_answered]
+        if waiting:
+            await self._wait(waiting)
+        return self._current()
+
+    async def _wait(self, waiting: Sequence[Any]) -> None:
+        # A source that takes longer is left to its own deadline: nobody waits for it again.
+        try:
+            async with asyncio.timeout(FIRST_LIST_SECONDS):
+                await asyncio.gather(*waiting)
+        except TimeoutError:
+            return
+
+    def _current(self) -> dict[str, tuple[Model, ModelSource]]:
+        if self._merged is None:
+            self._merged = {
+                model.id: (model, item.source) for item in self._listings for model in item.models
+            }
+        return self._merged
+
+    def _listing(self, source: ModelSource) -> SourceListing:
+        item = SourceListing(
+            source, self._tasks, max_age=self._options.max_age, deadline=self._options.deadline
+        )
+        item.on_change = self._forget
+        return item
+
+    def _forget(self) -> None:
+        self._merged = None
+
+
+def check_grant(grant: Grant) -> None:
+    """Raise invalid_request unless the grant is one of the forms of 6.6."""
+    checks: tuple[tuple[str, str, Callable[[str], bool]], ...] = (
+        ("principal_type", grant.principal_type, lambda value: value in {"user", "group"}),
+        ("principal_id", grant.principal_id, bool),
+        ("permission", grant.permission, lambda value: value in {"read", "write"}),
+    )
+    for name, value, good in checks:
+        if not good(value):
+            raise invalid(f"cannot accept the grant: {name} is {value!r}", param=f"access_grants.{name}")
+
+
+def _covers(grant: Grant, viewer: Viewer) -> bool:
+    if grant.principal_type == "group":
+        return grant.principal_id in viewer.group_ids
+    return grant.principal_id in {"*", viewer.user_id}

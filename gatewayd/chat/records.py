@@ -1,0 +1,53 @@
+"""A chat request as the pipeline sees it, whatever dialect it came in."""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+from gatewayd.catalog.replies import Body, Chunk, Completion
+
+
+@dataclass(slots=True)
+class ChatRequest:
+    """What is asked.
+
+    `body` is the OpenAI-shaped request without the gateway's own fields; filters may change it. `files` are
+    references as sent (2.3). `options` holds the gateway's own fields that later steps read. `warnings` are
+    sentences for the caller about parts of the request that could not be honoured.
+    """
+
+    model: str
+    body: Body
+    stream: bool
+    files: list[dict[str, Any]] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    request_id: str = ""
+
+
+class ChunkStream(Protocol):
+    """Chunks of an answer, read once; `aclose` ends the source's work at once."""
+
+    def __aiter__(self) -> Self:
+        """Return itself."""
+        ...
+
+    async def __anext__(self) -> Chunk:
+        """Return the next chunk; a failure after the first one raises `GatewayError` here."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release the source."""
+        ...
+
+
+@dataclass(slots=True)
+class Answer:
+    """What comes back: a completion, or a stream whose first chunk has already arrived.
+
+    Exactly one of `completion` and `chunks` is set. `sources` are the passages used (2.4).
+    """
+
+    completion: Completion | None = None
+    chunks: ChunkStream | None = None
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)

@@ -1,0 +1,48 @@
+"""A stream whose first chunk has arrived, with the stream filters applied."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Self
+
+from gatewayd.catalog.replies import Chunk
+from gatewayd.chat.interfaces import ChatFilter
+from gatewayd.errors import GatewayError, Kind
+
+
+class StartedStream:
+    """Chunks of an answer; `aclose` closes the source at once, also when nothing was read yet."""
+
+    def __init__(self, first: Chunk, rest: AsyncIterator[Chunk], filters: Sequence[ChatFilter]) -> None:
+        self._first: Chunk | None = first
+        self._rest = rest
+        self._filters = filters
+
+    @classmethod
+    async def start(cls, chunks: AsyncIterator[Chunk], filters: Sequence[ChatFilter]) -> Self:
+        """Wait for the first chunk, so that a failure before it is still a status."""
+        try:
+            first = await anext(chunks)
+        except StopAsyncIteration:
+            raise GatewayError(
+                Kind.UPSTREAM_FAILED, "cannot get an answer: the source sent nothing"
+            ) from None
+        return cls(first, chunks, filters)
+
+    def __aiter__(self) -> Self:
+        """Return itself: a stream is read once."""
+        return self
+
+    async def __anext__(self) -> Chunk:
+        """Return the next chunk, filtered."""
+        if self._first is not None:
+            chunk, self._first = self._first, None
+        else:
+            chunk = await anext(self._rest)
+        for item in self._filters:
+            chunk = await item.stream(chunk)
+        return chunk
+
+    async def aclose(self) -> None:
+        """Close the source's stream and with it the upstream connection."""
+        close = getattr(self._rest, "aclose", None)
+        if close is not None:
+            await close()

@@ -1,0 +1,99 @@
+"""Chat completions (interface specification 4.2)."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Final
+
+from aiohttp import web
+
+from gatewayd import ids
+from gatewayd.catalog.replies import DONE
+from gatewayd.chat.pipeline import Pipeline
+from gatewayd.chat.records import Answer, ChatRequest
+from gatewayd.dialects import openai
+from gatewayd.errors import GatewayError
+from gatewayd.http import body
+from gatewayd.http.context import actor, request_id
+from gatewayd.http.errors import STATUSES
+from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.sse import open_stream
+
+log = logging.getLogger(__name__)
+
+PATHS: Final = ("/api/chat/completions", "/api/v1/chat/completions", "/v1/chat/completions")
+WRITE_SECONDS: Final = 30.0
+
+
+class ChatRoutes:
+    """Answers chat completions, whole or streamed."""
+
+    def __init__(self, pipeline: Pipeline, *, body_limit: int, clock: ids.Clock = ids.now) -> None:
+        self._pipeline = pipeline
+        self._body_limit = body_limit
+        self._clock = clock
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 4.2 with the aliases that OpenAI clients use."""
+        return [
+            Route(
+                "POST",
+                path,
+                self.complete,
+                Access.VERIFIED,
+                "Answer a chat request",
+                dialect=Dialect.OPENAI,
+                tag="chat",
+                interruptible=True,
+            )
+            for path in PATHS
+        ]
+
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"model", "messages", ...}` with a completion, or with chunks when `stream` is true."""
+        chat = openai.parse_request(await body.read_object(request, self._body_limit))
+        chat.request_id = request_id(request)
+        answer = await self._pipeline.run(chat, actor(request))
+        headers = {"X-Gateway-Warning": "; ".join(answer.warnings)} if answer.warnings else {}
+        if answer.completion is not None and not chat.stream:
+            return web.Response(body=answer.completion.raw, content_type="application/json", headers=headers)
+        return await self._stream(request, chat, answer, headers)
+
+    async def _stream(
+        self, request: web.Request, chat: ChatRequest, answer: Answer, headers: dict[str, str]
+    ) -> web.StreamResponse:
+        if answer.chunks is None:
+            return await self._replay(request, answer, headers)
+        async with aclosing(answer.chunks) as chunks:
+            reply = await open_stream(request, headers)
+            if answer.sources:
+                await reply.write(
+                    openai.render_sources(answer.sources, chat.model, chat.request_id, self._clock())
+                )
+            try:
+                async for chunk in chunks:
+                    async with asyncio.timeout(WRITE_SECONDS):
+                        await reply.write(chunk.raw)
+            except GatewayError as error:
+                log.warning(
+                    "stream broke: %s",
+                    error.message,
+                    extra={"request_id": chat.request_id, "kind": error.kind.value},
+                )
+                await reply.write(openai.render_error(error, STATUSES[error.kind][1]))
+            else:
+                await reply.write(DONE)
+            await reply.write_eof()
+        return reply
+
+    async def _replay(
+        self, request: web.Request, answer: Answer, headers: dict[str, str]
+    ) -> web.StreamResponse:
+        reply = await open_stream(request, headers)
+        if answer.completion is not None:
+            for frame in openai.render_completion(answer.completion):
+                await reply.write(frame)
+        await reply.write(DONE)
+        await reply.write_eof()
+        return reply

@@ -1,0 +1,111 @@
+"""Health, readiness, version and the public configuration (interface specification 4.1)."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from gatewayd.accounts.records import Actor
+from gatewayd.http.body import json_reply
+from gatewayd.http.context import find_actor
+from gatewayd.http.routes import Access, Route
+
+
+class HealthProbe(Protocol):
+    """What the health routes ask; answers come from memory, so that a probe costs the same under load."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the start has ended and no stop has begun."""
+        ...
+
+    async def database_problem(self) -> str | None:
+        """Return a sentence when the database did not answer in time, None when it did."""
+        ...
+
+
+class PublicConfig(Protocol):
+    """What anybody may know about this gateway."""
+
+    async def describe(self, actor: Actor | None) -> dict[str, Any]:
+        """Return the body of `/api/config` for a caller (1.1)."""
+        ...
+
+
+class HealthRoutes:
+    """Tells monitoring and clients how the gateway is."""
+
+    def __init__(self, probe: HealthProbe, config: PublicConfig, version: str) -> None:
+        self._probe = probe
+        self._config = config
+        self._version = version
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 4.1 that need no credential."""
+        return [
+            Route(
+                "GET", "/health", self.health, Access.PUBLIC, "Tell whether the gateway works", tag="health"
+            ),
+            Route(
+                "GET",
+                "/health/db",
+                self.health,
+                Access.PUBLIC,
+                "Tell whether the database answers",
+                tag="health",
+            ),
+            Route("GET", "/livez", self.live, Access.PUBLIC, "Tell whether the process turns", tag="health"),
+            Route(
+                "GET",
+                "/readyz",
+                self.readiness,
+                Access.PUBLIC,
+                "Tell whether requests are welcome",
+                tag="health",
+            ),
+            Route(
+                "GET",
+                "/ready",
+                self.readiness,
+                Access.PUBLIC,
+                "Tell whether requests are welcome",
+                tag="health",
+            ),
+            Route("GET", "/api/version", self.version, Access.PUBLIC, "Tell the version", tag="health"),
+            Route(
+                "GET",
+                "/api/config",
+                self.config,
+                Access.OPTIONAL,
+                "Tell what clients must know",
+                tag="health",
+            ),
+        ]
+
+    async def health(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"status": true}`, or 503 with a sentence in `detail`."""
+        problem = await self._probe.database_problem()
+        if problem is not None:
+            return json_reply({"status": False, "detail": problem}, status=503)
+        return json_reply({"status": True})
+
+    async def live(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"status": true}` as long as the event loop turns."""
+        return json_reply({"status": True})
+
+    async def readiness(self, request: web.Request) -> web.StreamResponse:
+        """Answer 200 when ready, 503 while starting, stopping or without a database."""
+        problem = await self._probe.database_problem()
+        if not self._probe.ready:
+            problem = "not ready: starting or stopping"
+        if problem is not None:
+            return json_reply({"status": False, "detail": problem}, status=503)
+        return json_reply({"status": True})
+
+    async def version(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"version", "deployment_id"}`."""
+        return json_reply({"version": self._version, "deployment_id": ""})
+
+    async def config(self, request: web.Request) -> web.StreamResponse:
+        """Answer the public configuration; more of it for a signed-in account."""
+        return json_reply(await self._config.describe(find_actor(request)))
