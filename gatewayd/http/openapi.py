@@ -1,0 +1,99 @@
+"""The OpenAPI description of the public application, made from its route rows."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from gatewayd.http.routes import Access, Route
+
+PARAMETER: Final = re.compile(r"\{(\w+)(?::[^}]*)?\}")
+SCHEMAS: Final = "#/components/schemas/{model}"
+
+POLICY: Final[dict[Access, str]] = {
+    Access.PUBLIC: "Needs no credential.",
+    Access.OPTIONAL: "A credential is optional.",
+    Access.ACCOUNT: "Needs an account, pending ones included.",
+    Access.VERIFIED: "Needs an active account with the role user or admin.",
+    Access.ADMIN: "Needs an administrator.",
+    Access.CONTROL: "Needs a peer of the control socket.",
+}
+
+
+def describe(rows: Iterable[Route], *, title: str, version: str) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of the rows."""
+    paths: dict[str, dict[str, Any]] = {}
+    schemas: dict[str, Any] = {"Error": _error_schema()}
+    for row in rows:
+        path = PARAMETER.sub(r"{\1}", row.path)
+        paths.setdefault(path, {})[row.method.lower()] = _operation(row, path, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": title, "version": version},
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+            },
+        },
+    }
+
+
+def _operation(row: Route, path: str, schemas: dict[str, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": f"{row.method.lower()} {path}",
+        "summary": row.summary,
+        "description": POLICY[row.access],
+        "tags": [row.tag or "other"],
+        "responses": {
+            "200": {"description": "The answer", **_content(row.reply, schemas)},
+            "default": {
+                "description": "A failure",
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+            },
+        },
+    }
+    names = PARAMETER.findall(row.path)
+    if names:
+        operation["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+        ]
+    if row.request is not None:
+        operation["requestBody"] = _content(row.request, schemas)
+    elif row.method in {"POST", "PUT", "PATCH"}:
+        operation["requestBody"] = {"content": {"application/json": {"schema": {"type": "object"}}}}
+    if row.access is not Access.PUBLIC:
+        anonymous = [{}] if row.access is Access.OPTIONAL else []
+        operation["security"] = [*anonymous, {"bearer": []}, {"key": []}]
+    return operation
+
+
+def _content(model: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+    if model is None:
+        return {}
+    schema = model.model_json_schema(ref_template=SCHEMAS)
+    schemas.update(schema.pop("$defs", {}))
+    schemas[model.__name__] = schema
+    return {"content": {"application/json": {"schema": {"$ref": SCHEMAS.format(model=model.__name__)}}}}
+
+
+def _error_schema() -> dict[str, Any]:
+    text = {"type": "string"}
+    return {
+        "type": "object",
+        "required": ["detail", "error"],
+        "properties": {
+            "detail": {"oneOf": [text, {"type": "array", "items": {"type": "object"}}]},
+            "error": {
+                "type": "object",
+                "required": ["message", "type", "code"],
+                "properties": {
+                    "message": text,
+                    "type": text,
+                    "param": {"type": ["string", "null"]},
+                    "code": text,
+                },
+            },
+        },
+    }

@@ -1,0 +1,59 @@
+"""The API documentation, served only when ENV is dev (interface specification 4.1)."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from importlib.resources import files
+from typing import Final
+
+from aiohttp import web
+
+from gatewayd.http.body import json_reply
+from gatewayd.http.openapi import describe
+from gatewayd.http.routes import Access, Route
+
+ASSETS: Final = {
+    "index.html": "text/html",
+    "start.js": "text/javascript",
+    "swagger-ui-bundle.js": "text/javascript",
+    "swagger-ui.css": "text/css",
+}
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; frame-ancestors 'none'"
+)
+
+
+class DocsRoutes:
+    """Serves the description of the given rows and a viewer for it, from files of this package alone."""
+
+    def __init__(self, rows: Iterable[Route], *, title: str, version: str) -> None:
+        self._document = describe(rows, title=title, version=version)
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of the documentation."""
+        document = Route(
+            "GET", "/openapi.json", self.document, Access.PUBLIC, "Describe this API", tag="documentation"
+        )
+        page = Route(
+            "GET",
+            "/docs",
+            partial(self.asset, name="index.html"),
+            Access.PUBLIC,
+            "Show this description",
+            tag="documentation",
+        )
+        others = [
+            Route("GET", f"/docs/{name}", partial(self.asset, name=name), Access.PUBLIC, f"Serve {name}")
+            for name in ASSETS
+            if name != "index.html"
+        ]
+        return [document, page, *others]
+
+    async def document(self, request: web.Request) -> web.StreamResponse:
+        """Answer the OpenAPI 3.1 document."""
+        return json_reply(self._document)
+
+    async def asset(self, request: web.Request, name: str) -> web.StreamResponse:
+        """Answer one file of the viewer."""
+        data = files("gatewayd").joinpath("web", "docs", name).read_bytes()
+        return web.Response(body=data, content_type=ASSETS[name], headers={"Content-Security-Policy": POLICY})
