@@ -64,7 +64,7 @@ def _operation(row: Route, path: str, schemas: dict[str, Any]) -> dict[str, Any]
     elif row.method in {"POST", "PUT", "PATCH"}:
         operation["requestBody"] = {"content": {"application/json": {"schema": {"type": "object"}}}}
     if row.access is not Access.PUBLIC:
-        anonymous = [{}] if row.access is Access.OPTIONAL else []
+        anonymous: list[dict[str, list[str]]] = [{}] if row.access is Access.OPTIONAL else []
         operation["security"] = [*anonymous, {"bearer": []}, {"key": []}]
     return operation
 

@@ -1,0 +1,51 @@
+"""The state of the daemon as health checks see it: probed rarely, answered from memory."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from gatewayd.errors import GatewayError
+from gatewayd.tasks import Tasks
+
+FRESH_SECONDS: Final = 1.0
+DEADLINE_SECONDS: Final = 2.0
+
+
+class HealthMonitor:
+    """Knows whether the daemon is ready and whether its database answers.
+
+    However many ask, at most one probe runs, at most one a second; each caller waits for at most the deadline.
+    """
+
+    def __init__(self, ping: Callable[[], Awaitable[None]], tasks: Tasks) -> None:
+        self.ready = False
+        self._ping = ping
+        self._tasks = tasks
+        self._problem: str | None = None
+        self._probed_at = float("-inf")
+        self._done: asyncio.Event | None = None
+
+    async def database_problem(self) -> str | None:
+        """Return a sentence when the database does not answer in time, None when it does."""
+        if asyncio.get_running_loop().time() - self._probed_at <= FRESH_SECONDS:
+            return self._problem
+        if self._done is None:
+            self._done = asyncio.Event()
+            self._tasks.spawn("database probe", self._probe(self._done))
+        await self._done.wait()
+        return self._problem
+
+    async def _probe(self, done: asyncio.Event) -> None:
+        problem = None
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                await self._ping()
+        except TimeoutError:
+            problem = f"the database did not answer within {DEADLINE_SECONDS:g} s"
+        except GatewayError as error:
+            problem = error.message
+        finally:
+            self._problem = problem
+            self._probed_at = asyncio.get_running_loop().time()
+            self._done = None
+            done.set()
