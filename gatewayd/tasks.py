@@ -24,6 +24,8 @@ class Tasks:
         task = asyncio.get_running_loop().create_task(self._guard(name, work), name=name)
         self._running[task_id] = task
         task.add_done_callback(lambda _: self._running.pop(task_id, None))
+        # A task that is cancelled before its first step never awaits its work.
+        task.add_done_callback(lambda _: work.close())
         return task_id
 
     async def finish(self, name: str, work: Coroutine[Any, Any, Result]) -> Result:

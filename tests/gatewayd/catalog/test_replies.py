@@ -1,0 +1,36 @@
+"""Tests for gatewayd.catalog.replies."""
+
+import pytest
+
+from gatewayd.catalog.replies import Chunk, Completion, text_of
+
+
+def test_completion_passes_its_bytes_until_somebody_looks_inside() -> None:
+    raw = b'{ "a": 1 }'
+    completion = Completion(raw=raw)
+    assert completion.raw is raw
+    completion.body["b"] = 2
+    assert completion.raw == b'{"a":1,"b":2}'
+
+
+def test_chunk_passes_its_bytes_until_somebody_looks_inside() -> None:
+    raw = b'data: {"n": 1}\n\ndata: {"n": 2}\n\n'
+    chunk = Chunk(raw=raw)
+    assert chunk.raw is raw
+    assert [event["n"] for event in chunk.events] == [1, 2]
+    chunk.events.pop()
+    assert chunk.raw == b'data: {"n":1}\n\n'
+
+
+def test_nothing_is_made_of_nothing() -> None:
+    with pytest.raises(ValueError, match="bytes or"):
+        Completion()
+    with pytest.raises(ValueError, match="bytes or"):
+        Chunk()
+
+
+def test_text_of_reads_messages_and_deltas() -> None:
+    assert text_of({"choices": [{"message": {"content": "hi"}}]}) == "hi"
+    assert text_of({"choices": [{"delta": {"content": "h"}}]}) == "h"
+    assert text_of({"choices": [{"delta": {}}]}) == ""
+    assert text_of({}) == ""

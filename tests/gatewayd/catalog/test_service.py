@@ -1,0 +1,155 @@
+"""Tests for gatewayd.catalog.service."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gatewayd.accounts.records import Role
+from gatewayd.catalog.records import Grant, ModelRecord
+from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.tasks import Tasks
+from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
+
+ADMIN = make_actor()
+USER = make_actor("u2", Role.USER, ("g1",))
+
+
+@pytest.fixture
+async def tasks() -> AsyncIterator[Tasks]:
+    tasks = Tasks()
+    yield tasks
+    await tasks.close()
+
+
+def make_catalog(tasks: Tasks, *sources: FakeSource, **options: bool) -> Catalog:
+    catalog = Catalog(FakeRecords(), tasks, CatalogOptions(**options), clock=lambda: 100)  # type: ignore[arg-type]
+    catalog.use(sources)
+    return catalog
+
+
+async def test_list_merges_all_sources_by_name(tasks: Tasks) -> None:
+    one, two = FakeSource("one", [make_model("b")]), FakeSource("two", [make_model("a")])
+    catalog = make_catalog(tasks, one, two)
+    assert [model.id for model in await catalog.list(ADMIN)] == ["a", "b"]
+
+
+async def test_later_source_wins_a_shared_id(tasks: Tasks) -> None:
+    one, two = FakeSource("one", [make_model("m")]), FakeSource("two", [make_model("m")])
+    catalog = make_catalog(tasks, one, two)
+    await catalog.list(ADMIN)
+    assert (await catalog.get("m", ADMIN))[1] is two
+
+
+async def test_dead_source_neither_empties_nor_fails_the_list(tasks: Tasks) -> None:
+    dead = FakeSource("dead", failure=GatewayError(Kind.UPSTREAM_UNREACHABLE, "cannot reach dead"))
+    catalog = make_catalog(tasks, dead, FakeSource("good", [make_model("m")]))
+    assert [model.id for model in await catalog.list(ADMIN)] == ["m"]
+    states = {state["name"]: state["problem"] for state in catalog.source_states()}
+    assert states == {"dead": "cannot reach dead", "good": None}
+
+
+async def test_hanging_source_is_waited_for_once_only(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayd.catalog.service.FIRST_LIST_SECONDS", 0.01)
+    hanging = FakeSource("hanging", hold=asyncio.Event())
+    catalog = make_catalog(tasks, hanging, FakeSource("good", [make_model("m")]))
+    assert [model.id for model in await catalog.list(ADMIN)] == ["m"]
+
+
+async def test_failing_source_keeps_its_last_good_list(tasks: Tasks) -> None:
+    source = FakeSource("s", [make_model("m")])
+    catalog = make_catalog(tasks, source)
+    await catalog.list(ADMIN)
+    source.failure = GatewayError(Kind.UPSTREAM_FAILED, "cannot list")
+    assert [model.id for model in await catalog.list(ADMIN, refresh=True)] == ["m"]
+    assert catalog.source_states()[0]["problem"] == "cannot list"
+
+
+async def test_refresh_asks_again(tasks: Tasks) -> None:
+    source = FakeSource("s", [make_model("m")])
+    catalog = make_catalog(tasks, source)
+    await catalog.list(ADMIN)
+    await catalog.list(ADMIN)
+    assert source.listed == 1
+    source.models = [make_model("m"), make_model("n")]
+    assert len(await catalog.list(ADMIN, refresh=True)) == 2
+
+
+async def test_user_sees_only_granted_models(tasks: Tasks) -> None:
+    catalog = make_catalog(
+        tasks, FakeSource("s", [make_model("open"), make_model("group"), make_model("shut")])
+    )
+    await catalog.list(ADMIN)
+    assert await catalog.list(USER) == []
+    await catalog.grant("open", [Grant("user", "*", "read")], by="u1")
+    await catalog.grant("group", [Grant("group", "g1", "read")], by="u1")
+    await catalog.grant("shut", [Grant("group", "other", "read")], by="u1")
+    assert [model.id for model in await catalog.list(USER)] == ["group", "open"]
+    with pytest.raises(GatewayError) as caught:
+        await catalog.get("shut", USER)
+    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.param == "model"
+
+
+async def test_switched_off_model_is_hidden(tasks: Tasks) -> None:
+    catalog = make_catalog(tasks, FakeSource("s", [make_model("m")]))
+    await catalog.list(ADMIN)
+    await catalog.grant("m", [Grant("user", "*", "read")], by="u1")
+    await catalog.switch("m", active=False)
+    assert await catalog.list(USER) == []
+    assert len(await catalog.list(ADMIN)) == 1
+
+
+async def test_bypass_all_shows_everything(tasks: Tasks) -> None:
+    catalog = make_catalog(tasks, FakeSource("s", [make_model("m")]), bypass_all=True)
+    assert len(await catalog.list(USER)) == 1
+
+
+async def test_admins_are_bound_when_the_bypass_is_off(tasks: Tasks) -> None:
+    catalog = make_catalog(tasks, FakeSource("s", [make_model("m")]), bypass_admins=False)
+    assert await catalog.list(ADMIN) == []
+
+
+@pytest.mark.parametrize(
+    ("grant", "param"),
+    [
+        (Grant("robot", "*", "read"), "access_grants.principal_type"),
+        (Grant("user", "", "read"), "access_grants.principal_id"),
+        (Grant("user", "*", "own"), "access_grants.permission"),
+    ],
+)
+async def test_bad_grant_is_named(tasks: Tasks, grant: Grant, param: str) -> None:
+    catalog = make_catalog(tasks, FakeSource("s", [make_model("m")]))
+    await catalog.list(ADMIN)
+    with pytest.raises(GatewayError) as caught:
+        await catalog.grant("m", [grant], by="u1")
+    assert caught.value.param == param
+
+
+async def test_grant_of_an_unknown_model_is_not_found(tasks: Tasks) -> None:
+    catalog = make_catalog(tasks)
+    with pytest.raises(GatewayError) as caught:
+        await catalog.grant("none", [], by="u1")
+    assert caught.value.kind is Kind.NOT_FOUND
+
+
+async def test_records_survive_a_reload_and_can_be_removed(tasks: Tasks) -> None:
+    store = FakeRecords()
+    catalog = Catalog(store, tasks, CatalogOptions(), clock=lambda: 5)
+    await catalog.put_record(ModelRecord(id="m", user_id="u1", name="M"))
+    again = Catalog(store, tasks, CatalogOptions())
+    await again.load()
+    assert [record.created_at for record in again.list_records()] == [5]
+    await again.remove_record("m")
+    with pytest.raises(GatewayError):
+        await again.remove_record("m")
+
+
+async def test_use_returns_the_sources_that_are_no_longer_used(tasks: Tasks) -> None:
+    one, two = FakeSource("one", [make_model("a")]), FakeSource("two", [make_model("b")])
+    catalog = make_catalog(tasks, one, two)
+    await catalog.list(ADMIN)
+    assert catalog.use([two]) == [one]
+    assert [model.id for model in await catalog.list(ADMIN)] == ["b"]
+    assert two.listed == 1

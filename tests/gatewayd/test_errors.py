@@ -1,0 +1,22 @@
+"""Tests for gatewayd.errors."""
+
+from gatewayd.errors import GatewayError, Kind, invalid, not_found
+
+
+def test_error_carries_everything() -> None:
+    error = GatewayError(Kind.RATE_LIMITED, "cannot answer", param="model", code="busy", retry_after=3)
+    assert (error.kind, error.message, error.param, error.code, error.retry_after) == (
+        Kind.RATE_LIMITED,
+        "cannot answer",
+        "model",
+        "busy",
+        3,
+    )
+    assert str(error) == "cannot answer"
+
+
+def test_shorthands_name_what_is_wrong() -> None:
+    assert invalid("cannot accept role", param="role").param == "role"
+    missing = not_found("user", "u1")
+    assert missing.kind is Kind.NOT_FOUND
+    assert "'u1'" in missing.message

@@ -1,0 +1,67 @@
+"""Tests for gatewayd.tasks."""
+
+import asyncio
+import logging
+
+import pytest
+
+from gatewayd.tasks import Tasks
+
+
+async def test_stop_cancels_and_waits() -> None:
+    tasks = Tasks()
+    cancelled = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    task_id = tasks.spawn("waiter", work())
+    await asyncio.sleep(0)
+    assert tasks.list() == {task_id: "waiter"}
+    assert await tasks.stop(task_id)
+    assert cancelled.is_set()
+    assert not await tasks.stop(task_id)
+
+
+async def test_failure_is_logged_with_its_name(caplog: pytest.LogCaptureFixture) -> None:
+    tasks = Tasks()
+
+    async def work() -> None:
+        raise RuntimeError("boom")
+
+    with caplog.at_level(logging.ERROR):
+        tasks.spawn("broken", work())
+        await asyncio.sleep(0.01)
+    assert "background task failed" in caplog.text
+    assert "boom" in caplog.text
+    assert tasks.list() == {}
+
+
+async def test_finish_runs_to_the_end_though_its_caller_leaves() -> None:
+    tasks = Tasks()
+    release, finished = asyncio.Event(), asyncio.Event()
+
+    async def work() -> int:
+        await release.wait()
+        finished.set()
+        return 7
+
+    caller = asyncio.ensure_future(tasks.finish("write", work()))
+    await asyncio.sleep(0)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    release.set()
+    await asyncio.wait_for(finished.wait(), 1)
+    assert await tasks.finish("write", work()) == 7
+
+
+async def test_close_ends_everything() -> None:
+    tasks = Tasks()
+    tasks.spawn("one", asyncio.Event().wait())  # type: ignore[arg-type]
+    tasks.spawn("two", asyncio.Event().wait())  # type: ignore[arg-type]
+    await tasks.close()
+    assert tasks.list() == {}
