@@ -1,0 +1,220 @@
+"""Talk with the service manager: readiness, watchdog, activated sockets (sd_notify(3), sd_listen_fds(3))."""
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+
+from gatewayd.errors import GatewayError, Kind
+
+log = logging.getLogger(__name__)
+
+FIRST_DESCRIPTOR = 3
+"""The first descriptor that the service manager passes (SD_LISTEN_FDS_START)."""
+
+_FAMILIES = {
+    "http": (socket.AF_INET, socket.AF_INET6),
+    "control": (socket.AF_UNIX,),
+}
+
+
+class Notifier:
+    """Sends state to the service manager; without one every method does nothing.
+
+    A message that cannot be sent is logged once and never raised: a daemon must not stop serving because
+    its supervisor is deaf.
+    """
+
+    def __init__(
+        self,
+        notify_socket: str | None = None,
+        watchdog_usec: int | None = None,
+        watchdog_pid: int | None = None,
+    ) -> None:
+        self._address = _socket_address(notify_socket)
+        self._watchdog_usec = watchdog_usec
+        self._watchdog_pid = watchdog_pid
+        self._complained = False
+
+    @property
+    def enabled(self) -> bool:
+        """Whether a service manager listens."""
+        return self._address is not None
+
+    @property
+    def watchdog_interval(self) -> float | None:
+        """Seconds between two watchdog messages (half the limit); None when this process is not watched."""
+        if not self.enabled or not self._watchdog_usec:
+            return None
+        if self._watchdog_pid not in (None, os.getpid()):
+            return None
+        return self._watchdog_usec / 2_000_000
+
+    def ready(self, status: str) -> None:
+        """Say that the start, or a reload, is complete; `status` is a sentence for people."""
+        self._send("READY=1", f"STATUS={_one_line(status)}")
+
+    def status(self, text: str) -> None:
+        """Say in plain words what the daemon does now."""
+        self._send(f"STATUS={_one_line(text)}")
+
+    def reloading(self) -> None:
+        """Say that a reload began; `ready` ends it, also when the new configuration was refused."""
+        # One datagram: the manager pairs the two fields (mandatory for Type=notify-reload since 253).
+        self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+
+    def stopping(self) -> None:
+        """Say that the daemon drains and will end."""
+        self._send("STOPPING=1")
+
+    def watchdog(self) -> None:
+        """Say that the daemon is alive."""
+        self._send("WATCHDOG=1")
+
+    def extend_timeout(self, usec: int) -> None:
+        """Ask for `usec` more microseconds from now before the start or stop counts as hung."""
+        self._send(f"EXTEND_TIMEOUT_USEC={usec}")
+
+    def _send(self, *fields: str) -> None:
+        if self._address is None:
+            return
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+                channel.setblocking(False)
+                channel.connect(self._address)
+                channel.send("\n".join(fields).encode())
+        except OSError as error:
+            if not self._complained:
+                self._complained = True
+                log.warning("cannot notify the service manager", extra={"error": str(error)})
+
+
+def from_environment(environ: Mapping[str, str]) -> Notifier:
+    """Return the notifier that NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID in `environ` describe."""
+    return Notifier(
+        environ.get("NOTIFY_SOCKET") or None,
+        _number(environ, "WATCHDOG_USEC"),
+        _number(environ, "WATCHDOG_PID"),
+    )
+
+
+class Watchdog:
+    """Feeds the service manager's watchdog as long as the event loop turns and the probe answers.
+
+    `interval` and `deadline` are seconds; `probe` returns when the thing behind it (the database) answered
+    and raises GatewayError or OSError when it did not.
+    """
+
+    def __init__(
+        self,
+        notifier: Notifier,
+        probe: Callable[[], Awaitable[None]],
+        interval: float,
+        deadline: float | None = None,
+    ) -> None:
+        self._notifier = notifier
+        self._probe = probe
+        self._interval = interval
+        self._deadline = interval / 2 if deadline is None else deadline
+
+    async def run(self) -> None:
+        """Feed for ever; a failed probe is logged and not fed, so the manager restarts a stuck daemon."""
+        while True:
+            await self.beat()
+            await asyncio.sleep(self._interval)
+
+    async def beat(self) -> bool:
+        """Probe once, feed when it answered in time, and return whether it did."""
+        try:
+            async with asyncio.timeout(self._deadline):
+                await self._probe()
+        except (GatewayError, OSError) as error:  # TimeoutError is an OSError
+            reason = str(error) or f"no answer within {self._deadline:g} s"
+            log.warning("cannot feed the watchdog: the probe failed", extra={"error": reason})
+            return False
+        self._notifier.watchdog()
+        return True
+
+
+@dataclass(frozen=True)
+class ActivatedSockets:
+    """Listening sockets that the service manager opened: any number for HTTP, at most one for control."""
+
+    http: tuple[socket.socket, ...] = ()
+    control: socket.socket | None = None
+
+
+def activated_sockets(
+    environ: Mapping[str, str], pid: int, first: int = FIRST_DESCRIPTOR
+) -> ActivatedSockets:
+    """Take over the sockets that LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES in `environ` describe.
+
+    Descriptors start at `first`, are made close-on-exec and non-blocking. Raises `not_configured` for a name
+    other than `http` or `control`, a second control socket, or a descriptor that is not a listening stream
+    socket of the family its name asks for.
+    """
+    count = _number(environ, "LISTEN_FDS") or 0
+    if _number(environ, "LISTEN_PID") != pid or count <= 0:
+        return ActivatedSockets()
+    opened: list[tuple[str, socket.socket]] = []
+    try:
+        opened.extend(_adopt(environ.get("LISTEN_FDNAMES", ""), count, first))
+        control = [channel for name, channel in opened if name == "control"]
+        if len(control) > 1:
+            raise GatewayError(Kind.NOT_CONFIGURED, "cannot use two activated sockets named 'control'")
+    except GatewayError:
+        for _, channel in opened:
+            channel.close()
+        raise
+    http = tuple(channel for name, channel in opened if name == "http")
+    return ActivatedSockets(http, control[0] if control else None)
+
+
+def _adopt(names: str, count: int, first: int) -> Iterator[tuple[str, socket.socket]]:
+    listed = names.split(":") if names else []
+    for offset in range(count):
+        name = listed[offset] if offset < len(listed) else ""
+        if name not in _FAMILIES:
+            raise GatewayError(
+                Kind.NOT_CONFIGURED,
+                f"cannot use activated socket {first + offset}: its name {name!r} is not 'http' or 'control'"
+                " (set FileDescriptorName= in the socket unit)",
+            )
+        yield name, _listener(first + offset, name)
+
+
+def _listener(descriptor: int, name: str) -> socket.socket:
+    os.set_inheritable(descriptor, False)
+    channel = socket.socket(fileno=descriptor)
+    if channel.family not in _FAMILIES[name]:
+        problem = f"its address family is {channel.family.name}"
+    elif channel.type != socket.SOCK_STREAM or not channel.getsockopt(
+        socket.SOL_SOCKET, socket.SO_ACCEPTCONN
+    ):
+        problem = "it is not a listening stream socket"
+    else:
+        channel.setblocking(False)
+        return channel
+    with closing(channel):
+        raise GatewayError(Kind.NOT_CONFIGURED, f"cannot use activated socket {name!r}: {problem}")
+
+
+def _socket_address(path: str | None) -> str | None:
+    if path is None:
+        return None
+    if path.startswith("@"):
+        return "\0" + path[1:]
+    return path
+
+
+def _number(environ: Mapping[str, str], name: str) -> int | None:
+    text = environ.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
