@@ -14,7 +14,7 @@ DEADLINE_SECONDS: Final = 2.0
 class HealthMonitor:
     """Knows whether the daemon is ready and whether its database answers.
 
-    However many ask, at most one probe runs, at most one a second; a caller waits no longer than the deadline.
+    However many ask, one probe at most runs, one a second; a caller waits no longer than the deadline.
     """
 
     def __init__(self, ping: Callable[[], Awaitable[None]], tasks: Tasks) -> None:

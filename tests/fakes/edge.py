@@ -1,0 +1,62 @@
+"""A public application around a few routes, for tests of handlers and of the edge itself."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp.test_utils import TestClient, TestServer
+
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.app import build
+from gatewayd.http.edge import Edge, EdgeOptions
+from gatewayd.http.routes import Route
+from gatewayd.tasks import Tasks
+
+Client = TestClient[Any, Any]
+
+
+class FakeAuthenticator:
+    """Knows actors by credential and remembers which paths were asked for."""
+
+    def __init__(self, actors: Mapping[str, Actor]) -> None:
+        self.actors = actors
+        self.seen: list[tuple[str, str, str]] = []
+
+    async def authenticate(self, credential: str, method: str, path: str) -> Actor:
+        self.seen.append((credential, method, path))
+        if credential not in self.actors:
+            raise GatewayError(Kind.UNAUTHENTICATED, "cannot accept the credential")
+        return self.actors[credential]
+
+
+@asynccontextmanager
+async def serving(
+    rows: Sequence[Route],
+    actors: Mapping[str, Actor] | None = None,
+    *,
+    options: EdgeOptions | None = None,
+    body_limit: int = 1024 * 1024,
+) -> AsyncIterator[Client]:
+    tasks = Tasks()
+    edge = Edge(FakeAuthenticator(actors or {}), tasks, options or EdgeOptions())
+    server = TestServer(build(edge, rows, body_limit=body_limit), handler_cancellation=True)
+    async with TestClient(server) as client:
+        await client.start_server()
+        yield client
+    await tasks.close()
+
+
+def bearer(credential: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {credential}"}
+
+
+async def raw_get(client: Client, path: str) -> bytes:
+    """Send a path as it is, which no well-behaved client would, and return the whole answer."""
+    reader, writer = await asyncio.open_connection(client.host, client.port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n".encode())
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return answer

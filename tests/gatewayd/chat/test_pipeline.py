@@ -1,0 +1,188 @@
+"""Tests for gatewayd.chat.pipeline."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from gatewayd.accounts.records import Actor, Role
+from gatewayd.catalog.records import Grant, Model
+from gatewayd.catalog.replies import Chunk, Completion
+from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.chat.interfaces import ChatFilter
+from gatewayd.chat.pipeline import NoAttachments, NoFilterChain, NoFilters, NoTools, Pipeline
+from gatewayd.chat.records import ChatRequest
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.tasks import Tasks
+from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
+
+ADMIN = make_actor()
+
+
+@dataclass
+class World:
+    """A catalogue with one source, and hooks that can be exchanged."""
+
+    source: FakeSource
+    catalog: Catalog
+    filters: Any = field(default_factory=NoFilters)
+    attachments: Any = field(default_factory=NoAttachments)
+    tools: Any = field(default_factory=NoTools)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        return Pipeline(self.catalog, self.filters, self.attachments, self.tools)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    tasks = Tasks()
+    source = FakeSource(models=[make_model("m"), make_model("n")])
+    catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
+    catalog.use([source])
+    await catalog.list(ADMIN)
+    yield World(source, catalog)
+    await tasks.close()
+
+
+def ask(*, stream: bool = False, **changes: Any) -> ChatRequest:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    if stream:
+        body["stream"] = True
+    return ChatRequest(model="m", body=body, stream=stream, request_id="r1", **changes)
+
+
+async def test_source_gets_its_own_name_of_the_model_and_who_asks(world: World) -> None:
+    answer = await world.pipeline.run(ask(), ADMIN)
+    assert answer.completion is not None
+    assert world.source.asked[0]["model"] == "up-m"
+    assert (world.source.contexts[0].request_id, world.source.contexts[0].user_id) == ("r1", "u1")
+
+
+async def test_failure_before_the_first_chunk_raises_from_run(world: World) -> None:
+    world.source.script = lambda _: [GatewayError(Kind.RATE_LIMITED, "cannot", retry_after=2)]
+    with pytest.raises(GatewayError) as caught:
+        await world.pipeline.run(ask(stream=True), ADMIN)
+    assert caught.value.retry_after == 2
+
+
+async def test_empty_stream_is_a_failure(world: World) -> None:
+    with pytest.raises(GatewayError) as caught:
+        await world.pipeline.run(ask(stream=True), ADMIN)
+    assert caught.value.kind is Kind.UPSTREAM_FAILED
+
+
+async def test_failure_after_the_first_chunk_raises_from_the_stream(world: World) -> None:
+    chunk = Chunk(raw=b"data: {}\n\n")
+    world.source.script = lambda _: [chunk, GatewayError(Kind.UPSTREAM_FAILED, "cannot go on")]
+    answer = await world.pipeline.run(ask(stream=True), ADMIN)
+    assert answer.chunks is not None
+    assert await anext(answer.chunks) is chunk
+    with pytest.raises(GatewayError):
+        await anext(answer.chunks)
+    assert world.source.closed_streams == 1
+
+
+async def test_closing_an_unread_stream_closes_the_source(world: World) -> None:
+    world.source.script = lambda _: [Chunk(raw=b"data: {}\n\n")]
+    answer = await world.pipeline.run(ask(stream=True), ADMIN)
+    assert answer.chunks is not None
+    await answer.chunks.aclose()
+    assert world.source.closed_streams == 1
+
+
+async def test_files_without_documents_are_warned_about(world: World) -> None:
+    answer = await world.pipeline.run(ask(files=[{"type": "file", "id": "f1"}]), ADMIN)
+    assert len(answer.warnings) == 1
+    assert "f1" in answer.warnings[0]
+
+
+@dataclass
+class Shout:
+    """A filter with all three hooks."""
+
+    log: list[str] = field(default_factory=list)
+    route_to: str | None = None
+
+    async def inlet(self, request: ChatRequest, model: Model, actor: Actor) -> None:
+        self.log.append(f"inlet {model.id}")
+        request.body["messages"][0]["content"] = "HI"
+        if self.route_to is not None:
+            request.model = self.route_to
+
+    async def stream(self, chunk: Chunk) -> Chunk:
+        self.log.append("stream")
+        return Chunk(events=[{**event, "seen": True} for event in chunk.events])
+
+    async def outlet(self, completion: Completion, actor: Actor) -> None:
+        self.log.append("outlet")
+        completion.body["outlet"] = True
+
+
+@dataclass
+class Choose:
+    """Chooses one filter for all its hooks."""
+
+    item: ChatFilter
+
+    async def choose(self, request: ChatRequest, model: Model, actor: Actor) -> NoFilterChain:
+        return NoFilterChain((self.item,), (self.item,), (self.item,))
+
+
+async def test_filters_change_request_chunks_and_answer(world: World) -> None:
+    shout = Shout()
+    world.filters = Choose(shout)
+    world.source.script = lambda _: [Chunk(raw=b'data: {"n":1}\n\n')]
+    streamed = await world.pipeline.run(ask(stream=True), ADMIN)
+    assert streamed.chunks is not None
+    assert [chunk.events async for chunk in streamed.chunks] == [[{"n": 1, "seen": True}]]
+    whole = await world.pipeline.run(ask(), ADMIN)
+    assert whole.completion is not None
+    assert whole.completion.body["outlet"] is True
+    assert world.source.asked[0]["messages"][0]["content"] == "HI"
+    assert shout.log == ["inlet m", "stream", "inlet m", "outlet"]
+
+
+async def test_inlet_cannot_route_around_the_access_list(world: World) -> None:
+    user = make_actor("u2", Role.USER)
+    await world.catalog.grant("m", [Grant("user", "*", "read")], by="u1")
+    world.filters = Choose(Shout(route_to="n"))
+    with pytest.raises(GatewayError) as caught:
+        await world.pipeline.run(ask(), user)
+    assert caught.value.kind is Kind.NOT_FOUND
+    await world.pipeline.run(ask(), ADMIN)
+    assert world.source.asked[0]["model"] == "up-n"
+
+
+async def test_attachments_become_sources_of_the_answer(world: World) -> None:
+    class Attach:
+        async def attach(self, request: ChatRequest, actor: Actor) -> list[dict[str, Any]]:
+            request.body["messages"].insert(0, {"role": "system", "content": "context"})
+            return [{"source": {"id": request.files[0]["id"]}}]
+
+    world.attachments = Attach()
+    answer = await world.pipeline.run(ask(files=[{"type": "file", "id": "f1"}]), ADMIN)
+    assert answer.completion is not None
+    assert answer.completion.body["sources"] == [{"source": {"id": "f1"}}]
+    assert world.source.asked[0]["messages"][0]["content"] == "context"
+
+
+async def test_tool_loop_asks_again_until_no_call_is_left(world: World) -> None:
+    class Loop:
+        rounds = 0
+
+        async def offer(self, request: ChatRequest, model: Model, actor: Actor) -> "Loop":
+            return self
+
+        async def follow_up(self, completion: Completion, request: ChatRequest) -> bool:
+            self.rounds += 1
+            request.body["messages"].append({"role": "tool", "content": str(self.rounds)})
+            return self.rounds < 3
+
+    world.tools = Loop()
+    answer = await world.pipeline.run(ask(stream=True), ADMIN)
+    assert answer.completion is not None
+    assert [len(body["messages"]) for body in world.source.asked][-1] >= 3
+    assert len(world.source.asked) == 3
+    assert all(not body.get("stream") for body in world.source.asked)

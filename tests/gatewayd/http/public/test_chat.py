@@ -1,0 +1,104 @@
+"""Tests for gatewayd.http.public.chat."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import orjson
+import pytest
+
+from gatewayd.accounts.records import Role
+from gatewayd.catalog.replies import Chunk
+from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.chat.pipeline import NoAttachments, NoFilters, NoTools, Pipeline
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.public.chat import PATHS, ChatRoutes
+from gatewayd.tasks import Tasks
+from tests.fakes.edge import Client, bearer, serving
+from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
+
+BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+
+
+@asynccontextmanager
+async def chatting(source: FakeSource) -> AsyncIterator[Client]:
+    tasks = Tasks()
+    admin = make_actor()
+    catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
+    catalog.use([source])
+    await catalog.list(admin)
+    pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
+    routes = ChatRoutes(pipeline, body_limit=100_000, clock=lambda: 1)
+    actors = {"admin": admin, "user": make_actor("u", Role.USER), "pending": make_actor("p", Role.PENDING)}
+    async with serving(routes.routes(), actors) as client:
+        yield client
+    await tasks.close()
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_answers_under_every_alias_to_those_who_may(path: str) -> None:
+    async with chatting(FakeSource(models=[make_model("m")])) as client:
+        assert (await client.post(path, json=BODY)).status == 401
+        assert (await client.post(path, json=BODY, headers=bearer("pending"))).status == 403
+        assert (await client.post(path, json=BODY, headers=bearer("user"))).status == 404
+        reply = await client.post(path, json=BODY, headers=bearer("admin"))
+        assert reply.status == 200
+        assert (await reply.json())["choices"][0]["message"]["content"] == "hello"
+
+
+async def test_stream_passes_bytes_and_ends_with_done() -> None:
+    raw = b'data: { "id": "c" }\n\n'
+    source = FakeSource(models=[make_model("m")], script=lambda _: [Chunk(raw=raw), Chunk(raw=raw)])
+    async with chatting(source) as client:
+        reply = await client.post(PATHS[0], json={**BODY, "stream": True}, headers=bearer("admin"))
+        assert reply.headers["Content-Type"].startswith("text/event-stream")
+        assert reply.headers["X-Accel-Buffering"] == "no"
+        assert await reply.read() == raw * 2 + b"data: [DONE]\n\n"
+
+
+async def test_failure_before_the_first_byte_is_a_status() -> None:
+    failure = GatewayError(Kind.RATE_LIMITED, "cannot get an answer from 'acme'", retry_after=9)
+    source = FakeSource(models=[make_model("m")], script=lambda _: [failure])
+    async with chatting(source) as client:
+        reply = await client.post(PATHS[0], json={**BODY, "stream": True}, headers=bearer("admin"))
+        assert (reply.status, reply.headers["Retry-After"]) == (429, "9")
+        assert (await reply.json())["error"]["type"] == "rate_limit_error"
+
+
+async def test_failure_after_the_first_byte_is_in_band_and_without_done() -> None:
+    broken: list[Chunk | Exception] = [
+        Chunk(raw=b"data: {}\n\n"),
+        GatewayError(Kind.UPSTREAM_FAILED, "cannot"),
+    ]
+    source = FakeSource(models=[make_model("m")], script=lambda _: broken)
+    async with chatting(source) as client:
+        reply = await client.post(PATHS[0], json={**BODY, "stream": True}, headers=bearer("admin"))
+        frames = (await reply.read()).split(b"\n\n")
+        assert orjson.loads(frames[1].removeprefix(b"data: "))["error"]["code"] == "upstream_failed"
+        assert b"[DONE]" not in b"".join(frames)
+
+
+async def test_unused_file_is_warned_about_in_a_header() -> None:
+    async with chatting(FakeSource(models=[make_model("m")])) as client:
+        body = {**BODY, "files": [{"type": "collection", "id": "k1"}]}
+        reply = await client.post(PATHS[0], json=body, headers=bearer("admin"))
+        assert reply.status == 200
+        assert "k1" in reply.headers["X-Gateway-Warning"]
+
+
+async def test_client_that_leaves_closes_a_silent_source() -> None:
+    closed = asyncio.Event()
+
+    class Silent(FakeSource):
+        async def stream(self, *_: object) -> AsyncIterator[Chunk]:
+            try:
+                yield Chunk(raw=b"data: {}\n\n")
+                await asyncio.Event().wait()
+            finally:
+                closed.set()
+
+    async with chatting(Silent(models=[make_model("m")])) as client:
+        reply = await client.post(PATHS[0], json={**BODY, "stream": True}, headers=bearer("admin"))
+        await reply.content.readany()
+        reply.close()
+        await asyncio.wait_for(closed.wait(), 1)

@@ -1,0 +1,60 @@
+"""Tests for gatewayd.http.public.health."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from gatewayd.accounts.records import Actor
+from gatewayd.http.public.health import HealthRoutes
+from tests.fakes.edge import bearer, serving
+from tests.fakes.models import make_actor
+
+
+@dataclass
+class Probe:
+    """A daemon in any state."""
+
+    ready: bool = True
+    problem: str | None = None
+
+    async def database_problem(self) -> str | None:
+        return self.problem
+
+
+class Config:
+    """Tells who asked."""
+
+    async def describe(self, actor: Actor | None) -> dict[str, Any]:
+        return {"user": actor.user_id if actor else None}
+
+
+@pytest.mark.parametrize(
+    ("probe", "health", "live", "ready"),
+    [
+        (Probe(), 200, 200, 200),
+        (Probe(ready=False), 200, 200, 503),
+        (Probe(problem="the database is gone"), 503, 200, 503),
+    ],
+)
+async def test_each_question_has_its_answer(probe: Probe, health: int, live: int, ready: int) -> None:
+    async with serving(HealthRoutes(probe, Config(), "1.2").routes()) as client:
+        for path, status in {
+            "/health": health,
+            "/health/db": health,
+            "/livez": live,
+            "/readyz": ready,
+            "/ready": ready,
+        }.items():
+            reply = await client.get(path)
+            assert reply.status == status, path
+            assert (await reply.json())["status"] is (status == 200)
+        assert (await client.head("/health")).status == health
+
+
+async def test_version_and_config() -> None:
+    async with serving(HealthRoutes(Probe(), Config(), "1.2").routes(), {"a": make_actor()}) as client:
+        assert (await (await client.get("/api/version")).json())["version"] == "1.2"
+        assert (await (await client.get("/api/config")).json()) == {"user": None}
+        assert (await (await client.get("/api/config", headers=bearer("bad"))).json()) == {"user": None}
+        assert (await (await client.get("/api/config", headers=bearer("a"))).json()) == {"user": "u1"}

@@ -1,0 +1,102 @@
+"""Tests for gatewayd.http.public.models."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from gatewayd.accounts.records import Role
+from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.http.public.models import ModelRoutes
+from gatewayd.tasks import Tasks
+from tests.fakes.edge import Client, bearer, raw_get, serving
+from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
+
+PUBLIC = {"principal_type": "user", "principal_id": "*", "permission": "read"}
+
+
+@asynccontextmanager
+async def listing() -> AsyncIterator[Client]:
+    tasks = Tasks()
+    admin = make_actor()
+    catalog = Catalog(FakeRecords(), tasks, CatalogOptions(), clock=lambda: 7)
+    catalog.use(
+        [FakeSource(models=[make_model("acme/m:1", detail={"openai": {"id": "m"}}), make_model("b")])]
+    )
+    await catalog.list(admin)
+    actors = {"admin": admin, "user": make_actor("u", Role.USER), "pending": make_actor("p", Role.PENDING)}
+    async with serving(ModelRoutes(catalog).routes(), actors) as client:
+        yield client
+    await tasks.close()
+
+
+@pytest.mark.parametrize("path", ["/api/models", "/api/v1/models", "/v1/models"])
+async def test_lists_and_single_models(path: str) -> None:
+    async with listing() as client:
+        assert (await client.get(path)).status == 401
+        assert (await client.get(path, headers=bearer("pending"))).status == 403
+        assert (await (await client.get(path, headers=bearer("user"))).json())["data"] == []
+        answer = await (await client.get(path, headers=bearer("admin"))).json()
+        assert answer["object"] == "list"
+        first = answer["data"][0]
+        assert (first["id"], first["owned_by"], first["openai"]) == ("acme/m:1", "openai", {"id": "m"})
+        one = await client.get(f"{path}/acme/m:1", headers=bearer("admin"))
+        assert (await one.json())["id"] == "acme/m:1"
+        assert (await client.get(f"{path}/nope", headers=bearer("admin"))).status == 404
+        assert (await client.get(f"{path}/b", headers=bearer("user"))).status == 404
+
+
+async def test_encoded_slash_in_an_id_is_the_slash() -> None:
+    async with listing() as client:
+        answer = await raw_get(client, "/v1/models/acme%2Fm:1")
+        assert answer.startswith(b"HTTP/1.1 401 ")
+
+
+async def test_admin_grants_toggles_and_deletes() -> None:
+    async with listing() as client:
+        admin, user = bearer("admin"), bearer("user")
+        form = {"id": "b", "access_grants": [PUBLIC]}
+        path = "/api/v1/models/model/access/update"
+        assert (await client.post(path, json=form)).status == 401
+        assert (await client.post(path, json=form, headers=user)).status == 403
+        record = await (await client.post(path, json=form, headers=admin)).json()
+        assert (record["id"], record["access_grants"], record["created_at"]) == ("b", [PUBLIC], 7)
+        seen = await (await client.get("/api/models", headers=user)).json()
+        assert [model["id"] for model in seen["data"]] == ["b"]
+        assert seen["data"][0]["info"]["is_active"] is True
+        await client.post("/api/v1/models/model/toggle?id=b", headers=admin)
+        assert (await (await client.get("/api/models", headers=user)).json())["data"] == []
+        assert (
+            await client.post("/api/v1/models/model/delete", json={"id": "b"}, headers=admin)
+        ).status == 200
+        assert (await client.get("/api/v1/models/model?id=b", headers=admin)).status == 404
+
+
+async def test_create_update_and_show_a_record() -> None:
+    async with listing() as client:
+        admin = bearer("admin")
+        made = await client.post("/api/v1/models/create", json={"id": "b", "name": "Bee"}, headers=admin)
+        assert (await made.json())["name"] == "Bee"
+        await client.post(
+            "/api/v1/models/model/access/update", json={"id": "b", "access_grants": [PUBLIC]}, headers=admin
+        )
+        kept = await client.post(
+            "/api/v1/models/model/update", json={"id": "b", "name": "Bea"}, headers=admin
+        )
+        assert (await kept.json())["access_grants"] == [PUBLIC]
+        shown = await (await client.get("/api/v1/models/model?id=b", headers=admin)).json()
+        assert (shown["name"], shown["write_access"]) == ("Bea", True)
+        listed = await (await client.get("/api/v1/models/list", headers=admin)).json()
+        assert listed["total"] == 1
+        base = await (await client.get("/api/models/base", headers=admin)).json()
+        assert len(base["data"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("form", "status"),
+    [({}, 422), ({"id": ""}, 400), ({"id": "x" * 300}, 400), ({"id": "x", "base_model_id": "b"}, 400)],
+)
+async def test_bad_records_are_refused(form: dict[str, str], status: int) -> None:
+    async with listing() as client:
+        reply = await client.post("/api/v1/models/create", json=form, headers=bearer("admin"))
+        assert reply.status == status

@@ -1,0 +1,97 @@
+"""Tests for gatewayd.http.body."""
+
+import asyncio
+import gzip
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from gatewayd.errors import GatewayError
+from gatewayd.http import body
+from gatewayd.http.routes import Access, Route
+from tests.fakes.edge import serving
+
+
+class Form(BaseModel):
+    name: str
+    size: int = 1
+
+
+async def echo(request: web.Request) -> web.StreamResponse:
+    return body.json_reply((await body.read_model(request, Form, 1000)).model_dump())
+
+
+ROWS = [Route("POST", "/x", echo, Access.PUBLIC, "Echo")]
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "words"),
+    [
+        (b'{"name": "n"}', 200, "n"),
+        (b'{"name": "n"', 400, "JSON"),
+        (b'{"name": NaN}', 400, "JSON"),
+        (b'{"name": "\\ud800"}', 400, "JSON"),
+        (b'{"name": "\xff"}', 400, "JSON"),
+        (b"[" * 100 + b"]" * 100, 400, "64"),
+        (b"[" * 450 + b"]" * 450, 400, "64"),
+        (b"{}", 422, "name"),
+        (b"", 422, "name"),
+        (b"[1]", 422, "body"),
+        (b'{"name": "n", "size": "x"}', 422, "size"),
+        (b'{"name": "' + b"n" * 1000 + b'"}', 413, "1000"),
+    ],
+)
+async def test_bad_bodies_are_named(data: bytes, status: int, words: str) -> None:
+    async with serving(ROWS) as client:
+        reply = await client.post("/x", data=data)
+        assert reply.status == status
+        assert words in await reply.text()
+
+
+async def test_validation_failure_has_the_list_form_and_never_the_value() -> None:
+    async with serving(ROWS) as client:
+        answer = await (await client.post("/x", json={"name": "n", "size": "hunter2"})).json()
+        assert answer["detail"][0]["loc"] == ["body", "size"]
+        assert answer["error"]["param"] == "size"
+        assert "hunter2" not in str(answer)
+
+
+async def test_compressed_bodies_are_refused_unread() -> None:
+    async with serving(ROWS) as client:
+        data = gzip.compress(b'{"name": "n"}')
+        reply = await client.post("/x", data=data, headers={"Content-Encoding": "gzip"})
+        assert reply.status == 415
+
+
+async def test_declared_size_is_refused_before_the_body_comes() -> None:
+    async with serving(ROWS) as client:
+        reader, writer = await asyncio.open_connection(client.host, client.port)
+        writer.write(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 999999\r\n\r\n{")
+        status = await asyncio.wait_for(reader.readline(), 5)
+        assert b"413" in status
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_body_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 0.05)
+    async with serving(ROWS) as client:
+        reader, writer = await asyncio.open_connection(client.host, client.port)
+        writer.write(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        status = await asyncio.wait_for(reader.readline(), 5)
+        assert b"408" in status
+        writer.close()
+        await writer.wait_closed()
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_value_or_a_clear_refusal(data: bytes) -> None:
+    refusal = None
+    try:
+        body.parse_json(data)
+    except GatewayError as error:
+        refusal = error
+    assert refusal is None or refusal.code == "json_invalid"

@@ -1,0 +1,199 @@
+"""Tests for gatewayd.http.edge."""
+
+import asyncio
+import logging
+
+import pytest
+from aiohttp import web
+
+from gatewayd.accounts.records import Role
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.body import json_reply
+from gatewayd.http.context import actor, find_actor
+from gatewayd.http.edge import EdgeOptions
+from gatewayd.http.routes import Access, Route
+from tests.fakes.edge import bearer, raw_get, serving
+from tests.fakes.models import make_actor
+
+ACTORS = {
+    "admin": make_actor("a", Role.ADMIN),
+    "user": make_actor("u", Role.USER),
+    "pending": make_actor("p", Role.PENDING),
+}
+
+
+async def whoami(request: web.Request) -> web.StreamResponse:
+    known = find_actor(request)
+    return json_reply({"user": known.user_id if known else None})
+
+
+def row(access: Access, path: str = "/x", method: str = "GET") -> Route:
+    return Route(method, path, whoami, access, "Tell who asks")
+
+
+@pytest.mark.parametrize(
+    ("access", "expected"),
+    [
+        (Access.PUBLIC, {None: 200, "bad": 200, "pending": 200, "user": 200, "admin": 200}),
+        (Access.OPTIONAL, {None: 200, "bad": 200, "pending": 200, "user": 200, "admin": 200}),
+        (Access.ACCOUNT, {None: 401, "bad": 401, "pending": 200, "user": 200, "admin": 200}),
+        (Access.VERIFIED, {None: 401, "bad": 401, "pending": 403, "user": 200, "admin": 200}),
+        (Access.ADMIN, {None: 401, "bad": 401, "pending": 403, "user": 403, "admin": 200}),
+    ],
+)
+async def test_each_policy_lets_in_whom_it_should(access: Access, expected: dict[str | None, int]) -> None:
+    async with serving([row(access)], ACTORS) as client:
+        for credential, status in expected.items():
+            headers = bearer(credential) if credential else {}
+            reply = await client.get("/x", headers=headers)
+            assert reply.status == status, credential
+            assert reply.headers["X-Content-Type-Options"] == "nosniff"
+            if status == 401:
+                assert reply.headers["WWW-Authenticate"] == "Bearer"
+                assert isinstance((await reply.json())["detail"], str)
+
+
+@pytest.mark.parametrize(
+    ("headers", "cookies", "user"),
+    [
+        ({"Authorization": "bearer user"}, {}, "u"),
+        ({"x-api-key": "user"}, {}, "u"),
+        ({}, {"token": "user"}, "u"),
+        ({"Authorization": "Basic abc", "x-api-key": "user"}, {}, "u"),
+        ({"Authorization": "Bearer admin", "x-api-key": "user"}, {}, "a"),
+        ({"x-api-key": "user"}, {"token": "admin"}, "u"),
+    ],
+)
+async def test_a_credential_may_stand_in_any_of_its_places(
+    headers: dict[str, str], cookies: dict[str, str], user: str
+) -> None:
+    async with serving([row(Access.VERIFIED)], ACTORS) as client:
+        sent = dict(headers)
+        if cookies:
+            sent["Cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
+        reply = await client.get("/x", headers=sent)
+        assert (await reply.json())["user"] == user
+
+
+async def test_a_bad_bearer_is_not_rescued_by_a_good_key() -> None:
+    async with serving([row(Access.VERIFIED)], ACTORS) as client:
+        reply = await client.get("/x", headers={**bearer("bad"), "x-api-key": "user"})
+        assert reply.status == 401
+
+
+async def test_key_header_can_be_renamed() -> None:
+    options = EdgeOptions(key_header="x-our-key")
+    async with serving([row(Access.VERIFIED)], ACTORS, options=options) as client:
+        assert (await client.get("/x", headers={"x-our-key": "user"})).status == 200
+        assert (await client.get("/x", headers={"x-api-key": "user"})).status == 401
+
+
+async def test_cookie_of_a_foreign_page_changes_nothing() -> None:
+    async with serving([row(Access.VERIFIED, method="POST")], ACTORS) as client:
+        cookie = {"Cookie": "token=user"}
+        foreign = await client.post("/x", headers={**cookie, "Origin": "https://evil.example"})
+        assert foreign.status == 401
+        own = await client.post("/x", headers={**cookie, "Origin": f"http://{client.host}:{client.port}"})
+        assert own.status == 200
+
+
+@pytest.mark.parametrize("path", ["/x", "/x/"])
+async def test_both_spellings_and_head_are_served(path: str) -> None:
+    async with serving([row(Access.PUBLIC)]) as client:
+        assert (await client.get(path)).status == 200
+        assert (await client.head(path)).status == 200
+
+
+@pytest.mark.parametrize("path", ["/a%2fx", "//x", "/./x", "/a/../x", "/%2e%2e/x", "/x%00", "/x%5c"])
+async def test_paths_that_could_mean_two_things_are_not_served(path: str) -> None:
+    async with serving([row(Access.PUBLIC), row(Access.PUBLIC, "/{any:.+}")]) as client:
+        answer = await raw_get(client, path)
+        assert answer.startswith(b"HTTP/1.1 404 ")
+        assert b'"detail":"Not Found"' in answer
+
+
+async def test_unknown_path_and_wrong_method_answer_json() -> None:
+    async with serving([row(Access.PUBLIC)]) as client:
+        missing = await client.get("/nope")
+        assert (missing.status, (await missing.json())["detail"]) == (404, "Not Found")
+        wrong = await client.delete("/x")
+        assert (wrong.status, (await wrong.json())["detail"]) == (405, "Method Not Allowed")
+        assert "X-Request-Id" in wrong.headers
+
+
+async def test_request_id_is_taken_only_when_sane() -> None:
+    async with serving([row(Access.PUBLIC)]) as client:
+        kept = await client.get("/x", headers={"X-Request-Id": "abc-1"})
+        assert kept.headers["X-Request-Id"] == "abc-1"
+        made = await client.get("/x", headers={"X-Request-Id": "a b\t" + "c" * 100})
+        assert made.headers["X-Request-Id"] != "a b"
+        assert len(made.headers["X-Request-Id"]) == 36
+
+
+async def test_unknown_failure_is_one_line_with_the_request_id(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(request: web.Request) -> web.StreamResponse:
+        raise RuntimeError("secret detail")
+
+    async with serving([Route("GET", "/x", broken, Access.PUBLIC, "Fail")]) as client:
+        with caplog.at_level(logging.INFO, logger="gatewayd"):
+            reply = await client.get("/x", headers={"X-Request-Id": "r1"})
+        assert reply.status == 500
+        assert "secret detail" not in await reply.text()
+        records = [record for record in caplog.records if record.name.startswith("gatewayd")]
+        assert [getattr(record, "request_id", None) for record in records] == ["r1"]
+
+
+async def test_refusal_is_one_line_without_the_credential(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving([row(Access.VERIFIED)], ACTORS) as client:
+        with caplog.at_level(logging.DEBUG, logger="gatewayd"):
+            await client.get("/x", headers=bearer("sk-very-secret"))
+        records = [record for record in caplog.records if record.name.startswith("gatewayd")]
+        assert len(records) == 1
+        assert "sk-very-secret" not in caplog.text
+
+
+async def test_a_write_runs_to_its_end_though_the_client_leaves() -> None:
+    entered, release, finished = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        entered.set()
+        await release.wait()
+        finished.set()
+        return json_reply({})
+
+    async with serving([Route("POST", "/x", slow, Access.PUBLIC, "Write")]) as client:
+        call = asyncio.ensure_future(client.post("/x"))
+        await entered.wait()
+        call.cancel()
+        await asyncio.wait([call])
+        release.set()
+        await asyncio.wait_for(finished.wait(), 1)
+
+
+async def test_only_listed_origins_may_read_replies() -> None:
+    options = EdgeOptions(allowed_origins=("https://app.example",))
+    async with serving([row(Access.PUBLIC)], options=options) as client:
+        good = await client.get("/x", headers={"Origin": "https://app.example"})
+        assert good.headers["Access-Control-Allow-Origin"] == "https://app.example"
+        bad = await client.get("/x", headers={"Origin": "https://evil.example"})
+        assert "Access-Control-Allow-Origin" not in bad.headers
+        preflight = await client.options("/x", headers={"Origin": "https://app.example"})
+        assert preflight.status == 204
+        assert preflight.headers["Access-Control-Allow-Credentials"] == "true"
+
+
+async def test_handlers_that_need_an_actor_say_so_without_one() -> None:
+    async def needy(request: web.Request) -> web.StreamResponse:
+        return json_reply(actor(request).user_id)
+
+    async with serving([Route("GET", "/x", needy, Access.PUBLIC, "Need")]) as client:
+        assert (await client.get("/x")).status == 401
+
+
+async def test_retry_after_is_sent() -> None:
+    async def busy(request: web.Request) -> web.StreamResponse:
+        raise GatewayError(Kind.RATE_LIMITED, "cannot answer now", retry_after=7)
+
+    async with serving([Route("GET", "/x", busy, Access.PUBLIC, "Be busy")]) as client:
+        reply = await client.get("/x")
+        assert (reply.status, reply.headers["Retry-After"]) == (429, "7")

@@ -1,0 +1,38 @@
+"""Tests for gatewayd.http.openapi."""
+
+from aiohttp import web
+from openapi_spec_validator import validate
+from pydantic import BaseModel
+
+from gatewayd.http.openapi import describe
+from gatewayd.http.routes import Access, Route
+
+
+class Inner(BaseModel):
+    size: int
+
+
+class Form(BaseModel):
+    name: str
+    inner: Inner
+
+
+async def nothing(request: web.Request) -> web.StreamResponse:
+    return web.Response()
+
+
+def test_document_is_valid_and_names_policy_and_fields() -> None:
+    rows = [
+        Route("POST", "/things/{id:.+}", nothing, Access.ADMIN, "Change", request=Form, reply=Form),
+        Route("GET", "/open", nothing, Access.PUBLIC, "Look"),
+        Route("GET", "/maybe", nothing, Access.OPTIONAL, "Look"),
+    ]
+    document = describe(rows, title="t", version="1")
+    validate(document)
+    change = document["paths"]["/things/{id}"]["post"]
+    assert change["parameters"][0]["name"] == "id"
+    assert "administrator" in change["description"]
+    assert change["security"] == [{"bearer": []}, {"key": []}]
+    assert "security" not in document["paths"]["/open"]["get"]
+    assert {} in document["paths"]["/maybe"]["get"]["security"]
+    assert set(document["components"]["schemas"]) == {"Error", "Form", "Inner"}
