@@ -244,7 +244,14 @@ def test_sockets_of_the_real_activator_are_taken(tmp_path: Path) -> None:
     activator = subprocess.Popen(
         [
             *("systemd-socket-activate", "-l", f"127.0.0.1:{port}", "-l", str(tmp_path / "control.sock")),
-            *("--fdname=http:control", "-E", f"PYTHONPATH={Path(__file__).parents[3]}", sys.executable, "-c", ACTIVATED),
+            *(
+                "--fdname=http:control",
+                "-E",
+                f"PYTHONPATH={Path(__file__).parents[3]}",
+                sys.executable,
+                "-c",
+                ACTIVATED,
+            ),
         ],
         stderr=subprocess.PIPE,
         text=True,

@@ -1,0 +1,203 @@
+"""Set up logging: one line a record, with secrets and control characters taken out.
+
+The three forms are lines with `<N>` priorities for the journal, plain lines for a terminal or a file, and
+JSON lines. Fields given as `extra=` follow the message. Secrets are taken out by the formatters and not by a
+filter, because a traceback holds them too.
+"""
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TextIO
+
+from gatewayd.observe.redact import escape, redact, redact_value
+
+MAX_MESSAGE = 8192
+"""Characters of a message, field or traceback that are kept."""
+
+request_logger = logging.getLogger("gatewayd.request")
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class LogFormat(StrEnum):
+    """How a record is written; the setting `log_format`."""
+
+    # Lines for people, with priorities when standard error goes to the journal.
+    TEXT = "text"
+    # One JSON object a line.
+    JSON = "json"
+
+
+class TextFormatter(logging.Formatter):
+    """Writes `time level logger: message name=value`; a traceback follows on lines that begin with `  | `.
+
+    With `journal`, time and level are left out (the journal keeps them) and each line begins with `<N>`.
+    """
+
+    def __init__(self, *, journal: bool = False) -> None:
+        super().__init__()
+        self._journal = journal
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as lines without a final newline."""
+        fields = "".join(f" {name}={_shown(value)}" for name, value in _fields(record).items())
+        lines = [f"{record.name}: {_message(record)}{fields}"]
+        lines += [f"  | {escape(line)}" for line in _traceback(record).splitlines()]
+        if self._journal:
+            return "\n".join(f"<{priority(record.levelno)}>{line}" for line in lines)
+        return f"{_timestamp(record)} {record.levelname.lower()} " + "\n".join(lines)
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes one JSON object a line: time, level, logger, message, the fields, `exception`.
+
+    A field whose name is taken gets a trailing underscore. With `journal` each line begins with `<N>`, which
+    the journal takes off again.
+    """
+
+    def __init__(self, *, journal: bool = False) -> None:
+        super().__init__()
+        self._journal = journal
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line."""
+        entry: dict[str, object] = {
+            "time": _timestamp(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": _message(record),
+        }
+        for name, value in _fields(record).items():
+            entry[f"{name}_" if name in entry else name] = value
+        if trace := _traceback(record):
+            entry["exception"] = trace
+        line = json.dumps(entry, ensure_ascii=True, allow_nan=True)
+        return f"<{priority(record.levelno)}>{line}" if self._journal else line
+
+
+class ServerNoise(logging.Filter):
+    """Turns the HTTP server's report of a malformed request into one debug line.
+
+    The server logs such a request as an error with a traceback and the header bytes at fault, which hold
+    tokens; anyone who can connect could write the log full.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep other records as they are."""
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None or not _is_protocol_error(error):
+            return True
+        record.levelno, record.levelname = logging.DEBUG, "DEBUG"
+        record.msg, record.args = "malformed request", ()
+        record.exc_info = record.exc_text = None
+        vars(record)["error"] = type(error).__name__
+        return logging.getLogger(record.name).isEnabledFor(logging.DEBUG)
+
+
+def configure(
+    level: str, log_format: LogFormat, stream: TextIO, environ: Mapping[str, str]
+) -> logging.Handler:
+    """Send every record from `level` (`debug` ... `critical`) on to `stream`; return the handler.
+
+    `environ` is read for JOURNAL_STREAM only. Raises ValueError for an unknown level. Calling it again
+    replaces what an earlier call set.
+    """
+    journal = writes_to_journal(stream, environ)
+    handler = logging.StreamHandler(stream)
+    formatter = JsonFormatter if log_format is LogFormat.JSON else TextFormatter
+    handler.setFormatter(formatter(journal=journal))
+    handler.set_name("gatewayd")
+    root = logging.getLogger()
+    root.setLevel(level.upper())
+    for former in [known for known in root.handlers if known.get_name() == "gatewayd"]:
+        root.removeHandler(former)
+        former.close()
+    root.addHandler(handler)
+    server = logging.getLogger("aiohttp.server")
+    if not any(isinstance(known, ServerNoise) for known in server.filters):
+        server.addFilter(ServerNoise())
+    return handler
+
+
+def writes_to_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether JOURNAL_STREAM (`device:inode`) in `environ` names `stream`."""
+    expected = environ.get("JOURNAL_STREAM", "")
+    if not expected:
+        return False
+    try:
+        found = os.fstat(stream.fileno())
+    except (OSError, ValueError):  # closed, or a stream without a descriptor
+        return False
+    return expected == f"{found.st_dev}:{found.st_ino}"
+
+
+def log_request(
+    *, request_id: str, method: str, path: str, status: int, seconds: float, **fields: object
+) -> None:
+    """Write the one line of a finished request; `path` without its query, `fields` such as user_id or model.
+
+    A 5xx is a warning, everything else is information.
+    """
+    known = {"request_id": request_id, "method": method, "path": path.partition("?")[0], "status": status}
+    level = logging.WARNING if status >= 500 else logging.INFO
+    extra = {**known, "ms": round(seconds * 1000, 1)}
+    extra.update((name, value) for name, value in fields.items() if value is not None)
+    request_logger.log(level, "request", extra=extra)
+
+
+def priority(level: int) -> int:
+    """Return the syslog priority (3 error ... 7 debug) of a logging level."""
+    thresholds = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
+    return next((number for limit, number in thresholds if level >= limit), 7)
+
+
+def _is_protocol_error(error: BaseException) -> bool:
+    # Compared by module name: the HTTP library itself is imported by the edge only.
+    return any(cls.__module__ == "aiohttp.http_exceptions" for cls in type(error).__mro__)
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        text = record.getMessage()
+    except (TypeError, ValueError):  # a format string that does not fit its arguments
+        text = f"{record.msg} {record.args}"
+    return escape(redact(_cut(text)))
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    found = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    return {
+        escape(name): redact_value(name, _cut(value) if isinstance(value, str) else value)
+        for name, value in found.items()
+        if value is not None
+    }
+
+
+def _shown(value: object) -> str:
+    text = escape(value if isinstance(value, str) else json.dumps(value))
+    plain = text and not any(character in text for character in ' "=')
+    return text if plain else '"' + text.replace('"', '\\"') + '"'
+
+
+def _traceback(record: logging.LogRecord) -> str:
+    if not record.exc_info or record.exc_info[1] is None:
+        return ""
+    trace = logging.Formatter().formatException(record.exc_info)
+    if len(trace) > MAX_MESSAGE:  # the end says what happened
+        trace = f"... ({len(trace) - MAX_MESSAGE} characters left out) {trace[-MAX_MESSAGE:]}"
+    return redact(trace)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_MESSAGE:
+        return text
+    return f"{text[:MAX_MESSAGE]} ... ({len(text) - MAX_MESSAGE} characters left out)"
+
+
+def _timestamp(record: logging.LogRecord) -> str:
+    whole = datetime.fromtimestamp(int(record.created), UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{whole}.{int(record.msecs):03d}Z"

@@ -1,0 +1,105 @@
+"""Watch the event loop: stalls are counted and logged, its own errors are logged at a bounded rate."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+
+class _Budget:
+    """Allows `limit` lines in each `window` seconds and counts the others."""
+
+    def __init__(self, limit: int, window: float, clock: Callable[[], float]) -> None:
+        self._limit = limit
+        self._window = window
+        self._clock = clock
+        self._began = clock()
+        self._used = 0
+        self._left_out = 0
+
+    def take(self) -> int | None:
+        """Return how many lines were left out before this one; None when this one is left out too."""
+        now = self._clock()
+        if now - self._began >= self._window:
+            self._began, self._used = now, 0
+        if self._used >= self._limit:
+            self._left_out += 1
+            return None
+        self._used += 1
+        left_out, self._left_out = self._left_out, 0
+        return left_out
+
+
+class LoopErrors:
+    """The event loop's exception handler (`loop.set_exception_handler`).
+
+    With no descriptors left the loop reports each refused connection, thousands a second; at most `limit`
+    reports in `window` seconds are logged, and the next one says how many were left out.
+    """
+
+    def __init__(
+        self, limit: int = 5, window: float = 10.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.count = 0
+        self._budget = _Budget(limit, window, clock)
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log what the loop reports; an operating system error without a traceback."""
+        del loop
+        self.count += 1
+        left_out = self._budget.take()
+        if left_out is None:
+            return
+        error = context.get("exception")
+        extra: dict[str, object] = {"left_out": left_out or None}
+        source = next((context[name] for name in ("task", "future", "handle") if name in context), None)
+        if source is not None:
+            extra["source"] = repr(source)
+        if isinstance(error, OSError):
+            extra["error"] = str(error)
+            error = None
+        log.error(context.get("message", "unhandled error in the event loop"), exc_info=error, extra=extra)
+
+
+class StallMonitor:
+    """Counts and logs the times when the event loop did not turn for longer than `threshold` seconds.
+
+    `count` and `longest` (seconds) are figures since the start.
+    """
+
+    def __init__(
+        self,
+        threshold: float = 0.1,
+        interval: float = 0.05,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.count = 0
+        self.longest = 0.0
+        self._threshold = threshold
+        self._interval = interval
+        self._clock = clock
+        self._budget = _Budget(1, 10.0, clock)
+
+    async def run(self) -> None:
+        """Measure for ever how late the loop wakes this coroutine."""
+        while True:
+            slept = self._clock()
+            await asyncio.sleep(self._interval)
+            self.observe(self._clock() - slept - self._interval)
+
+    def observe(self, stall: float) -> None:
+        """Take one measured lateness in seconds; at most one line in ten seconds is logged."""
+        if stall <= self._threshold:
+            return
+        self.count += 1
+        self.longest = max(self.longest, stall)
+        left_out = self._budget.take()
+        if left_out is None:
+            return
+        log.warning(
+            "the event loop stalled",
+            extra={"ms": round(stall * 1000), "stalls": self.count, "left_out": left_out or None},
+        )

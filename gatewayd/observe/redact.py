@@ -1,0 +1,78 @@
+"""Take secrets and control characters out of text before it reaches a log."""
+
+import re
+from collections.abc import Mapping
+
+REDACTED = "[redacted]"
+
+_SENSITIVE_NAMES = frozenset(
+    {"authorization", "proxy_authorization", "cookie", "set_cookie", "password", "passwd", "secret", "token"}
+    | {"credential", "credentials", "key", "key_value", "api_key", "apikey", "x_api_key", "jwt", "body"}
+)
+_SENSITIVE_ENDINGS = ("_password", "_secret", "_token", "_api_key", "_secret_key", "_authorization")
+
+_PATTERNS = (
+    # An API key after a word border or a percent escape; a long one also in the middle of a word.
+    (re.compile(r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))sk-[A-Za-z0-9_-]{6,}"), "sk-" + REDACTED),
+    (re.compile(r"sk-[A-Za-z0-9]{20,}"), "sk-" + REDACTED),
+    # A JSON Web Token, also a cut one: each begins with the base64 of '{"'.
+    (re.compile(r"eyJ[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*){0,4}"), REDACTED),
+    (re.compile(r"\b(bearer|basic)((?:\s|%20|\\x20)+)[^\s\"',;]+", re.IGNORECASE), rf"\1\2{REDACTED}"),
+    (
+        re.compile(
+            r"\b((?:proxy-)?authorization|x-api-key|(?:set-)?cookie)([\"']?\s*[:=]\s*[\"']?)"
+            r"(?!bearer\b|basic\b)[^\s\"',]+",
+            re.IGNORECASE,
+        ),
+        rf"\1\2{REDACTED}",
+    ),
+    (
+        re.compile(
+            r"\b(api[_-]?key|(?:access_|refresh_|id_)?token|password|passwd|secret|key)=[^\s\"'&,;]+",
+            re.IGNORECASE,
+        ),
+        rf"\1={REDACTED}",
+    ),
+    # The password of an address: scheme://user:password@host.
+    (re.compile(r"(://[^\s/:@]*:)[^\s/@]+(?=@)"), rf"\1{REDACTED}"),
+)
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def redact(text: str) -> str:
+    """Return `text` without API keys, bearer and JSON Web Tokens, cookies and passwords."""
+    for pattern, replacement in _PATTERNS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def is_sensitive(name: str) -> bool:
+    """Whether the value of a field called `name` is never logged."""
+    plain = name.lower().replace("-", "_")
+    return plain in _SENSITIVE_NAMES or plain.endswith(_SENSITIVE_ENDINGS)
+
+
+def redact_value(name: str, value: object) -> object:
+    """Return a log field's value without secrets; containers keep their shape, others become text."""
+    if is_sensitive(name) and value is not None:
+        return REDACTED
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): redact_value(str(key), inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [redact_value("", inner) for inner in value]
+    return redact(str(value))
+
+
+def escape(text: str) -> str:
+    """Return `text` on one line: control, direction and surrogate characters as backslash escapes."""
+    return _CONTROL.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found.group()
+    code = ord(character)
+    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")

@@ -1,0 +1,285 @@
+import asyncio
+import io
+import json
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from gatewayd.observe.logs import (
+    MAX_MESSAGE,
+    LogFormat,
+    configure,
+    log_request,
+    priority,
+    writes_to_journal,
+)
+
+KEY = "sk-" + "0123456789abcdef" * 4
+log = logging.getLogger("gatewayd.test")
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    """Leave logging as it was."""
+    root, server = logging.getLogger(), logging.getLogger("aiohttp.server")
+    before, level, filters = list(root.handlers), root.level, list(server.filters)
+    yield
+    root.handlers[:], server.filters[:] = before, filters
+    root.setLevel(level)
+
+
+def text_lines(level: str = "info") -> Callable[[], list[str]]:
+    stream = io.StringIO()
+    configure(level, LogFormat.TEXT, stream, {})
+    return lambda: stream.getvalue().splitlines()
+
+
+def json_lines(level: str = "info") -> Callable[[], list[dict[str, Any]]]:
+    stream = io.StringIO()
+    configure(level, LogFormat.JSON, stream, {})
+    return lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def journal_lines(tmp_path: Path, log_format: LogFormat, write: Callable[[], None]) -> list[str]:
+    """Log with a file for standard error that JOURNAL_STREAM names."""
+    with (tmp_path / "journal").open("w+") as stream:
+        found = os.fstat(stream.fileno())
+        configure("debug", log_format, stream, {"JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"})
+        write()
+        stream.seek(0)
+        return stream.read().splitlines()
+
+
+def named(name: str) -> logging.Handler:
+    return next(handler for handler in logging.getLogger().handlers if handler.get_name() == name)
+
+
+def test_a_plain_line_has_time_level_logger_message_and_fields() -> None:
+    lines = text_lines()
+    log.info("request %s", "done", extra={"status": 200, "model": "a b", "nothing": None, "tags": ["x"]})
+    (line,) = lines()
+    stamp, _, rest = line.partition(" ")
+    assert stamp.endswith("Z")
+    assert len(stamp) == len("2026-01-01T00:00:00.000Z")
+    assert rest == 'info gatewayd.test: request done status=200 model="a b" tags="[\\"x\\"]"'
+
+
+def test_a_line_cannot_be_forged() -> None:
+    lines = text_lines()
+    log.info("unknown path %s", "/x\nforged line\x1b[2J", extra={"agent": "curl\r\nforged"})
+    (line,) = lines()
+    assert line.endswith("unknown path /x\\nforged line\\x1b[2J agent=curl\\r\\nforged")
+
+
+def test_a_traceback_follows_on_marked_lines_without_secrets() -> None:
+    lines = text_lines()
+    try:
+        raise ValueError(f"bad header {KEY}\n2026 info forged: line\x00")
+    except ValueError:
+        log.exception("cannot handle")
+    first, *rest = lines()
+    assert first.endswith("gatewayd.test: cannot handle")
+    assert all(line.startswith("  | ") for line in rest)
+    assert rest[-1] == "  | 2026 info forged: line\\x00"
+    assert KEY[3:] not in "".join(rest)
+
+
+def test_journal_lines_begin_with_the_priority(tmp_path: Path) -> None:
+    def write() -> None:
+        log.debug("one")
+        log.warning("two", extra={"n": 2})
+        log.error("three", exc_info=ValueError("why"))
+
+    assert journal_lines(tmp_path, LogFormat.TEXT, write) == [
+        "<7>gatewayd.test: one",
+        "<4>gatewayd.test: two n=2",
+        "<3>gatewayd.test: three",
+        "<3>  | ValueError: why",
+    ]
+
+
+def test_json_in_the_journal_keeps_the_priority(tmp_path: Path) -> None:
+    (line,) = journal_lines(tmp_path, LogFormat.JSON, lambda: log.warning("two"))
+    assert line.startswith("<4>{")
+    assert json.loads(line[3:])["message"] == "two"
+
+
+@pytest.mark.parametrize("value", ["", "1:1", "junk"])
+def test_another_stream_is_not_the_journal(value: str, tmp_path: Path) -> None:
+    with (tmp_path / "other").open("w") as stream:
+        assert not writes_to_journal(stream, {"JOURNAL_STREAM": value})
+    assert not writes_to_journal(stream, {"JOURNAL_STREAM": "1:1"})
+    assert not writes_to_journal(io.StringIO(), {"JOURNAL_STREAM": "1:1"})
+
+
+def test_json_lines_hold_fields_and_exception() -> None:
+    lines = json_lines()
+    log.error("cannot %s", "start", extra={"level": 3, "user": {"token": "x"}}, exc_info=OSError(KEY))
+    (entry,) = lines()
+    assert entry["level"] == "error"
+    assert entry["level_"] == 3
+    assert entry["logger"] == "gatewayd.test"
+    assert entry["message"] == "cannot start"
+    assert entry["user"] == {"token": "[redacted]"}
+    assert entry["exception"] == "OSError: sk-[redacted]"
+
+
+@pytest.mark.parametrize("make", [text_lines, json_lines])
+def test_secrets_never_reach_a_line(make: Callable[[], Callable[[], list[Any]]]) -> None:
+    lines = make()
+    log.info("key %s", KEY, extra={"password": "hunter2", "header": f"Bearer {KEY}", "a": {"b": [KEY]}})
+    written = str(lines())
+    assert KEY[3:] not in written
+    assert "hunter2" not in written
+    assert written.count("[redacted]") == 4
+
+
+def test_a_long_message_is_cut() -> None:
+    lines = json_lines()
+    log.info("x" * (MAX_MESSAGE + 5), extra={"field": "y" * (MAX_MESSAGE + 6)})
+    (entry,) = lines()
+    assert entry["message"].endswith("x ... (5 characters left out)")
+    assert entry["field"].endswith("y ... (6 characters left out)")
+
+
+def test_a_long_traceback_keeps_its_end() -> None:
+    lines = json_lines()
+    log.error("cannot", exc_info=ValueError("x" * 2 * MAX_MESSAGE + "the end"))
+    assert lines()[0]["exception"].endswith("the end")
+    assert len(lines()[0]["exception"]) < MAX_MESSAGE + 100
+
+
+def test_a_format_that_does_not_fit_is_still_logged() -> None:
+    lines = json_lines()
+    record = logging.makeLogRecord({"name": "x", "levelno": 20, "msg": "%d models", "args": ("many",)})
+    named("gatewayd").handle(record)
+    assert lines()[0]["message"] == "%d models ('many',)"
+
+
+def test_configuring_again_replaces() -> None:
+    first = text_lines()
+    second = text_lines("warning")
+    log.info("quiet")
+    log.warning("loud")
+    assert first() == []
+    assert len(second()) == 1
+
+
+def test_an_unknown_level_is_refused() -> None:
+    with pytest.raises(ValueError, match="Unknown level"):
+        configure("loud", LogFormat.TEXT, io.StringIO(), {})
+
+
+def test_a_request_is_one_line() -> None:
+    lines = json_lines()
+    log_request(
+        request_id="r1",
+        method="GET",
+        path="/x?api_key=a",
+        status=200,
+        seconds=0.01234,
+        user_id="u",
+        model=None,
+    )
+    log_request(request_id="r2", method="GET", path="/y", status=503, seconds=1)
+    first, second = lines()
+    del first["time"]
+    assert first == {
+        "level": "info",
+        "logger": "gatewayd.request",
+        "message": "request",
+        "request_id": "r1",
+        "method": "GET",
+        "path": "/x",
+        "status": 200,
+        "ms": 12.3,
+        "user_id": "u",
+    }
+    assert second["level"] == "warning"
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"), [(10, 7), (20, 6), (30, 4), (40, 3), (50, 2), (5, 7), (45, 3)]
+)
+def test_priorities(level: int, expected: int) -> None:
+    assert priority(level) == expected
+
+
+# The HTTP server's own log ------------------------------------------------------------------------------
+
+MALFORMED = b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + KEY.encode() + b"\x00\r\n\r\n"
+
+
+async def exchange(request: bytes) -> bytes:
+    """Send raw bytes to a real server and return its answer."""
+
+    async def broken(_: web.Request) -> web.Response:
+        raise LookupError("a bug")
+
+    app = web.Application()
+    app.router.add_get("/broken", broken)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        return await _converse(runner.addresses[0], request)
+    finally:
+        await runner.cleanup()
+
+
+async def _converse(address: Any, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection(address[0], address[1])
+    writer.write(request)
+    answer = await reader.readline()
+    writer.close()
+    await writer.wait_closed()
+    return answer
+
+
+@pytest.mark.parametrize("level", ["info", "debug"])
+async def test_a_malformed_request_is_at_most_one_debug_line(level: str) -> None:
+    lines = json_lines(level)
+    assert b" 400 " in await exchange(MALFORMED)
+    entries = [entry for entry in lines() if entry["logger"] == "aiohttp.server"]
+    if level == "info":
+        assert entries == []
+        return
+    (entry,) = entries
+    assert (entry["level"], entry["message"], entry["error"]) == (
+        "debug",
+        "malformed request",
+        "BadHttpMessage",
+    )
+    assert "exception" not in entry
+    assert KEY[3:] not in str(lines())
+
+
+async def test_a_bug_in_a_handler_keeps_its_traceback() -> None:
+    lines = json_lines()
+    assert b" 500 " in await exchange(b"GET /broken HTTP/1.1\r\nHost: x\r\n\r\n")
+    entry = next(entry for entry in lines() if entry["logger"] == "aiohttp.server")
+    assert entry["level"] == "error"
+    assert entry["exception"].endswith("LookupError: a bug")
+
+
+def test_the_filter_is_added_once() -> None:
+    text_lines()
+    text_lines()
+    names = [type(known).__name__ for known in logging.getLogger("aiohttp.server").filters]
+    assert names == ["ServerNoise"]
+
+
+def test_a_closed_socket_is_no_journal() -> None:
+    left, right = socket.socketpair()
+    stream = left.makefile("w")
+    for end in (left, right):
+        end.close()
+    stream.close()
+    assert not writes_to_journal(stream, {"JOURNAL_STREAM": "1:1"})
