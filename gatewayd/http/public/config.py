@@ -1,0 +1,69 @@
+"""What clients must know about this gateway before and after sign-in: the body of `/api/config`."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gatewayd.accounts.permissions import Permissions
+from gatewayd.accounts.records import Actor
+from gatewayd.accounts.runtime import RuntimeSettings
+
+
+class UserCount(Protocol):
+    """Counts the accounts."""
+
+    async def count(self) -> int:
+        """Return how many users exist."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFacts:
+    """What the configuration file says about the site."""
+
+    name: str
+    version: str
+    enable_login_form: bool = True
+    default_models: str | None = None
+
+
+class ClientConfig:
+    """Describes the gateway to clients; little to strangers, more to accounts (peer-compatible keys)."""
+
+    def __init__(
+        self, facts: SiteFacts, runtime: RuntimeSettings, permissions: Permissions, users: UserCount
+    ) -> None:
+        self._facts = facts
+        self._runtime = runtime
+        self._permissions = permissions
+        self._users = users
+
+    async def describe(self, actor: Actor | None) -> dict[str, Any]:
+        """Return the body for a caller; `onboarding` is true while no user exists."""
+        body: dict[str, Any] = {
+            "status": True,
+            "name": self._facts.name,
+            "version": self._facts.version,
+            "default_locale": "",
+            "oauth": {"providers": {}, "auto_redirect": False},
+            "features": self._features(),
+        }
+        if actor is None:
+            if await self._users.count() == 0:
+                body["onboarding"] = True
+            return body
+        if actor.is_verified:
+            body["features"]["enable_api_keys"] = self._runtime.flag("ENABLE_API_KEYS")
+            body["default_models"] = self._facts.default_models
+            body["permissions"] = self._permissions.defaults()
+        return body
+
+    def _features(self) -> dict[str, bool]:
+        return {
+            "auth": True,
+            "auth_trusted_header": False,
+            "enable_signup_password_confirmation": False,
+            "enable_ldap": False,
+            "enable_signup": self._runtime.flag("ENABLE_SIGNUP"),
+            "enable_login_form": self._facts.enable_login_form,
+            "enable_websocket": False,
+        }
