@@ -17,6 +17,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.context import ACTOR, REQUEST_ID
 from gatewayd.http.errors import guard, render
+from gatewayd.http.inflight import InFlight
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from gatewayd.tasks import Tasks
 
@@ -58,7 +59,10 @@ class EdgeOptions:
 class Edge:
     """Wraps the handlers of the public application."""
 
-    def __init__(self, authenticator: Authenticator, tasks: Tasks, options: EdgeOptions) -> None:
+    def __init__(
+        self, authenticator: Authenticator, tasks: Tasks, options: EdgeOptions, in_flight: InFlight
+    ) -> None:
+        self._in_flight = in_flight
         self._authenticator = authenticator
         self._tasks = tasks
         self._options = options
@@ -116,7 +120,8 @@ class Edge:
             started = time.perf_counter()
             given = request.headers.get("X-Request-Id", "")
             request[REQUEST_ID] = given if SANE_REQUEST_ID.fullmatch(given) else ids.new_id()
-            reply = await self._reply(request, handler)
+            with self._in_flight:
+                reply = await self._reply(request, handler)
             if not reply.prepared:
                 decorate(reply.headers, request[REQUEST_ID])
                 reply.headers["X-Process-Time"] = f"{time.perf_counter() - started:.6f}"

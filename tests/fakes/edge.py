@@ -11,6 +11,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.app import build
 from gatewayd.http.edge import Edge, EdgeOptions
+from gatewayd.http.inflight import InFlight
 from gatewayd.http.routes import Route
 from gatewayd.tasks import Tasks
 
@@ -40,7 +41,7 @@ async def serving(
     body_limit: int = 1024 * 1024,
 ) -> AsyncIterator[Client]:
     tasks = Tasks()
-    edge = Edge(FakeAuthenticator(actors or {}), tasks, options or EdgeOptions())
+    edge = Edge(FakeAuthenticator(actors or {}), tasks, options or EdgeOptions(), InFlight())
     server = TestServer(build(edge, rows, body_limit=body_limit), handler_cancellation=True)
     async with TestClient(server) as client:
         await client.start_server()

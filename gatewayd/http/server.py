@@ -1,0 +1,126 @@
+"""The listeners: TCP, unix and activated sockets for the applications, and an orderly end."""
+
+import errno
+import grp
+import os
+import socket
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.inflight import InFlight
+
+BACKLOG: Final = 4096
+KEEP_ALIVE_SECONDS: Final = 75.0
+LINGER_SECONDS: Final = 1.0
+# What the last cancelled handlers get to clean up; aiohttp may spend it twice.
+CANCEL_SECONDS: Final = 1.0
+
+
+class Server:
+    """Serves one application on any number of listeners."""
+
+    def __init__(self, app: web.Application, in_flight: InFlight) -> None:
+        self._in_flight = in_flight
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            handle_signals=False,
+            handler_cancellation=True,
+            auto_decompress=False,
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
+            lingering_time=LINGER_SECONDS,
+            shutdown_timeout=CANCEL_SECONDS,
+            max_line_size=16_384,
+            max_field_size=16_384,
+        )
+
+    async def open(self) -> None:
+        """Prepare the application; call before the first listener."""
+        await self._runner.setup()
+
+    async def listen_tcp(self, host: str, port: int) -> str:
+        """Listen on an address and return it as `host:port`; not_configured when that cannot be."""
+        site = web.TCPSite(self._runner, host, port, backlog=BACKLOG)
+        try:
+            await site.start()
+        except OSError as error:
+            raise _refused(f"{host}:{port}", error) from error
+        return _shown(self._runner.addresses[-1])
+
+    async def listen_sockets(self, sockets: Sequence[socket.socket]) -> list[str]:
+        """Listen on sockets that the service manager opened and return their addresses."""
+        for channel in sockets:
+            await web.SockSite(self._runner, channel, backlog=BACKLOG).start()
+        return [_shown(channel.getsockname()) for channel in sockets]
+
+    async def listen_unix(self, path: Path, group: str) -> str:
+        """Listen on a unix socket for the owner and, unless empty, a group; return its path."""
+        gid = _group_id(group)
+        _remove_stale(path)
+        before = os.umask(0o177)
+        try:
+            await web.UnixSite(self._runner, path, backlog=BACKLOG).start()
+        except OSError as error:
+            raise _refused(str(path), error) from error
+        finally:
+            os.umask(before)
+        if gid is not None:
+            _open_to_group(path, gid)
+        return str(path)
+
+    async def stop_listening(self) -> None:
+        """Refuse new connections; what is being answered goes on."""
+        for site in list(self._runner.sites):
+            await site.stop()
+
+    async def drain(self, seconds: float) -> bool:
+        """Wait for the requests being answered; False when some took longer than `seconds`."""
+        return await self._in_flight.drained(seconds)
+
+    async def close(self) -> None:
+        """Cancel what is left and release everything."""
+        await self._runner.cleanup()
+
+
+def _group_id(name: str) -> int | None:
+    if not name:
+        return None
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise GatewayError(
+            Kind.NOT_CONFIGURED, f"cannot open the control socket: control_group {name!r} does not exist"
+        ) from None
+
+
+def _open_to_group(path: Path, gid: int) -> None:
+    os.chown(path, -1, gid)
+    path.chmod(0o660)
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove the socket that an earlier daemon left; the lock on the state directory says that it is gone."""
+    try:
+        if stat.S_ISSOCK(path.lstat().st_mode):
+            path.unlink()
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _refused(str(path), error) from error
+
+
+def _refused(address: str, error: OSError) -> GatewayError:
+    reason = "it is in use" if error.errno == errno.EADDRINUSE else (error.strerror or str(error)).lower()
+    return GatewayError(Kind.NOT_CONFIGURED, f"cannot listen on {address}: {reason}")
+
+
+def _shown(address: object) -> str:
+    if isinstance(address, tuple):
+        host, port = address[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return str(address)

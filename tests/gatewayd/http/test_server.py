@@ -1,0 +1,88 @@
+"""Tests for gatewayd.http.server."""
+
+import asyncio
+import grp
+import os
+import socket
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.inflight import InFlight
+from gatewayd.http.server import Server
+
+
+async def hello(request: web.Request) -> web.StreamResponse:
+    return web.Response(text="hello")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    app = web.Application()
+    app.router.add_get("/", hello)
+    server = Server(app, InFlight())
+    await server.open()
+    yield server
+    await server.close()
+
+
+async def fetch(address: str, connector: aiohttp.BaseConnector | None = None) -> str:
+    async with (
+        aiohttp.ClientSession(connector=connector) as session,
+        session.get(f"http://{address}/") as reply,
+    ):
+        return await reply.text()
+
+
+async def test_listens_on_tcp_and_names_a_busy_port(server: Server) -> None:
+    address = await server.listen_tcp("127.0.0.1", 0)
+    assert await fetch(address) == "hello"
+    port = int(address.rpartition(":")[2])
+    with pytest.raises(GatewayError) as caught:
+        await server.listen_tcp("127.0.0.1", port)
+    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert str(port) in caught.value.message
+
+
+async def test_listens_on_sockets_it_is_given(server: Server) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as channel:
+        (address,) = await server.listen_sockets([channel])
+        assert await fetch(address) == "hello"
+        await server.close()
+
+
+async def test_unix_socket_is_private_and_replaces_a_stale_one(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "run" / "control.sock"
+    await server.listen_unix(path, "")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert await fetch("control", aiohttp.UnixConnector(str(path))) == "hello"
+    await server.stop_listening()
+    other = Server(web.Application(), InFlight())
+    await other.open()
+    await other.listen_unix(path, "")
+    await other.close()
+
+
+async def test_unix_socket_is_opened_to_the_group(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+    await server.listen_unix(path, grp.getgrgid(os.getgid()).gr_name)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o660
+    with pytest.raises(GatewayError, match="no-such-group"):
+        await server.listen_unix(tmp_path / "other.sock", "no-such-group")
+
+
+async def test_drain_waits_for_answers_and_no_longer(tmp_path: Path) -> None:
+    in_flight = InFlight()
+    server = Server(web.Application(), in_flight)
+    await server.open()
+    with in_flight:
+        assert not await server.drain(0.01)
+        waiting = asyncio.ensure_future(server.drain(5))
+        await asyncio.sleep(0)
+    assert await waiting
+    await server.close()
