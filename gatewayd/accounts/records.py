@@ -50,6 +50,11 @@ class User:
     updated_at: int = 0
     created_at: int = 0
 
+    @property
+    def shown_role(self) -> Role:
+        """The role that clients see: a deactivated account looks like a pending one (peer-compatible)."""
+        return self.role if self.active else Role.PENDING
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -125,3 +130,73 @@ class Actor:
     def may(self, section: str, leaf: str) -> bool:
         """Tell whether the effective permissions have the leaf, for example `("features", "api_keys")`."""
         return self.permissions.get(section, {}).get(leaf, False)
+
+
+class Outcome(StrEnum):
+    """What an `ensure` did."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class NewUser:
+    """What a new account starts with; without a password nobody can sign in to it."""
+
+    email: str
+    name: str
+    role: Role = Role.USER
+    password: str | None = None
+    username: str | None = None
+    profile_image_url: str = "/user.png"
+    active: bool = True
+    profile: dict[str, Any] = field(default_factory=dict)
+    oauth: dict[str, Any] | None = None
+    scim: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UserChange:
+    """What to change in an account; None leaves a field as it is.
+
+    An empty `username` takes it away. `profile` is merged into what is there, and a None in it takes an entry
+    away; `settings` and `info` are merged at their first level; `oauth` and `scim` are replaced, and `{}`
+    takes them away.
+    """
+
+    email: str | None = None
+    name: str | None = None
+    role: Role | None = None
+    active: bool | None = None
+    password: str | None = None
+    username: str | None = None
+    profile_image_url: str | None = None
+    profile: dict[str, Any] | None = None
+    settings: dict[str, Any] | None = None
+    info: dict[str, Any] | None = None
+    oauth: dict[str, Any] | None = None
+    scim: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewGroup:
+    """What a new group starts with; `user_id` is who made it."""
+
+    name: str
+    description: str = ""
+    user_id: str | None = None
+    permissions: PermissionTree = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """What to change in a group; None leaves a field as it is, everything else replaces it."""
+
+    name: str | None = None
+    description: str | None = None
+    permissions: PermissionTree | None = None
+    data: dict[str, Any] | None = None
+    meta: dict[str, Any] | None = None

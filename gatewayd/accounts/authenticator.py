@@ -1,0 +1,179 @@
+"""From a credential to an actor: the one door for keys and sessions."""
+
+import hmac
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from gatewayd import ids
+from gatewayd.accounts.changes import Change, Changes
+from gatewayd.accounts.interfaces import KeyStore, UserStore
+from gatewayd.accounts.keyrules import KeyRules
+from gatewayd.accounts.keys import PREFIX
+from gatewayd.accounts.records import Actor, CredentialKind, User
+from gatewayd.accounts.sessions import Sessions
+from gatewayd.errors import GatewayError, Kind
+
+MAX_CREDENTIAL: Final = 4096
+MAX_CACHED: Final = 20_000
+
+
+class _Touchable(Protocol):
+    async def touch(self, seen: Mapping[str, int]) -> None: ...
+
+
+class Authenticator:
+    """Knows who sends a credential.
+
+    Actors are cached by the SHA-256 of the whole credential, and forgotten the moment a change to their user
+    is published. Switches, endpoint lists and expiry are looked at on every call.
+    """
+
+    def __init__(
+        self,
+        users: UserStore,
+        keys: KeyStore,
+        rules: KeyRules,
+        sessions: Sessions,
+        changes: Changes,
+        clock: ids.Clock = ids.now,
+    ) -> None:
+        self._users = users
+        self._keys = keys
+        self._rules = rules
+        self._sessions = sessions
+        self._clock = clock
+        self._cache: OrderedDict[str, Actor] = OrderedDict()
+        self._cached_of: dict[str, set[str]] = {}
+        # Raised by every change: an actor whose reading a change interrupted is not kept.
+        self._generation = 0
+        self._seen_users: dict[str, int] = {}
+        self._seen_keys: dict[str, int] = {}
+        changes.subscribe(self._on_change)
+
+    async def authenticate(self, credential: str, method: str, path: str) -> Actor:
+        """Return who sends `credential` with this method for this routed path.
+
+        Raises unauthenticated when it is unknown, expired or revoked or the account is deactivated; forbidden
+        when it is a key and keys are off, the permission is missing, or the path is not among the allowed
+        endpoints.
+        """
+        if not credential or len(credential) > MAX_CREDENTIAL:
+            raise _unknown()
+        digest = ids.digest(credential)
+        actor = self._find_cached(digest) or await self._load(credential, digest)
+        now = self._clock()
+        if actor.expires_at is not None and actor.expires_at <= now:
+            self._forget(digest)
+            raise GatewayError(Kind.UNAUTHENTICATED, f"cannot accept the {actor.kind}: it has expired")
+        if actor.kind is CredentialKind.KEY:
+            self._rules.check(actor.user, actor.permissions, "use")
+            self._rules.check_endpoint(method, path)
+        self._seen_users[actor.user_id] = now
+        if actor.key_id is not None:
+            self._seen_keys[actor.key_id] = now
+        return actor
+
+    async def flush(self) -> None:
+        """Write when keys were last used and users last active; the daemon calls it now and then.
+
+        What cannot be written is kept for the next time, and the failure is raised.
+        """
+        users, self._seen_users = self._seen_users, {}
+        keys, self._seen_keys = self._seen_keys, {}
+        try:
+            await _touch(self._users, users)
+            users = {}
+            await _touch(self._keys, keys)
+            keys = {}
+        finally:
+            # Newer times came in meanwhile and win.
+            self._seen_users = {**users, **self._seen_users}
+            self._seen_keys = {**keys, **self._seen_keys}
+
+    def _find_cached(self, digest: str) -> Actor | None:
+        actor = self._cache.get(digest)
+        if actor is not None:
+            self._cache.move_to_end(digest)
+        return actor
+
+    async def _load(self, credential: str, digest: str) -> Actor:
+        generation = self._generation
+        if credential.startswith(PREFIX):
+            actor = await self._load_key(digest)
+        else:
+            actor = await self._load_session(credential)
+        if generation == self._generation:
+            self._keep(digest, actor)
+        return actor
+
+    async def _load_key(self, digest: str) -> Actor:
+        key = await self._keys.find_by_digest(digest)
+        if key is None or not hmac.compare_digest(key.digest, digest):
+            raise _unknown()
+        user = await self._find_user(key.user_id)
+        rights = await self._rules.rights(user)
+        return Actor(
+            user=user,
+            kind=CredentialKind.KEY,
+            group_ids=rights.group_ids,
+            permissions=rights.permissions,
+            key_id=key.id,
+            expires_at=key.expires_at,
+        )
+
+    async def _load_session(self, token: str) -> Actor:
+        claims = self._sessions.read(token)
+        user = await self._find_user(claims.user_id)
+        if claims.token_version != user.token_version or await self._sessions.is_revoked(claims):
+            raise GatewayError(Kind.UNAUTHENTICATED, "cannot accept the session: it was ended")
+        rights = await self._rules.rights(user)
+        return Actor(
+            user=user,
+            kind=CredentialKind.SESSION,
+            group_ids=rights.group_ids,
+            permissions=rights.permissions,
+            jti=claims.jti,
+            expires_at=claims.expires_at,
+        )
+
+    async def _find_user(self, user_id: str) -> User:
+        user = await self._users.find(user_id)
+        if user is None or not user.active:
+            raise _unknown()
+        return user
+
+    def _keep(self, digest: str, actor: Actor) -> None:
+        self._cache[digest] = actor
+        self._cached_of.setdefault(actor.user_id, set()).add(digest)
+        if len(self._cache) > MAX_CACHED:
+            self._forget(next(iter(self._cache)))
+
+    def _forget(self, digest: str) -> None:
+        actor = self._cache.pop(digest, None)
+        if actor is None:
+            return
+        digests = self._cached_of[actor.user_id]
+        digests.discard(digest)
+        if not digests:
+            del self._cached_of[actor.user_id]
+
+    def _on_change(self, change: Change) -> None:
+        self._generation += 1
+        if change.user_id is None:
+            self._cache.clear()
+            self._cached_of.clear()
+            return
+        for digest in self._cached_of.pop(change.user_id, set()):
+            self._cache.pop(digest, None)
+
+
+async def _touch(store: _Touchable, seen: Mapping[str, int]) -> None:
+    if seen:
+        await store.touch(seen)
+
+
+def _unknown() -> GatewayError:
+    return GatewayError(
+        Kind.UNAUTHENTICATED, "cannot accept the credential: unknown, revoked, or the account is not active"
+    )

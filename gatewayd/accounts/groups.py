@@ -1,0 +1,161 @@
+"""Groups: create, change, remove, and who is in them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from gatewayd import ids
+from gatewayd.accounts import permissions as trees
+from gatewayd.accounts.changes import Change, Changes
+from gatewayd.accounts.interfaces import GroupStore, Transactor
+from gatewayd.accounts.records import Group, GroupChange, NewGroup, Outcome, User
+from gatewayd.accounts.texts import clean, clean_long, clean_object, is_plain
+from gatewayd.errors import GatewayError, Kind, not_found
+
+MAX_DESCRIPTION: Final = 10_000
+MAX_MEMBERS_AT_ONCE: Final = 10_000
+CHANGING: Final = "groups"
+
+
+class Groups:
+    """The group service.
+
+    Errors: invalid_request naming the field, conflict for a taken name (any case), not_found.
+    """
+
+    def __init__(
+        self, groups: GroupStore, transactor: Transactor, changes: Changes, clock: ids.Clock = ids.now
+    ) -> None:
+        self._groups = groups
+        self._transactor = transactor
+        self._changes = changes
+        self._clock = clock
+
+    async def create(self, new: NewGroup) -> Group:
+        """Add a group without members."""
+        now = self._clock()
+        group = Group(
+            id=ids.new_id(),
+            name=clean(new.name, "name"),
+            description=clean_long(new.description, "description", longest=MAX_DESCRIPTION),
+            user_id=new.user_id,
+            permissions=trees.check(new.permissions),
+            data=clean_object(new.data, "data"),
+            meta=clean_object(new.meta, "meta"),
+            updated_at=now,
+            created_at=now,
+        )
+        await self._groups.add(group)
+        return group
+
+    async def get(self, group_id: str) -> Group:
+        """Return a group with its member count; not_found when there is none."""
+        group = await self._groups.find(group_id) if is_plain(group_id) else None
+        if group is None:
+            raise not_found("group", group_id)
+        return group
+
+    async def resolve(self, ref: str) -> Group:
+        """Return the group with this id, or else this name; not_found when there is none."""
+        group = None
+        if is_plain(ref):
+            group = await self._groups.find(ref) or await self._groups.find_by_name(ref.strip())
+        if group is None:
+            raise not_found("group", ref)
+        return group
+
+    async def find(self, group_id: str) -> Group | None:
+        """Return a group, or None."""
+        return await self._groups.find(group_id) if is_plain(group_id) else None
+
+    async def list(self, user_id: str | None = None) -> Sequence[Group]:
+        """Return all groups, or those of one user, by name."""
+        return await self._groups.list(user_id=user_id)
+
+    async def change(self, group_id: str, change: GroupChange) -> Group:
+        """Change a group and return it; its members' rights change with it."""
+        async with self._transactor.exclusive(CHANGING):
+            before = await self.get(group_id)
+            group = _changed(before, change)
+            if group == before:
+                return before
+            group = replace(group, updated_at=self._clock())
+            if not await self._groups.change(group):
+                raise not_found("group", group_id)
+        self._changes.publish(Change(None))
+        return group
+
+    async def remove(self, group_id: str) -> None:
+        """Delete a group; its members keep their accounts and lose what it granted."""
+        if not is_plain(group_id) or not await self._groups.remove(group_id):
+            raise not_found("group", group_id)
+        self._changes.publish(Change(None))
+
+    async def list_members(self, group_id: str) -> Sequence[User]:
+        """Return the members by name."""
+        await self.get(group_id)
+        return await self._groups.list_members(group_id)
+
+    async def add_members(self, group_id: str, user_ids: Sequence[str], source: str = "manual") -> int:
+        """Add users, leaving out unknown ones and members; return how many were added."""
+        wanted = _checked_ids(user_ids)
+        async with self._transactor.transaction():
+            await self.get(group_id)
+            added = await self._groups.add_members(group_id, wanted, source=source, at=self._clock())
+        self._announce(wanted)
+        return added
+
+    async def remove_members(self, group_id: str, user_ids: Sequence[str]) -> int:
+        """Remove users; return how many were members."""
+        wanted = _checked_ids(user_ids)
+        async with self._transactor.transaction():
+            await self.get(group_id)
+            removed = await self._groups.remove_members(group_id, wanted)
+        self._announce(wanted)
+        return removed
+
+    async def ensure(self, new: NewGroup) -> tuple[Group, Outcome]:
+        """Make sure that a group of this name (any case) exists, with the description and permissions given.
+
+        Permissions are put over those that are there; what `new` leaves empty stays as it is.
+        """
+        existing = await self._groups.find_by_name(clean(new.name, "name"))
+        if existing is None:
+            return await self.create(new), Outcome.CREATED
+        wanted = trees.check(new.permissions)
+        merged = trees.copy(existing.permissions)
+        for section, leaves in wanted.items():
+            merged[section] = {**merged.get(section, {}), **leaves}
+        group = await self.change(
+            existing.id, GroupChange(description=new.description or None, permissions=merged)
+        )
+        return group, Outcome.UNCHANGED if group == existing else Outcome.CHANGED
+
+    def _announce(self, user_ids: Sequence[str]) -> None:
+        for user_id in user_ids:
+            self._changes.publish(Change(user_id))
+
+
+def _changed(group: Group, change: GroupChange) -> Group:
+    if change.name is not None:
+        group = replace(group, name=clean(change.name, "name"))
+    if change.description is not None:
+        text = clean_long(change.description, "description", longest=MAX_DESCRIPTION)
+        group = replace(group, description=text)
+    if change.permissions is not None:
+        group = replace(group, permissions=trees.check(change.permissions))
+    if change.data is not None:
+        group = replace(group, data=clean_object(change.data, "data"))
+    if change.meta is not None:
+        group = replace(group, meta=clean_object(change.meta, "meta"))
+    return group
+
+
+def _checked_ids(user_ids: Sequence[str]) -> list[str]:
+    if len(user_ids) > MAX_MEMBERS_AT_ONCE:
+        raise GatewayError(
+            Kind.TOO_LARGE,
+            f"cannot accept user_ids: more than {MAX_MEMBERS_AT_ONCE} at once",
+            param="user_ids",
+        )
+    return [user_id for user_id in dict.fromkeys(user_ids) if is_plain(user_id)]

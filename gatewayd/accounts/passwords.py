@@ -1,0 +1,79 @@
+"""Hash and verify passwords with argon2id, off the event loop and a few at a time."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from gatewayd import ids
+from gatewayd.errors import GatewayError, Kind, invalid
+
+MAX_BYTES: Final = 4096
+MAX_WAITING: Final = 256
+
+Result = TypeVar("Result")
+
+
+def check_password(password: str, param: str = "password") -> None:
+    """Raise invalid_request when a password is empty, over 4096 bytes, or no valid text."""
+    try:
+        size = len(password.encode())
+    except UnicodeEncodeError:
+        raise invalid(f"cannot accept {param}: it is not valid text", param=param) from None
+    if size == 0:
+        raise invalid(f"cannot accept {param}: it is empty", param=param)
+    if size > MAX_BYTES:
+        raise invalid(f"cannot accept {param}: it is longer than {MAX_BYTES} bytes", param=param)
+
+
+class Passwords:
+    """argon2id with 19 MiB, two passes and one lane, in its own small thread pool."""
+
+    def __init__(self, threads: int = 2) -> None:
+        self._hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
+        self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="passwords")
+        self._waiting = 0
+        # Verified against when there is no hash, so that an unknown account costs as much as a known one.
+        self._dummy = self._hasher.hash(ids.new_secret())
+
+    async def hash(self, password: str) -> str:
+        """Return the encoded argon2id hash; invalid_request for an unusable one, unavailable when busy."""
+        check_password(password)
+        return await self._run(lambda: self._hasher.hash(password))
+
+    async def verify(self, password_hash: str | None, password: str) -> bool:
+        """Tell whether the password fits; the same work is done when there is no hash (None)."""
+        try:
+            check_password(password)
+        except GatewayError:
+            return False
+        fits = await self._run(lambda: self._fits(password_hash or self._dummy, password))
+        return fits and password_hash is not None
+
+    def needs_rehash(self, password_hash: str) -> bool:
+        """Tell whether a hash was made with weaker parameters than today's."""
+        return self._hasher.check_needs_rehash(password_hash)
+
+    def close(self) -> None:
+        """Wait for what runs and stop the threads."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _fits(self, password_hash: str, password: str) -> bool:
+        try:
+            return self._hasher.verify(password_hash, password)
+        except (VerificationError, InvalidHashError):
+            return False
+
+    async def _run(self, work: Callable[[], Result]) -> Result:
+        if self._waiting >= MAX_WAITING:
+            raise GatewayError(
+                Kind.UNAVAILABLE, "cannot check passwords now: too many are being checked", retry_after=2
+            )
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        finally:
+            self._waiting -= 1

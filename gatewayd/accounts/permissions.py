@@ -1,0 +1,203 @@
+"""The permission tree: its leaves, its arithmetic, and the default permissions."""
+
+import difflib
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from gatewayd import ids
+from gatewayd.accounts.changes import Change, Changes
+from gatewayd.accounts.commits import after_commit
+from gatewayd.accounts.interfaces import ValueStore
+from gatewayd.accounts.records import Group, PermissionTree, Role, User
+from gatewayd.errors import GatewayError, Kind, invalid
+
+log = logging.getLogger(__name__)
+
+# The name under which the default permissions are kept among the stored values.
+STORED_NAME: Final = "USER_PERMISSIONS"
+
+
+def _leaves(names: str, value: bool) -> dict[str, bool]:
+    return dict.fromkeys(names.split(), value)
+
+
+BUILTIN: Final[PermissionTree] = {
+    "workspace": _leaves(
+        "models knowledge prompts tools skills models_import models_export prompts_import prompts_export"
+        " tools_import tools_export skills_import skills_export",
+        False,
+    ),
+    "sharing": _leaves(
+        "models public_models knowledge public_knowledge prompts public_prompts tools public_tools skills"
+        " public_skills notes public_notes folders public_chats open_chats public_calendars",
+        False,
+    ),
+    "access_grants": _leaves("allow_users allow_groups", True),
+    "chat": {
+        **_leaves(
+            "controls valves system_prompt params file_upload web_upload delete delete_message"
+            " continue_response regenerate_response rate_response edit share export import stt tts call"
+            " multiple_models temporary",
+            True,
+        ),
+        "temporary_enforced": False,
+    },
+    "features": {
+        "api_keys": False,
+        "notes": True,
+        "folders": True,
+        "channels": True,
+        "direct_tool_servers": False,
+        "web_search": True,
+        "image_generation": True,
+        "code_interpreter": True,
+        "memories": True,
+        "automations": False,
+        "calendar": True,
+        "webhooks": False,
+    },
+    "settings": {"interface": True},
+}
+
+# A leaf that restricts instead of granting, so "administrators may everything" leaves it off.
+RESTRICTIONS: Final = frozenset({("chat", "temporary_enforced")})
+
+
+def copy(tree: Mapping[str, Mapping[str, bool]]) -> PermissionTree:
+    """Return a tree that shares nothing with the given one."""
+    return {section: dict(leaves) for section, leaves in tree.items()}
+
+
+def check(tree: Any) -> PermissionTree:
+    """Return a partial tree as given; invalid_request naming the first unknown leaf or wrong value."""
+    if not isinstance(tree, Mapping):
+        raise invalid("cannot accept permissions: expected an object", param="permissions")
+    for section, leaves in tree.items():
+        _refuse_unknown(str(section), BUILTIN, "permissions")
+        if not isinstance(leaves, Mapping):
+            raise invalid(f"cannot accept permissions.{section}: expected an object", param="permissions")
+        for leaf, value in leaves.items():
+            _refuse_unknown(str(leaf), BUILTIN[section], f"permissions.{section}")
+            if not isinstance(value, bool):
+                raise invalid(
+                    f"cannot accept permissions.{section}.{leaf}: expected true or false", param="permissions"
+                )
+    return copy(tree)
+
+
+def known(tree: Any) -> PermissionTree:
+    """Return the leaves of a tree that this version knows; what clients of other versions add is dropped."""
+    if not isinstance(tree, Mapping):
+        raise invalid("cannot accept permissions: expected an object", param="permissions")
+    kept: dict[str, Any] = {}
+    for section in BUILTIN.keys() & tree.keys():
+        leaves = tree[section]
+        if isinstance(leaves, Mapping):
+            leaves = {leaf: leaves[leaf] for leaf in leaves if leaf in BUILTIN[section]}
+        kept[section] = leaves
+    return check(kept)
+
+
+def overlay(base: PermissionTree, partial: PermissionTree) -> PermissionTree:
+    """Return `base` with the leaves of `partial` put over it."""
+    return {section: {**leaves, **partial.get(section, {})} for section, leaves in base.items()}
+
+
+def merge(base: PermissionTree, partial: PermissionTree) -> PermissionTree:
+    """Return `base` with every leaf that `partial` grants; nothing is ever taken away (6.3)."""
+    merged = copy(base)
+    for section, leaves in partial.items():
+        for leaf, granted in leaves.items():
+            if granted and leaf in merged.get(section, {}):
+                merged[section][leaf] = True
+    return merged
+
+
+class Permissions:
+    """The default permissions: built in, then configured, then stored by an administrator.
+
+    `configured` holds only the leaves that the configuration names. With `persistent` the stored tree wins
+    over them, else they win and cannot be changed at run time.
+    """
+
+    def __init__(
+        self,
+        values: ValueStore,
+        configured: PermissionTree,
+        changes: Changes,
+        clock: ids.Clock = ids.now,
+        *,
+        persistent: bool = True,
+    ) -> None:
+        self._values = values
+        self._configured = check(configured)
+        self._changes = changes
+        self._clock = clock
+        self._persistent = persistent
+        self._defaults = self._combine({})
+
+    async def load(self) -> None:
+        """Read the stored tree; at start, and when another process changed it."""
+        stored = (await self._values.load()).get(STORED_NAME, {})
+        self._defaults = self._combine(known(stored))
+
+    def defaults(self) -> PermissionTree:
+        """Return the complete default tree, which accounts with the role user have."""
+        return copy(self._defaults)
+
+    async def set_defaults(self, tree: PermissionTree, by: str) -> PermissionTree:
+        """Store a tree and return it complete; a missing leaf gets its built-in value.
+
+        Raises invalid_request for an unknown leaf, conflict for one that the configuration holds fast.
+        """
+        wanted = overlay(copy(BUILTIN), check(tree))
+        combined = self._combine(wanted)
+        for section, leaves in wanted.items():
+            for leaf, value in leaves.items():
+                if combined[section][leaf] is not value:
+                    raise GatewayError(
+                        Kind.CONFLICT,
+                        f"cannot set {section}.{leaf}: the configuration sets it, and"
+                        " ENABLE_PERSISTENT_CONFIG is off",
+                        param=f"{section}.{leaf}",
+                    )
+        await self._values.put({STORED_NAME: wanted}, at=self._clock(), by=by)
+        after_commit(lambda: self._keep(combined))
+        self._changes.publish(Change(None))
+        return copy(combined)
+
+    def effective(self, user: User, groups: Iterable[Group]) -> PermissionTree:
+        """Return what a user may do.
+
+        Role user: the defaults and everything that a group grants. Administrators: everything, except that
+        `features.api_keys` comes from a group alone, as the default permissions apply to the role user only
+        (5.2). Pending accounts see the defaults without `features.api_keys`.
+        """
+        tree = self.defaults()
+        if user.role is Role.ADMIN:
+            tree = {
+                section: {leaf: (section, leaf) not in RESTRICTIONS for leaf in leaves}
+                for section, leaves in tree.items()
+            }
+        if user.role is not Role.USER:
+            tree["features"]["api_keys"] = False
+        for group in groups:
+            tree = merge(tree, group.permissions)
+        return tree
+
+    def _combine(self, stored: PermissionTree) -> PermissionTree:
+        below, above = (self._configured, stored) if self._persistent else (stored, self._configured)
+        return overlay(overlay(copy(BUILTIN), below), above)
+
+    def _keep(self, combined: PermissionTree) -> None:
+        self._defaults = combined
+
+
+def _refuse_unknown(name: str, names: Iterable[str], where: str) -> None:
+    known_names = list(names)
+    if name in known_names:
+        return
+    near = difflib.get_close_matches(name, known_names, n=1)
+    hint = f", did you mean {near[0]!r}" if near else ""
+    raise invalid(f"cannot accept {where}: unknown name {name!r}{hint}", param="permissions")

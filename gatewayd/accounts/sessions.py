@@ -1,0 +1,110 @@
+"""Session tokens: HS256 JSON web tokens that this gateway alone issues and reads.
+
+The only importer of `jose`. The library is kept on a short rein: it never sees a header but ours, never
+chooses an algorithm, and the claims are checked here, because it neither requires them nor uses our clock.
+"""
+
+import json
+from typing import Any, Final
+
+from jose import jwt
+from jose.exceptions import JOSEError
+
+from gatewayd import ids
+from gatewayd.accounts.changes import Change, Changes
+from gatewayd.accounts.interfaces import RevocationStore
+from gatewayd.accounts.records import Claims, User
+from gatewayd.errors import GatewayError, Kind
+
+ALGORITHM: Final = "HS256"
+MAX_TOKEN: Final = 2048
+SHORTEST_SECRET: Final = 32
+# Other processes' clocks may be this far ahead.
+LEEWAY_SECONDS: Final = 60
+# {"alg":"HS256","typ":"JWT"}: the one header there is. Everything else is refused before it is parsed.
+_HEADER: Final = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
+_CLAIMS: Final = {"id", "sub", "ver", "jti", "iat", "exp"}
+# Our own checks follow; the library's compare with its own clock.
+_OPTIONS: Final = {"verify_aud": False, "verify_iat": False, "verify_exp": False, "verify_nbf": False}
+
+
+class Sessions:
+    """Issues, reads and revokes session tokens. `secret` has at least 32 characters."""
+
+    def __init__(
+        self, secret: str, revocations: RevocationStore, changes: Changes, clock: ids.Clock = ids.now
+    ) -> None:
+        if len(secret) < SHORTEST_SECRET:
+            raise GatewayError(
+                Kind.NOT_CONFIGURED,
+                f"cannot sign sessions: the secret has {len(secret)} characters,"
+                f" at least {SHORTEST_SECRET} are needed",
+            )
+        self._secret = secret
+        self._revocations = revocations
+        self._changes = changes
+        self._clock = clock
+
+    def issue(self, user: User, lifetime_seconds: int) -> tuple[str, Claims]:
+        """Return a token for the user, and what it says."""
+        now = self._clock()
+        claims = Claims(user.id, user.token_version, ids.new_id(), now, now + lifetime_seconds)
+        body = {
+            "id": claims.user_id,
+            "sub": claims.user_id,
+            "ver": claims.token_version,
+            "jti": claims.jti,
+            "iat": claims.issued_at,
+            "exp": claims.expires_at,
+        }
+        return jwt.encode(body, self._secret, algorithm=ALGORITHM), claims
+
+    def read(self, token: str) -> Claims:
+        """Return what a token says; unauthenticated unless this gateway signed it and it has not expired.
+
+        Revocation, the user and the token version are for the caller to check.
+        """
+        if len(token) > MAX_TOKEN or not token.isascii() or token.count(".") != 2:
+            raise _refused()
+        if token.partition(".")[0] != _HEADER:
+            raise _refused()
+        try:
+            body = jwt.decode(token, self._secret, algorithms=["HS256"], options=_OPTIONS)
+        except (JOSEError, json.JSONDecodeError):
+            raise _refused() from None
+        return self._checked(body)
+
+    async def is_revoked(self, claims: Claims) -> bool:
+        """Tell whether the session was ended before its time."""
+        return await self._revocations.contains(claims.jti)
+
+    async def revoke(self, claims: Claims) -> None:
+        """End this session at once; doing it twice is no error."""
+        await self._revocations.add(claims.jti, claims.user_id, claims.expires_at)
+        self._changes.publish(Change(claims.user_id))
+
+    async def prune(self) -> int:
+        """Forget revocations of tokens that have expired anyway; return how many."""
+        return await self._revocations.prune(self._clock() - LEEWAY_SECONDS)
+
+    def _checked(self, body: dict[str, Any]) -> Claims:
+        texts = [body.get(name) for name in ("id", "sub", "jti")]
+        numbers = [body.get(name) for name in ("ver", "iat", "exp")]
+        if (
+            body.keys() != _CLAIMS
+            or not all(isinstance(text, str) and text for text in texts)
+            or not all(type(number) is int for number in numbers)
+            or body["id"] != body["sub"]
+        ):
+            raise _refused()
+        claims = Claims(body["id"], body["ver"], body["jti"], body["iat"], body["exp"])
+        now = self._clock()
+        if claims.expires_at <= now:
+            raise GatewayError(Kind.UNAUTHENTICATED, "cannot accept the session: it has expired")
+        if claims.issued_at > now + LEEWAY_SECONDS:
+            raise _refused()
+        return claims
+
+
+def _refused() -> GatewayError:
+    return GatewayError(Kind.UNAUTHENTICATED, "cannot accept the session: the token is not valid")

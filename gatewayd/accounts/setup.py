@@ -1,0 +1,66 @@
+"""The first administrator, with everything that a first call needs."""
+
+from dataclasses import dataclass
+
+from gatewayd import ids
+from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.interfaces import Transactor
+from gatewayd.accounts.keys import Keys
+from gatewayd.accounts.records import ApiKey, Group, NewGroup, NewUser, Role, User
+from gatewayd.accounts.runtime import RuntimeSettings
+from gatewayd.accounts.users import FIRST, Users
+from gatewayd.errors import GatewayError, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class SetupResult:
+    """What was made; `key_value` is shown once, `password_value` is None when the caller chose it."""
+
+    user: User
+    group: Group
+    key: ApiKey
+    key_value: str
+    password_value: str | None
+
+
+class Setup:
+    """Makes a gateway usable in one step, once."""
+
+    def __init__(
+        self, users: Users, groups: Groups, keys: Keys, runtime: RuntimeSettings, transactor: Transactor
+    ) -> None:
+        self._users = users
+        self._groups = groups
+        self._keys = keys
+        self._runtime = runtime
+        self._transactor = transactor
+
+    async def run(self, email: str, name: str, password: str | None, group: str = "api-users") -> SetupResult:
+        """Make an administrator, a group that may have API keys with him in it, and his first key.
+
+        API keys are switched on, sign-up is switched off where the configuration allows it. All or nothing;
+        conflict when an account exists, or when the configuration holds ENABLE_API_KEYS off.
+        """
+        generated = ids.new_secret(12) if password is None else None
+        new = NewUser(email=email, name=name, role=Role.ADMIN, password=password or generated)
+        async with self._transactor.exclusive(FIRST):
+            if await self._users.count():
+                raise GatewayError(
+                    Kind.CONFLICT, "cannot set up: accounts exist already", code="already_set_up"
+                )
+            user = await self._users.create(new)
+            settings = {"ENABLE_API_KEYS": True}
+            if self._runtime.may_set("ENABLE_SIGNUP"):
+                settings["ENABLE_SIGNUP"] = False
+            await self._runtime.set(settings, by=user.id)
+            made, _ = await self._groups.ensure(
+                NewGroup(
+                    name=group,
+                    description="Accounts that may have API keys",
+                    user_id=user.id,
+                    permissions={"features": {"api_keys": True}},
+                )
+            )
+            await self._groups.add_members(made.id, [user.id])
+            key, value = await self._keys.make(user, "setup")
+        return SetupResult(user, await self._groups.get(made.id), key, value, generated)

@@ -1,0 +1,281 @@
+"""Accounts: create, change, remove, and the rules that keep somebody in charge."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from gatewayd import ids
+from gatewayd.accounts.changes import Change, Changes
+from gatewayd.accounts.interfaces import GroupStore, Transactor, UserStore
+from gatewayd.accounts.passwords import Passwords
+from gatewayd.accounts.records import Actor, NewUser, Outcome, Role, User, UserChange
+from gatewayd.accounts.texts import clean, clean_object, clean_picture, is_plain, normalise_email
+from gatewayd.errors import GatewayError, Kind, invalid, not_found
+
+ORDERS: Final = ("name", "email", "role", "created_at", "updated_at", "last_active_at")
+# Held while the first account may be made (16 people can sign up at once) ...
+FIRST: Final = "first-admin"
+# ... and while accounts change, so that two administrators cannot demote each other at the same moment.
+CHANGING: Final = "users"
+
+AfterSignUp = Callable[[User, bool], Awaitable[None]]
+
+
+class Users:
+    """The account service. `by` is who asks; None is the operator on the control socket.
+
+    Errors: invalid_request naming the field, conflict for a taken e-mail or username and for the last active
+    administrator, forbidden for what nobody may do to himself or to the primary administrator.
+    """
+
+    def __init__(
+        self,
+        users: UserStore,
+        groups: GroupStore,
+        transactor: Transactor,
+        passwords: Passwords,
+        changes: Changes,
+        clock: ids.Clock = ids.now,
+    ) -> None:
+        self._users = users
+        self._groups = groups
+        self._transactor = transactor
+        self._passwords = passwords
+        self._changes = changes
+        self._clock = clock
+
+    async def create(self, new: NewUser) -> User:
+        """Add an account."""
+        user = self._checked(new)
+        password_hash = await self._hash(new.password)
+        await self._users.add(user, password_hash)
+        self._changes.publish(Change(user.id))
+        return user
+
+    async def sign_up(self, new: NewUser, then: AfterSignUp | None = None) -> User:
+        """Add an account; the first one ever becomes administrator, however many sign up at once.
+
+        `then(user, is_first)` runs in the same transaction.
+        """
+        user = self._checked(new)
+        password_hash = await self._hash(new.password)
+        async with self._transactor.exclusive(FIRST):
+            is_first = await self._users.count() == 0
+            if is_first:
+                user = replace(user, role=Role.ADMIN)
+            await self._users.add(user, password_hash)
+            if then is not None:
+                await then(user, is_first)
+        self._changes.publish(Change(user.id))
+        return user
+
+    async def get(self, user_id: str) -> User:
+        """Return an account; not_found when there is none."""
+        user = await self._users.find(user_id) if is_plain(user_id) else None
+        if user is None:
+            raise not_found("user", user_id)
+        return user
+
+    async def resolve(self, ref: str) -> User:
+        """Return the account with this id or e-mail address; not_found when there is none."""
+        if "@" in ref:
+            user = await self._users.find_by_email(normalise_email(ref))
+            if user is not None:
+                return user
+        return await self.get(ref)
+
+    async def list(
+        self,
+        *,
+        query: str = "",
+        order_by: str = "created_at",
+        descending: bool = False,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> tuple[Sequence[User], int]:
+        """Return one page and the count of all; invalid_request for an unknown order."""
+        if order_by not in ORDERS:
+            raise invalid(
+                f"cannot order by {order_by!r}: expected one of {', '.join(ORDERS)}", param="order_by"
+            )
+        return await self._users.list(
+            query=clean(query, "query", empty=True),
+            order_by=order_by,
+            descending=descending,
+            offset=offset,
+            limit=limit,
+        )
+
+    async def count(self) -> int:
+        """Return how many accounts there are."""
+        return await self._users.count()
+
+    async def list_group_ids(self, users: Sequence[User]) -> Mapping[str, Sequence[str]]:
+        """Return the group ids by user id; users without groups are absent."""
+        return await self._groups.list_group_ids([user.id for user in users])
+
+    async def find_primary(self) -> User | None:
+        """Return the oldest administrator, whom nobody else may change over HTTP."""
+        first = await self._users.find_first_admin_id()
+        return await self._users.find(first) if first is not None else None
+
+    async def change(self, user_id: str, change: UserChange, by: Actor | None) -> User:
+        """Change an account and return it; a password, role change or deactivation ends its sessions."""
+        await self._check_right(await self.get(user_id), change, by)
+        password_hash = await self._hash(change.password)
+        async with self._transactor.exclusive(CHANGING):
+            before = await self.get(user_id)
+            await self._check_right(before, change, by)
+            user = _changed(before, change)
+            if user == before and password_hash is None:
+                return before
+            await self._check_admins(before, user)
+            user = replace(
+                user,
+                updated_at=self._clock(),
+                token_version=before.token_version + _ends_sessions(before, user, password_hash),
+            )
+            await self._write(user, password_hash)
+        self._changes.publish(Change(user_id))
+        return user
+
+    async def set_password(self, user_id: str, password: str) -> None:
+        """Give an account a password and end its sessions."""
+        await self.change(user_id, UserChange(password=password), None)
+
+    async def change_own_password(self, user_id: str, old: str, new: str) -> None:
+        """Replace a password by someone who knows it; invalid_request when he does not. Ends all sessions."""
+        user = await self.get(user_id)
+        if not await self._passwords.verify(await self._users.find_password_hash(user.id), old):
+            raise invalid("cannot change the password: the present one is wrong", param="password")
+        await self.set_password(user_id, new)
+
+    async def end_sessions(self, user_id: str) -> None:
+        """End every session of an account: sign-out everywhere."""
+        async with self._transactor.exclusive(CHANGING):
+            user = await self.get(user_id)
+            await self._write(replace(user, token_version=user.token_version + 1), None)
+        self._changes.publish(Change(user_id))
+
+    async def remove(self, user_id: str, by: Actor | None) -> None:
+        """Delete an account with its memberships and keys; not_found when there is none."""
+        async with self._transactor.exclusive(CHANGING):
+            user = await self.get(user_id)
+            if by is not None and by.user_id == user_id:
+                raise GatewayError(Kind.FORBIDDEN, "cannot remove your own account")
+            await self._check_primary(user, by)
+            await self._check_admins(user, replace(user, active=False))
+            if not await self._users.remove(user_id):
+                raise not_found("user", user_id)
+        self._changes.publish(Change(user_id))
+
+    async def ensure(self, new: NewUser) -> tuple[User, Outcome]:
+        """Make sure that an account with this e-mail exists, with this name, role, password and username.
+
+        A password that fits already is no change; what `new` leaves out stays as it is.
+        """
+        existing = await self._users.find_by_email(normalise_email(new.email))
+        if existing is None:
+            return await self.create(new), Outcome.CREATED
+        password = new.password
+        if password is not None:
+            known = await self._users.find_password_hash(existing.id)
+            password = None if await self._passwords.verify(known, password) else password
+        change = UserChange(name=new.name, role=new.role, password=password, username=new.username)
+        user = await self.change(existing.id, change, None)
+        is_same = user == existing and password is None
+        return user, Outcome.UNCHANGED if is_same else Outcome.CHANGED
+
+    def _checked(self, new: NewUser) -> User:
+        now = self._clock()
+        return User(
+            id=ids.new_id(),
+            email=normalise_email(new.email),
+            name=clean(new.name, "name"),
+            role=new.role,
+            active=new.active,
+            username=clean(new.username, "username") if new.username else None,
+            profile_image_url=clean_picture(new.profile_image_url),
+            profile=clean_object(new.profile, "profile"),
+            oauth=clean_object(new.oauth, "oauth") if new.oauth else None,
+            scim=clean_object(new.scim, "scim") if new.scim else None,
+            last_active_at=now,
+            updated_at=now,
+            created_at=now,
+        )
+
+    async def _hash(self, password: str | None) -> str | None:
+        return None if password is None else await self._passwords.hash(password)
+
+    async def _write(self, user: User, password_hash: str | None) -> None:
+        if not await self._users.change(user):
+            raise not_found("user", user.id)
+        if password_hash is not None:
+            await self._users.set_password_hash(user.id, password_hash)
+
+    async def _check_right(self, user: User, change: UserChange, by: Actor | None) -> None:
+        if by is None:
+            return
+        if by.user_id != user.id:
+            await self._check_primary(user, by)
+        elif change.active is False:
+            raise GatewayError(Kind.FORBIDDEN, "cannot deactivate your own account", param="active")
+        elif change.role is not None and change.role is not user.role:
+            raise GatewayError(Kind.FORBIDDEN, "cannot change your own role", param="role")
+
+    async def _check_primary(self, user: User, by: Actor | None) -> None:
+        if by is not None and user.id == await self._users.find_first_admin_id():
+            raise GatewayError(Kind.FORBIDDEN, "cannot change the primary administrator")
+
+    async def _check_admins(self, before: User, after: User) -> None:
+        if not _is_in_charge(before) or _is_in_charge(after):
+            return
+        if await self._users.count_active_admins() <= 1:
+            raise GatewayError(
+                Kind.CONFLICT,
+                f"cannot take away the last active administrator {before.email!r}",
+                param="role",
+            )
+
+
+def _is_in_charge(user: User) -> bool:
+    return user.active and user.role is Role.ADMIN
+
+
+def _ends_sessions(before: User, after: User, password_hash: str | None) -> bool:
+    deactivated = before.active and not after.active
+    return password_hash is not None or before.role is not after.role or deactivated
+
+
+def _changed(user: User, change: UserChange) -> User:
+    fields: dict[str, Any] = {}
+    if change.email is not None:
+        fields["email"] = normalise_email(change.email)
+    if change.name is not None:
+        fields["name"] = clean(change.name, "name")
+    if change.role is not None:
+        fields["role"] = change.role
+    if change.active is not None:
+        fields["active"] = change.active
+    if change.username is not None:
+        fields["username"] = clean(change.username, "username", empty=True) or None
+    if change.profile_image_url is not None:
+        fields["profile_image_url"] = clean_picture(change.profile_image_url)
+    return replace(user, **fields, **_changed_objects(user, change))
+
+
+def _changed_objects(user: User, change: UserChange) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if change.profile is not None:
+        merged = {**user.profile, **change.profile}
+        kept = {name: value for name, value in merged.items() if value is not None}
+        fields["profile"] = clean_object(kept, "profile")
+    if change.settings is not None:
+        fields["settings"] = clean_object({**(user.settings or {}), **change.settings}, "settings")
+    if change.info is not None:
+        fields["info"] = clean_object({**(user.info or {}), **change.info}, "info")
+    if change.oauth is not None:
+        fields["oauth"] = clean_object(change.oauth, "oauth") or None
+    if change.scim is not None:
+        fields["scim"] = clean_object(change.scim, "scim") or None
+    return fields
