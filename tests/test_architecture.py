@@ -1,0 +1,291 @@
+"""The shape of the source: what a module may import, hold and measure."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("gatewayd", "gatewayctl")
+SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+IDS = [str(path.relative_to(ROOT)) for path in SOURCES]
+
+MODULE_GOAL, MODULE_LIMIT = 400, 600
+FUNCTION_GOAL, FUNCTION_LIMIT = 40, 60
+
+# A part of a third-party library and the modules that may import it; whole libraries are in .importlinter.
+HOMES = {
+    "aiohttp.web": ("gatewayd.http",),
+    "aiohttp_sse": ("gatewayd.http",),
+    "aiohttp.ClientSession": ("gatewayd.upstream",),
+    "os.environ": ("gatewayd.settings", "gatewayd.__main__"),
+    "pydantic_settings": ("gatewayd.settings",),
+}
+
+# A failure of foreign code is caught whole in these places only.
+BROAD_EXCEPT = {"gatewayd/http/errors.py", "gatewayd/plugins/invoke.py", "gatewayd/tasks.py"}
+
+# Modules without behaviour of their own: nothing a mirrored test could check.
+WITHOUT_BEHAVIOUR = {"__init__.py", "records.py", "interfaces.py"}
+WITHOUT_BEHAVIOUR_FOLDERS = ("gatewayctl/wire", "gatewayd/storage/migrations")
+
+each_source = pytest.mark.parametrize("path", SOURCES, ids=IDS)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def lives_in(module: str, homes: Iterable[str]) -> bool:
+    return any(module == home or module.startswith(f"{home}.") for home in homes)
+
+
+def over_goal(message: str) -> None:
+    """Report a goal that was missed in the summary, without failing."""
+    warnings.warn(pytest.PytestWarning(message), stacklevel=2)
+
+
+# Imports --------------------------------------------------------------------------------------------------
+
+
+def imported_names(tree: ast.Module) -> Iterator[str]:
+    """Yield every imported module, `module.name` of every imported name, and every `a.b` that is used."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield f"{node.value.id}.{node.attr}"
+
+
+@each_source
+def test_each_library_has_one_home(path: Path) -> None:
+    module = module_name(path)
+    used = set(imported_names(parsed(path)))
+    for library, homes in HOMES.items():
+        found = any(name == library or name.startswith(f"{library}.") for name in used)
+        assert not found or lives_in(module, homes), f"{module} may not use {library}"
+
+
+# A fresh interpreter for each module would take minutes. This one loads the third-party libraries once and
+# forks for each module, so that every import begins without any module of ours.
+IMPORTER = """
+import importlib, json, os, sys, threading, warnings
+names, libraries = json.load(sys.stdin)
+for library in libraries:
+    try:
+        importlib.import_module(library)
+    except ImportError:
+        pass
+ours = [name for name in sys.modules if name.split(".")[0] in ("gatewayd", "gatewayctl")]
+assert not ours, ours
+for name in names:
+    sys.stdout.flush()
+    if child := os.fork():
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if status:
+            print(name, flush=True)
+        continue
+    threads = threading.active_count()
+    before = dict(os.environ)
+    try:
+        importlib.import_module(name)
+        assert threading.active_count() == threads, "it starts a thread"
+        assert dict(os.environ) == before, "it changes the environment"
+        if name.startswith("gatewayctl"):
+            assert "gatewayd" not in sys.modules, "the command line loads the daemon"
+    except BaseException as error:
+        print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        os._exit(1)
+    os._exit(0)
+"""
+
+
+def third_party_libraries() -> list[str]:
+    """Return the top-level names of every library that our sources import at module level."""
+    tops = {
+        name.split(".")[0]
+        for path in SOURCES
+        for node in parsed(path).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
+        )
+    }
+    return sorted(tops - set(PACKAGES) - set(sys.stdlib_module_names) - {""})
+
+
+def test_each_module_can_be_imported_alone() -> None:
+    names = [module_name(path) for path in SOURCES if path.name != "__main__.py"]
+    assert len(names) > 30
+    run = subprocess.run(
+        [sys.executable, "-c", IMPORTER],
+        input=json.dumps([names, third_party_libraries()]),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=ROOT,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "", run.stderr
+
+
+@each_source
+def test_imports_stand_at_the_top(path: Path) -> None:
+    functions = (
+        node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    hidden = [
+        inner.lineno
+        for function in functions
+        for inner in ast.walk(function)
+        if isinstance(inner, ast.Import | ast.ImportFrom)
+    ]
+    assert hidden == [], f"imports inside functions at lines {hidden}"
+
+
+# Size -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("default::pytest.PytestWarning")
+@each_source
+def test_modules_stay_small(path: Path) -> None:
+    lines = len(path.read_text().splitlines())
+    assert lines <= MODULE_LIMIT
+    if lines > MODULE_GOAL:
+        over_goal(f"{path.relative_to(ROOT)} has {lines} lines, the goal is {MODULE_GOAL}")
+
+
+def function_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Count the lines of a function without its docstring, which may say as much as its contract needs."""
+    first = function.body[0]
+    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    docstring = (first.end_lineno or first.lineno) - first.lineno + 1 if is_docstring else 0
+    return (function.end_lineno or function.lineno) - function.lineno + 1 - docstring
+
+
+def is_table(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function is one `return` of a literal: a table of the specification, however long."""
+    body = [node for node in function.body if not isinstance(node, ast.Expr)]
+    return (
+        len(body) == 1 and isinstance(body[0], ast.Return) and isinstance(body[0].value, ast.Tuple | ast.List)
+    )
+
+
+@pytest.mark.filterwarnings("default::pytest.PytestWarning")
+@each_source
+def test_functions_stay_small(path: Path) -> None:
+    for node in ast.walk(parsed(path)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or is_table(node):
+            continue
+        lines = function_lines(node)
+        assert lines <= FUNCTION_LIMIT, f"{node.name} has {lines} lines"
+        if lines > FUNCTION_GOAL:
+            over_goal(f"{path.relative_to(ROOT)}: {node.name} has {lines} lines, the goal is {FUNCTION_GOAL}")
+
+
+# Contents -------------------------------------------------------------------------------------------------
+
+
+@each_source
+def test_the_first_line_says_what_the_module_is_for(path: Path) -> None:
+    docstring = ast.get_docstring(parsed(path))
+    assert docstring, "no docstring"
+    first = docstring.splitlines()[0]
+    assert re.fullmatch(r"\S.*[.]", first), f"the first line is no sentence: {first!r}"
+
+
+def caught_names(handler: ast.ExceptHandler) -> list[str]:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return [ast.unparse(kind) if kind is not None else "everything" for kind in kinds]
+
+
+@each_source
+def test_failures_are_caught_by_name(path: Path) -> None:
+    broad = {"Exception", "BaseException", "everything"}
+    found = [
+        node.lineno
+        for node in ast.walk(parsed(path))
+        if (isinstance(node, ast.ExceptHandler) and broad & set(caught_names(node)))
+        or (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func).endswith("suppress")
+            and broad & {ast.unparse(argument) for argument in node.args}
+        )
+    ]
+    if str(path.relative_to(ROOT)) not in BROAD_EXCEPT:
+        assert found == [], f"broad except at lines {found}"
+
+
+@each_source
+def test_nothing_depends_on_assert(path: Path) -> None:
+    found = [node.lineno for node in ast.walk(parsed(path)) if isinstance(node, ast.Assert)]
+    assert found == [], f"assert, which -O removes, at lines {found}"
+
+
+def has_behaviour(path: Path) -> bool:
+    relative = path.relative_to(ROOT)
+    if path.name in WITHOUT_BEHAVIOUR or str(relative).startswith(WITHOUT_BEHAVIOUR_FOLDERS):
+        return False
+    return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(parsed(path)))
+
+
+@each_source
+def test_each_source_has_its_test(path: Path) -> None:
+    if not has_behaviour(path):
+        return
+    relative = path.relative_to(ROOT)
+    mirrored = ROOT / "tests" / relative.parent / f"test_{relative.stem.strip('_')}.py"
+    assert mirrored.is_file(), f"there is no {mirrored.relative_to(ROOT)}"
+
+
+SHIPPED = [
+    path
+    for pattern in (
+        "*.toml",
+        "*.md",
+        ".ci/*",
+        ".importlinter",
+        "config/**/*",
+        "man/*",
+        "systemd/**/*",
+        "tests/**/*.py",
+    )
+    for path in ROOT.glob(pattern)
+    if path.is_file()
+]
+
+
+def machine_paths() -> list[str]:
+    """Return the folders that exist on this machine only: the checkout, its interpreter, the home folder."""
+    folders = {ROOT, Path.home()}
+    if sys.prefix != sys.base_prefix:
+        folders.add(Path(sys.prefix))
+    return [f"{folder}/" for folder in folders if len(folder.parts) > 1]
+
+
+@pytest.mark.parametrize("path", SOURCES + SHIPPED, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_names_this_machine(path: Path) -> None:
+    text = path.read_text()
+    named = [folder for folder in machine_paths() if folder in text]
+    assert named == []
+
+
+def test_test_folders_are_no_packages() -> None:
+    assert [str(path) for path in (ROOT / "tests").rglob("__init__.py")] == []
