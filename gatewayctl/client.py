@@ -1,0 +1,200 @@
+"""The client of the control socket: one method per control route."""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel
+
+from gatewayctl.transport import Transport
+from gatewayctl.wire import base, chat, groups, health, keys, models, permissions, settings, setup, users
+
+SYSTEM_SOCKET: Final = Path("/run/gatewayd/control.sock")
+QUICKSTART_SOCKET: Final = Path("gatewayd-state/control.sock")
+
+ReplyType = TypeVar("ReplyType", bound=BaseModel)
+
+
+def default_socket() -> Path:
+    """Return the system's socket, or that of a quickstart in the current directory when only that exists."""
+    if not SYSTEM_SOCKET.exists() and QUICKSTART_SOCKET.exists():
+        return QUICKSTART_SOCKET
+    return SYSTEM_SOCKET
+
+
+class ControlClient:
+    """Asks the daemon behind a control socket; every failure is a `CommandError`."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def run_setup(self, request: setup.Setup, *, dry_run: bool = False) -> setup.SetupReply:
+        """Make the first administrator."""
+        return self._write("POST", "/v1/setup", setup.SetupReply, request, dry_run)
+
+    def get_health(self) -> health.Health:
+        """Return the daemon's state."""
+        return self._read("/v1/health", health.Health)
+
+    def list_users(self, query: str = "", limit: int | None = None) -> users.UserList:
+        """Return users, oldest first; `query` is part of a name or an e-mail."""
+        return self._read("/v1/users", users.UserList, query=query or None, limit=limit)
+
+    def get_user(self, ref: str) -> users.User:
+        """Return one user by id or e-mail."""
+        return self._read(f"/v1/users/{_segment(ref)}", users.User)
+
+    def create_user(self, request: users.NewUser, *, dry_run: bool = False) -> users.UserWritten:
+        """Create a user."""
+        return self._write("POST", "/v1/users", users.UserWritten, request, dry_run)
+
+    def ensure_user(self, request: users.NewUser, *, dry_run: bool = False) -> users.UserWritten:
+        """Create a user, or bring the one with this e-mail into the given state."""
+        return self._write("PUT", "/v1/users", users.UserWritten, request, dry_run)
+
+    def change_user(self, ref: str, request: users.UserChange, *, dry_run: bool = False) -> users.UserWritten:
+        """Change the given fields of a user."""
+        return self._write("PATCH", f"/v1/users/{_segment(ref)}", users.UserWritten, request, dry_run)
+
+    def remove_user(self, ref: str, *, dry_run: bool = False) -> users.UserWritten:
+        """Delete a user with everything that belongs to the account."""
+        return self._write("DELETE", f"/v1/users/{_segment(ref)}", users.UserWritten, None, dry_run)
+
+    def set_password(
+        self, ref: str, request: users.PasswordChange, *, dry_run: bool = False
+    ) -> users.UserWritten:
+        """Give a user a new password, which ends every session."""
+        path = f"/v1/users/{_segment(ref)}/password"
+        return self._write("POST", path, users.UserWritten, request, dry_run)
+
+    def list_groups(self, user: str | None = None) -> groups.GroupList:
+        """Return all groups, or those of one user."""
+        return self._read("/v1/groups", groups.GroupList, user=user)
+
+    def get_group(self, ref: str) -> groups.Group:
+        """Return one group by id or name."""
+        return self._read(f"/v1/groups/{_segment(ref)}", groups.Group)
+
+    def create_group(self, request: groups.NewGroup, *, dry_run: bool = False) -> groups.GroupWritten:
+        """Create a group."""
+        return self._write("POST", "/v1/groups", groups.GroupWritten, request, dry_run)
+
+    def ensure_group(self, request: groups.NewGroup, *, dry_run: bool = False) -> groups.GroupWritten:
+        """Create a group, or bring the one with this name into the given state."""
+        return self._write("PUT", "/v1/groups", groups.GroupWritten, request, dry_run)
+
+    def change_group(
+        self, ref: str, request: groups.GroupChange, *, dry_run: bool = False
+    ) -> groups.GroupWritten:
+        """Change the given fields of a group."""
+        return self._write("PATCH", f"/v1/groups/{_segment(ref)}", groups.GroupWritten, request, dry_run)
+
+    def remove_group(self, ref: str, *, dry_run: bool = False) -> groups.GroupWritten:
+        """Delete a group."""
+        return self._write("DELETE", f"/v1/groups/{_segment(ref)}", groups.GroupWritten, None, dry_run)
+
+    def list_members(self, ref: str) -> groups.MemberList:
+        """Return the members of a group."""
+        return self._read(f"/v1/groups/{_segment(ref)}/members", groups.MemberList)
+
+    def add_members(self, ref: str, request: groups.Members, *, dry_run: bool = False) -> groups.GroupWritten:
+        """Add users to a group."""
+        path = f"/v1/groups/{_segment(ref)}/members/add"
+        return self._write("POST", path, groups.GroupWritten, request, dry_run)
+
+    def remove_members(
+        self, ref: str, request: groups.Members, *, dry_run: bool = False
+    ) -> groups.GroupWritten:
+        """Take users out of a group."""
+        path = f"/v1/groups/{_segment(ref)}/members/remove"
+        return self._write("POST", path, groups.GroupWritten, request, dry_run)
+
+    def list_permissions(self, group: str | None = None) -> permissions.PermissionList:
+        """Return the default permissions, or the ones that a group adds."""
+        return self._read("/v1/permissions", permissions.PermissionList, group=group)
+
+    def set_permissions(
+        self, request: permissions.PermissionChange, *, dry_run: bool = False
+    ) -> permissions.PermissionsWritten:
+        """Set default permissions, or those of a group."""
+        return self._write("PATCH", "/v1/permissions", permissions.PermissionsWritten, request, dry_run)
+
+    def reset_permissions(
+        self, request: permissions.PermissionReset, *, dry_run: bool = False
+    ) -> permissions.PermissionsWritten:
+        """Return default permissions to their initial values, or take them from a group."""
+        path = "/v1/permissions/reset"
+        return self._write("POST", path, permissions.PermissionsWritten, request, dry_run)
+
+    def explain_permissions(self, user: str) -> permissions.Explanation:
+        """Return the effective permissions of a user and what allows each."""
+        return self._read(f"/v1/permissions/explain/{_segment(user)}", permissions.Explanation)
+
+    def list_keys(self, user: str | None = None) -> keys.KeyList:
+        """Return all keys, or those of one user."""
+        return self._read("/v1/keys", keys.KeyList, user=user)
+
+    def create_key(self, request: keys.NewKey, *, dry_run: bool = False) -> keys.KeyWritten:
+        """Issue a key; the reply is the only place where its value is."""
+        return self._write("POST", "/v1/keys", keys.KeyWritten, request, dry_run)
+
+    def revoke_key(self, key_id: str, *, dry_run: bool = False) -> keys.KeyWritten:
+        """End a key."""
+        return self._write("DELETE", f"/v1/keys/{_segment(key_id)}", keys.KeyWritten, None, dry_run)
+
+    def explain_keys(self, user: str) -> keys.KeyReasons:
+        """Return whether a user may have keys, and if not, why."""
+        return self._read(f"/v1/keys/why/{_segment(user)}", keys.KeyReasons)
+
+    def list_models(self, user: str | None = None, *, refresh: bool = False) -> models.ModelList:
+        """Return all models, or those that one user may use; `refresh` asks every source again first."""
+        return self._read("/v1/models", models.ModelList, user=user, refresh="true" if refresh else None)
+
+    def get_model(self, model_id: str) -> models.Model:
+        """Return one model; its id travels in the query, as it may hold slashes."""
+        return self._read("/v1/models/one", models.Model, id=model_id)
+
+    def grant_model(self, request: models.AccessChange, *, dry_run: bool = False) -> models.ModelWritten:
+        """Give users, groups or everyone a right on a model."""
+        return self._write("POST", "/v1/models/grant", models.ModelWritten, request, dry_run)
+
+    def revoke_model(self, request: models.AccessChange, *, dry_run: bool = False) -> models.ModelWritten:
+        """Take a right on a model away."""
+        return self._write("POST", "/v1/models/revoke", models.ModelWritten, request, dry_run)
+
+    def list_settings(self) -> settings.SettingList:
+        """Return all runtime settings."""
+        return self._read("/v1/settings", settings.SettingList)
+
+    def set_settings(
+        self, request: settings.SettingChange, *, dry_run: bool = False
+    ) -> settings.SettingsWritten:
+        """Write runtime settings, all or none."""
+        return self._write("PATCH", "/v1/settings", settings.SettingsWritten, request, dry_run)
+
+    def reset_settings(
+        self, request: settings.SettingReset, *, dry_run: bool = False
+    ) -> settings.SettingsWritten:
+        """Return runtime settings to their configured values."""
+        return self._write("POST", "/v1/settings/reset", settings.SettingsWritten, request, dry_run)
+
+    def ask(self, request: chat.Chat) -> dict[str, Any]:
+        """Return a model's whole answer as an OpenAI chat completion."""
+        return self._transport.ask("/v1/chat", request.model_copy(update={"stream": False}))
+
+    def stream(self, request: chat.Chat) -> Generator[dict[str, Any], None, None]:
+        """Yield a model's answer as OpenAI chunks while it comes; closing the iterator stops the model."""
+        return self._transport.stream("/v1/chat", request.model_copy(update={"stream": True}))
+
+    def _read(self, path: str, reply: type[ReplyType], **query: str | int | None) -> ReplyType:
+        return self._transport.call("GET", path, reply, query)
+
+    def _write(
+        self, method: str, path: str, reply: type[ReplyType], request: base.Request | None, dry_run: bool
+    ) -> ReplyType:
+        return self._transport.call(method, path, reply, {"dry_run": "true" if dry_run else None}, request)
+
+
+def _segment(ref: str) -> str:
+    return quote(ref, safe="@")

@@ -1,0 +1,86 @@
+"""`gatewayctl chat`: ask a model from the terminal."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Annotated, Any
+
+import typer
+
+from gatewayctl.prompts import usage
+from gatewayctl.render import Output
+from gatewayctl.verbs import Session, add_verb
+from gatewayctl.wire.chat import Chat, Message
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the root."""
+    add_verb(
+        app,
+        "chat",
+        run,
+        "gatewayctl chat smollm2-135m 'Why is the sky blue?'",
+        "gatewayctl chat smollm2-135m - < question.txt > answer.md",
+        "gatewayctl chat smollm2-135m hello --user ada@example.org -o json",
+    )
+
+
+def run(
+    session: Session,
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="The id of the model; - takes the first one.")
+    ] = "-",
+    prompt: Annotated[
+        list[str] | None, typer.Argument(metavar="PROMPT", help="The question; - reads standard input.")
+    ] = None,
+    system: Annotated[str | None, typer.Option("--system", help="A system message.")] = None,
+    temperature: Annotated[float | None, typer.Option("--temperature", help="0 to 2.")] = None,
+    max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, help="The longest answer.")] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="USER", help="Ask with the rights of this account.")
+    ] = None,
+) -> None:
+    """Ask a model and print the answer while it comes: Markdown on a terminal, plain in a pipe.
+
+    With -o json the answer is an OpenAI chat completion, with -o jsonl its chunks, one a line. Without a
+    prompt, or with -, the question is read from standard input.
+    """
+    request = _request(model, _question(prompt or []), system)
+    for name, value in (("temperature", temperature), ("max_tokens", max_tokens), ("user", user)):
+        if value is not None:
+            setattr(request, name, value)
+    if session.output is Output.JSON:
+        session.renderer.json(session.client.ask(request))
+        return
+    with closing(session.client.stream(request)) as events:
+        if session.output is Output.JSONL:
+            for event in events:
+                session.renderer.json(event)
+                sys.stdout.flush()
+            return
+        session.renderer.answer(_pieces(events))
+
+
+def _request(model: str, question: str, system: str | None) -> Chat:
+    messages = [Message(role="system", content=system)] if system else []
+    request = Chat(messages=[*messages, Message(role="user", content=question)])
+    if model != "-":
+        request.model = model
+    return request
+
+
+def _question(words: list[str]) -> str:
+    if not words and sys.stdin.isatty():
+        raise usage("cannot ask: give a prompt, or - to read it from standard input", param="PROMPT")
+    text = " ".join(words) if words and words != ["-"] else sys.stdin.read()
+    if not text.strip():
+        raise usage("cannot ask: the prompt is empty", param="PROMPT")
+    return text
+
+
+def _pieces(events: Iterator[Mapping[str, Any]]) -> Iterator[str]:
+    for event in events:
+        for choice in event.get("choices") or ():
+            content = (choice.get("delta") or {}).get("content")
+            if isinstance(content, str):
+                yield content

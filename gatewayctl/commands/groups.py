@@ -1,0 +1,147 @@
+"""`gatewayctl group`: sets of users, and who is in them."""
+
+from typing import Annotated
+
+import typer
+
+from gatewayctl.commands.users import ROWS as USER_ROWS
+from gatewayctl.prompts import confirm, usage
+from gatewayctl.render import View
+from gatewayctl.values import parse_flags, tree_of
+from gatewayctl.verbs import DryRun, GroupRef, Noun, Session, Yes
+from gatewayctl.wire.groups import Group, GroupChange, GroupWritten, Members, NewGroup
+
+noun = Noun("Groups of accounts, and the permissions that they add.")
+
+
+def _granted(group: Group) -> list[str]:
+    leaves = ((section, leaf) for section, tree in group.permissions.items() for leaf in tree if tree[leaf])
+    return [f"{section}.{leaf}" for section, leaf in leaves]
+
+
+ROWS: View[Group] = View(
+    name=lambda group: group.name,
+    columns={
+        "NAME": lambda group: group.name,
+        "MEMBERS": lambda group: group.member_count,
+        "PERMISSIONS": _granted,
+        "DESCRIPTION": lambda group: group.description,
+        "ID": lambda group: group.id,
+    },
+)
+DETAIL: View[Group] = View(
+    name=ROWS.name,
+    columns={
+        **ROWS.columns,
+        "CREATED": lambda group: group.created_at,
+        "UPDATED": lambda group: group.updated_at,
+    },
+)
+WRITTEN: View[GroupWritten] = View(name=lambda group: group.name, columns={})
+
+Description = Annotated[str | None, typer.Option("--description", help="What the group is for.")]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option("--allow", metavar="PERMISSION", help="A permission it adds, e.g. features.api_keys."),
+]
+UserRefs = Annotated[list[str], typer.Argument(metavar="USER", help="Ids or e-mail addresses.")]
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="The name of the group.")]
+
+
+@noun.verb("list", "gatewayctl group list", "gatewayctl group list --user ada@example.org")
+def list_groups(
+    session: Session,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="USER", help="Only the groups of this user.")
+    ] = None,
+) -> None:
+    """List groups by name."""
+    session.show_all(session.client.list_groups(user).groups, ROWS)
+
+
+@noun.verb("show", "gatewayctl group show api-users")
+def show(session: Session, group: GroupRef) -> None:
+    """Show one group."""
+    session.show(session.client.get_group(group), DETAIL)
+
+
+@noun.verb("create", "gatewayctl group create api-users --allow features.api_keys")
+def create(
+    session: Session,
+    name: NewName,
+    description: Description = None,
+    allow: Allow = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Create a group."""
+    request = _new_group(name, description, allow)
+    session.written(session.client.create_group(request, dry_run=dry_run), WRITTEN, "group")
+
+
+@noun.verb("ensure", "gatewayctl group ensure api-users --allow features.api_keys")
+def ensure(
+    session: Session,
+    name: NewName,
+    description: Description = None,
+    allow: Allow = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Create a group, or give the one of this name what is named here.
+
+    Tells created, changed or unchanged. What is not given stays as it is.
+    """
+    request = _new_group(name, description, allow)
+    session.written(session.client.ensure_group(request, dry_run=dry_run), WRITTEN, "group")
+
+
+@noun.verb("change", "gatewayctl group change api-users --name key-holders")
+def change(
+    session: Session,
+    group: GroupRef,
+    name: Annotated[str | None, typer.Option("--name", help="The new name.")] = None,
+    description: Description = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Change a group; its permissions are changed with `gatewayctl permission`."""
+    fields = {"name": name, "description": description}
+    given = {key: value for key, value in fields.items() if value is not None}
+    if not given:
+        raise usage("cannot change the group: nothing to change was given")
+    request = GroupChange.model_validate(given)
+    session.written(session.client.change_group(group, request, dry_run=dry_run), WRITTEN, "group")
+
+
+@noun.verb("remove", "gatewayctl group remove api-users --yes")
+def remove(session: Session, group: GroupRef, yes: Yes = False, dry_run: DryRun = False) -> None:
+    """Delete a group; its members keep their accounts and lose what it added."""
+    confirm(f"Remove the group {group}?", yes=yes or dry_run)
+    session.written(session.client.remove_group(group, dry_run=dry_run), WRITTEN, "group")
+
+
+@noun.verb("members", "gatewayctl group members api-users -o name")
+def members(session: Session, group: GroupRef) -> None:
+    """List the members of a group."""
+    session.show_all(session.client.list_members(group).users, USER_ROWS)
+
+
+@noun.verb("add-member", "gatewayctl group add-member api-users ada@example.org")
+def add_member(session: Session, group: GroupRef, users: UserRefs, dry_run: DryRun = False) -> None:
+    """Add accounts to a group; one that is in it already is no error."""
+    row = session.client.add_members(group, Members(users=users), dry_run=dry_run)
+    session.written(row, WRITTEN, f"{row.changed_members} members of group")
+
+
+@noun.verb("remove-member", "gatewayctl group remove-member api-users ada@example.org")
+def remove_member(session: Session, group: GroupRef, users: UserRefs, dry_run: DryRun = False) -> None:
+    """Take accounts out of a group; one that is not in it is no error."""
+    row = session.client.remove_members(group, Members(users=users), dry_run=dry_run)
+    session.written(row, WRITTEN, f"{row.changed_members} members of group")
+
+
+def _new_group(name: str, description: str | None, allow: list[str] | None) -> NewGroup:
+    fields: dict[str, object] = {"name": name}
+    if description is not None:
+        fields["description"] = description
+    if allow:
+        fields["permissions"] = tree_of(parse_flags([f"{leaf}=true" for leaf in allow]))
+    return NewGroup.model_validate(fields)

@@ -1,0 +1,133 @@
+"""`gatewayctl permission`: what accounts may do, by default and through groups."""
+
+from typing import Annotated
+
+import typer
+
+from gatewayctl.failures import CommandError
+from gatewayctl.prompts import confirm
+from gatewayctl.render import Output, View
+from gatewayctl.values import parse_flags, split_permission
+from gatewayctl.verbs import DryRun, Noun, Session, UserRef, Yes, describe
+from gatewayctl.wire.permissions import (
+    Explained,
+    Permission,
+    PermissionChange,
+    PermissionReset,
+    PermissionsWritten,
+)
+
+noun = Noun("Permissions: the defaults of the role user, and what groups add to them.")
+
+ROWS: View[Permission] = View(
+    name=lambda row: row.name,
+    columns={
+        "PERMISSION": lambda row: row.name,
+        "ALLOWED": lambda row: row.allowed,
+        "BUILT IN": lambda row: row.builtin,
+        "ORIGIN": lambda row: row.origin,
+    },
+)
+EXPLAINED: View[Explained] = View(
+    name=lambda row: row.name,
+    columns={
+        "PERMISSION": lambda row: row.name,
+        "ALLOWED": lambda row: row.allowed,
+        "ALLOWED BY": lambda row: row.allowed_by,
+    },
+)
+WRITTEN: View[PermissionsWritten] = View(name=lambda row: row.group or "default", columns={})
+
+InGroup = Annotated[
+    str | None,
+    typer.Option("--group", metavar="GROUP", help="The permissions that this group adds, not the defaults."),
+]
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="PERMISSION", help="For example features.api_keys.")
+]
+
+
+@noun.verb("list", "gatewayctl permission list", "gatewayctl permission list --group api-users")
+def list_permissions(session: Session, group: InGroup = None) -> None:
+    """List the default permissions, or those that a group adds."""
+    session.show_all(session.client.list_permissions(group).permissions, ROWS)
+
+
+@noun.verb("show", "gatewayctl permission show features.api_keys")
+def show(
+    session: Session,
+    permission: Annotated[str, typer.Argument(metavar="PERMISSION", help="For example features.api_keys.")],
+    group: InGroup = None,
+) -> None:
+    """Show one permission."""
+    split_permission(permission)
+    for row in session.client.list_permissions(group).permissions:
+        if row.name == permission:
+            session.show(row, ROWS)
+            return
+    where = f"group {group!r}" if group else "the default permissions"
+    raise CommandError("not_found", f"cannot find permission {permission!r} in {where}")
+
+
+@noun.verb(
+    "set",
+    "gatewayctl permission set features.api_keys=true",
+    "gatewayctl permission set features.api_keys=true --group api-users",
+)
+def set_permissions(
+    session: Session,
+    pairs: Annotated[list[str], typer.Argument(metavar="PERMISSION=VALUE", help="What to set.")],
+    group: InGroup = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Set default permissions, or permissions of a group; all of them or none."""
+    request = PermissionChange(group=group, values=parse_flags(pairs))
+    _show_written(session, session.client.set_permissions(request, dry_run=dry_run))
+
+
+@noun.verb("reset", "gatewayctl permission reset features.api_keys", "gatewayctl permission reset --yes")
+def reset(
+    session: Session, names: Names = None, group: InGroup = None, yes: Yes = False, dry_run: DryRun = False
+) -> None:
+    """Return default permissions to their initial values, or take permissions from a group.
+
+    Without names all of them are reset.
+    """
+    for name in names or []:
+        split_permission(name)
+    if not names:
+        confirm("Reset all permissions?", yes=yes or dry_run)
+    request = PermissionReset(group=group, names=names or [])
+    _show_written(session, session.client.reset_permissions(request, dry_run=dry_run))
+
+
+@noun.verb("explain", "gatewayctl permission explain ada@example.org")
+def explain(
+    session: Session,
+    user: UserRef,
+    permission: Annotated[
+        str | None, typer.Option("--permission", metavar="PERMISSION", help="Only this one.")
+    ] = None,
+) -> None:
+    """Show what a user may do, and what allows it."""
+    rows = session.client.explain_permissions(user).permissions
+    if permission is not None:
+        rows = [row for row in rows if row.name == permission]
+        if not rows:
+            raise CommandError("not_found", f"cannot find permission {permission!r}")
+    session.show_all(rows, EXPLAINED)
+
+
+def _show_written(session: Session, row: PermissionsWritten) -> None:
+    if session.output is Output.NAME:
+        session.show_all(row.permissions, ROWS)
+        return
+    if session.output is not Output.TABLE:
+        session.show(row, WRITTEN)
+        return
+    where = f"of group {row.group}" if row.group else "by default"
+    for item in row.permissions:
+        value = "true" if item.allowed else "false"
+        session.renderer.say(f"{describe(row.outcome, dry_run=row.dry_run)} {item.name}={value} {where}")
+    if not row.permissions:
+        session.renderer.say(f"{describe(row.outcome, dry_run=row.dry_run)} permissions {where}")

@@ -1,0 +1,185 @@
+"""`gatewayctl user`: accounts."""
+
+from typing import Annotated
+
+import typer
+
+from gatewayctl.prompts import ask_password, confirm, read_secret, usage
+from gatewayctl.render import Output, View
+from gatewayctl.verbs import DryRun, Noun, Session, UserRef, Yes
+from gatewayctl.wire.users import NewUser, PasswordChange, RoleName, User, UserChange, UserWritten
+
+noun = Noun("Accounts: people and programs that may use the gateway.")
+
+ROWS: View[User] = View(
+    name=lambda user: user.email,
+    columns={
+        "EMAIL": lambda user: user.email,
+        "NAME": lambda user: user.name,
+        "ROLE": lambda user: user.role,
+        "ACTIVE": lambda user: user.active,
+        "GROUPS": lambda user: user.groups,
+        "LAST ACTIVE": lambda user: user.last_active_at,
+        "ID": lambda user: user.id,
+    },
+)
+DETAIL: View[User] = View(
+    name=ROWS.name,
+    columns={
+        **ROWS.columns,
+        "USERNAME": lambda user: user.username,
+        "CREATED": lambda user: user.created_at,
+        "UPDATED": lambda user: user.updated_at,
+    },
+)
+WRITTEN: View[UserWritten] = View(name=lambda user: user.email, columns={})
+SECRET: View[UserWritten] = View(name=lambda user: user.password or user.email, columns={})
+
+Email = Annotated[str, typer.Option("--email", help="The e-mail address, which is the sign-in name.")]
+Name = Annotated[str | None, typer.Option("--name", help="The name that is shown.")]
+Role = Annotated[RoleName | None, typer.Option("--role", help="What the account may do.")]
+Username = Annotated[str | None, typer.Option("--username", help="A short name; empty takes it away.")]
+PasswordFile = Annotated[
+    str | None,
+    typer.Option("--password-file", metavar="FILE", help="Read the password from FILE, - is standard input."),
+]
+Generate = Annotated[bool, typer.Option("--generate", help="Make up a password and print it this once.")]
+
+
+@noun.verb("list", "gatewayctl user list", "gatewayctl user list --query example.org -o name")
+def list_users(
+    session: Session,
+    query: Annotated[str, typer.Option("--query", help="Part of a name or an e-mail address.")] = "",
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Show at most so many.")] = None,
+) -> None:
+    """List accounts, oldest first."""
+    session.show_all(session.client.list_users(query, limit).users, ROWS)
+
+
+@noun.verb("show", "gatewayctl user show ada@example.org -o json")
+def show(session: Session, user: UserRef) -> None:
+    """Show one account."""
+    session.show(session.client.get_user(user), DETAIL)
+
+
+@noun.verb(
+    "create",
+    "gatewayctl user create --email ada@example.org --name 'Ada L' --generate",
+    "gatewayctl user create --email bot@example.org --role user --password-file - < secret",
+)
+def create(
+    session: Session,
+    email: Email,
+    name: Name = None,
+    role: Role = None,
+    username: Username = None,
+    password_file: PasswordFile = None,
+    generate: Generate = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Create an account; without a password nobody can sign in to it, but it can have keys."""
+    request = _new_user(email, name, role, username)
+    _add_password(request, password_file, generate=generate)
+    show_written(session, session.client.create_user(request, dry_run=dry_run))
+
+
+@noun.verb("ensure", "gatewayctl user ensure --email ada@example.org --role admin")
+def ensure(
+    session: Session,
+    email: Email,
+    name: Name = None,
+    role: Role = None,
+    username: Username = None,
+    password_file: PasswordFile = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Create an account, or bring the one with this address into the given state.
+
+    Tells created, changed or unchanged. What is not given stays as it is.
+    """
+    request = _new_user(email, name, role, username)
+    _add_password(request, password_file, generate=False)
+    show_written(session, session.client.ensure_user(request, dry_run=dry_run))
+
+
+@noun.verb("change", "gatewayctl user change ada@example.org --role admin")
+def change(
+    session: Session,
+    user: UserRef,
+    email: Annotated[str | None, typer.Option("--email", help="The new e-mail address.")] = None,
+    name: Name = None,
+    role: Role = None,
+    username: Username = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Change an account; what is not given stays as it is."""
+    fields = {"email": email, "name": name, "role": role, "username": username}
+    given = {key: value for key, value in fields.items() if value is not None}
+    if not given:
+        raise usage("cannot change the user: nothing to change was given")
+    request = UserChange.model_validate(given)
+    show_written(session, session.client.change_user(user, request, dry_run=dry_run))
+
+
+@noun.verb("remove", "gatewayctl user remove ada@example.org --yes")
+def remove(session: Session, user: UserRef, yes: Yes = False, dry_run: DryRun = False) -> None:
+    """Delete an account with its keys, memberships and chats."""
+    confirm(f"Remove the user {user}?", yes=yes or dry_run)
+    show_written(session, session.client.remove_user(user, dry_run=dry_run))
+
+
+@noun.verb(
+    "password",
+    "gatewayctl user password ada@example.org --generate -o name",
+    "gatewayctl user password ada@example.org --password-file - < secret",
+)
+def password(
+    session: Session,
+    user: UserRef,
+    password_file: PasswordFile = None,
+    generate: Generate = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Give an account a new password, which ends its sessions; asks for it on a terminal."""
+    request = PasswordChange()
+    _add_password(request, password_file, generate=generate)
+    if password_file is None and not generate:
+        request.password = ask_password()
+    show_written(session, session.client.set_password(user, request, dry_run=dry_run))
+
+
+@noun.verb("deactivate", "gatewayctl user deactivate ada@example.org")
+def deactivate(session: Session, user: UserRef, dry_run: DryRun = False) -> None:
+    """Lock an account: its keys and sessions end at once, everything else is kept."""
+    show_written(session, session.client.change_user(user, UserChange(active=False), dry_run=dry_run))
+
+
+@noun.verb("activate", "gatewayctl user activate ada@example.org")
+def activate(session: Session, user: UserRef, dry_run: DryRun = False) -> None:
+    """Unlock an account."""
+    show_written(session, session.client.change_user(user, UserChange(active=True), dry_run=dry_run))
+
+
+def show_written(session: Session, row: UserWritten) -> None:
+    """Show what a write did, and a made-up password this once."""
+    view = SECRET if session.output is Output.NAME else WRITTEN
+    session.written(row, view, "user")
+    if row.password is not None and session.output is Output.TABLE:
+        session.renderer.say(f"password {row.password}")
+        session.note("The password is not shown again.")
+
+
+def _new_user(email: str, name: str | None, role: RoleName | None, username: str | None) -> NewUser:
+    fields = {"name": name, "role": role, "username": username}
+    return NewUser.model_validate(
+        {"email": email, **{key: value for key, value in fields.items() if value is not None}}
+    )
+
+
+def _add_password(request: NewUser | PasswordChange, source: str | None, *, generate: bool) -> None:
+    if source is not None and generate:
+        raise usage("cannot use --password-file together with --generate", param="--generate")
+    if source is not None:
+        request.password = read_secret(source, "--password-file")
+    if generate:
+        request.generate_password = True

@@ -1,0 +1,102 @@
+"""What went wrong, as a sentence, a hint and an exit code.
+
+The kinds are those of the daemon and three of our own: `usage`, `unreachable` and `protocol_mismatch`.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+OK: Final = 0
+FAILURE: Final = 1
+USAGE: Final = 2
+UNREACHABLE: Final = 3
+DENIED: Final = 4
+NOT_FOUND: Final = 5
+CONFLICT: Final = 6
+PROTOCOL: Final = 7
+INTERRUPTED: Final = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The exit code of a kind, what the kind means, and what to do about it ("" when that is unclear)."""
+
+    exit_code: int
+    meaning: str
+    hint: str = ""
+
+
+# In the order of the manual.
+TABLE: Final[dict[str, Row]] = {
+    "invalid_request": Row(FAILURE, "a value was refused; the message names it"),
+    "empty_content": Row(FAILURE, "a file has no text"),
+    "too_large": Row(FAILURE, "something is over its limit"),
+    "rate_limited": Row(FAILURE, "too many requests, here or at a provider", "try again later"),
+    "upstream_failed": Row(
+        FAILURE, "a provider did not give what was asked", "gatewayctl health shows every source"
+    ),
+    "upstream_unreachable": Row(
+        FAILURE, "a provider could not be reached", "gatewayctl health shows every source"
+    ),
+    "plugin_failed": Row(FAILURE, "a plugin raised", "the daemon's log has the details"),
+    "not_configured": Row(FAILURE, "the feature needs a setting that is not set", "see gatewayd.toml(5)"),
+    "internal": Row(FAILURE, "the gateway is at fault", "the daemon's log has the details"),
+    "unavailable": Row(FAILURE, "the daemon cannot take the request now", "try again"),
+    "timeout": Row(FAILURE, "no answer came in time", "try again"),
+    "usage": Row(USAGE, "the command line is wrong", "see gatewayctl --help"),
+    "unreachable": Row(
+        UNREACHABLE,
+        "no daemon answers on the control socket",
+        "start gatewayd, or name its socket (--socket)",
+    ),
+    "unauthenticated": Row(DENIED, "who asks could not be told"),
+    "forbidden": Row(
+        DENIED,
+        "you may not do this",
+        "run as root, as the daemon's user, or as a member of the daemon's control group",
+    ),
+    "not_found": Row(NOT_FOUND, "the thing does not exist"),
+    "conflict": Row(CONFLICT, "the name is taken, or the state does not allow the change"),
+    "protocol_mismatch": Row(
+        PROTOCOL, "the daemon speaks another protocol", "install the same version of gatewayctl and gatewayd"
+    ),
+}
+
+
+class CommandError(Exception):
+    """A command failed; `kind` is a row of `TABLE`, or one of a newer daemon, which exits with 1."""
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        param: str | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.param = param
+        self.request_id = request_id
+        row = TABLE.get(kind, Row(FAILURE, ""))
+        self.hint = row.hint if hint is None else hint
+        self.exit_code = row.exit_code
+
+    def sentence(self) -> str:
+        """Return the failure for people: one line, and a second one when there is a hint."""
+        lines = f"gatewayctl: {self.message}"
+        return f"{lines}\n  hint: {self.hint}" if self.hint else lines
+
+    def as_json(self) -> str:
+        """Return the failure for programs: one JSON object on one line."""
+        error = {
+            "kind": self.kind,
+            "message": self.message,
+            "hint": self.hint or None,
+            "param": self.param,
+            "request_id": self.request_id,
+        }
+        return json.dumps({"error": error}, ensure_ascii=False)

@@ -1,0 +1,107 @@
+"""The root command: global options, one line per noun, exit codes."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gatewayctl import __version__, failures
+from gatewayctl.commands import chat, groups, health, keys, models, permissions, settings, setup, users
+from gatewayctl.failures import CommandError
+from gatewayctl.render import Output
+from gatewayctl.verbs import Session
+
+app = typer.Typer(
+    name="gatewayctl",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(users.noun, name="user")
+app.add_typer(groups.noun, name="group")
+app.add_typer(permissions.noun, name="permission")
+app.add_typer(keys.noun, name="key")
+app.add_typer(models.noun, name="model")
+app.add_typer(settings.noun, name="setting")
+setup.register(app)
+health.register(app)
+chat.register(app)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"gatewayctl {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def root(
+    context: typer.Context,
+    socket: Annotated[
+        Path | None,
+        typer.Option(
+            "--socket", metavar="PATH", envvar="GATEWAYCTL_SOCKET", help="The control socket of the daemon."
+        ),
+    ] = None,
+    output: Annotated[
+        Output | None,
+        typer.Option(
+            "--output", "-o", envvar="GATEWAYCTL_OUTPUT", help="The form of the answer; table if not given."
+        ),
+    ] = None,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """Administer the gateway over its control socket, or ask a model."""
+    session = Session.of(context)
+    session.socket = socket
+    session.output = output or session.output
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; a failure is told on standard error and nowhere else."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    session = Session(output=wanted_output(given))
+    try:
+        code = app(args=given, prog_name="gatewayctl", standalone_mode=False, obj=session)
+    except CommandError as error:
+        return report(error, session)
+    except typer.Abort:
+        return report(CommandError("usage", "not confirmed: nothing was changed", hint=""), session)
+    except typer.TyperException as error:
+        return report(_misused(error), session)
+    return code if isinstance(code, int) else failures.OK
+
+
+def report(error: CommandError, session: Session) -> int:
+    """Tell a failure on standard error, as one JSON object where JSON was asked for; return the exit code."""
+    is_json = session.output in {Output.JSON, Output.JSONL}
+    sys.stderr.write(f"{error.as_json() if is_json else error.sentence()}\n")
+    return error.exit_code
+
+
+def wanted_output(arguments: Sequence[str]) -> Output:
+    """Return the form that the arguments ask for, also where the rest of them cannot be understood."""
+    wanted = Output.TABLE
+    for position, argument in enumerate(arguments):
+        if argument in {"-o", "--output"}:
+            value = arguments[position + 1] if position + 1 < len(arguments) else ""
+        elif argument.startswith("--output="):
+            value = argument.removeprefix("--output=")
+        elif argument.startswith("-o"):
+            value = argument.removeprefix("-o")
+        else:
+            continue
+        if value in set(Output):
+            wanted = Output(value)
+    return wanted
+
+
+def _misused(error: typer.TyperException) -> CommandError:
+    message = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "gatewayctl"
+    return CommandError("usage", message[:1].lower() + message[1:], hint=f"see {path} --help")

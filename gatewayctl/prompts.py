@@ -1,0 +1,41 @@
+"""What is asked of the person at the terminal, and secrets that come from a file or standard input."""
+
+import sys
+from pathlib import Path
+
+import typer
+
+from gatewayctl.failures import CommandError
+
+
+def usage(message: str, param: str | None = None) -> CommandError:
+    """Return the failure for a command line that is wrong."""
+    return CommandError("usage", message, hint="", param=param)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something is destroyed; without a terminal `--yes` must say so instead."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise usage(f"cannot ask {question!r} without a terminal: add --yes", param="--yes")
+    typer.confirm(question, abort=True, err=True)
+
+
+def read_secret(source: str, option: str) -> str:
+    """Return the secret in a file, or on standard input for `-`, without the newline at its end."""
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror or "").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise usage(f"cannot read {option} {source}: {reason}", param=option) from error
+    secret = text.removesuffix("\n").removesuffix("\r")
+    if not secret:
+        raise usage(f"cannot use {option} {source}: it is empty", param=option)
+    return secret
+
+
+def ask_password() -> str:
+    """Ask for a new password twice, without showing it."""
+    answer: str = typer.prompt("New password", hide_input=True, confirmation_prompt=True, err=True)
+    return answer

@@ -1,0 +1,211 @@
+"""What is shown: tables for people, stable JSON and bare names for programs. The only user of rich."""
+
+import io
+import json
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Generic, TextIO, TypeVar
+
+from pydantic import BaseModel
+from rich.console import Console
+from rich.live import Live
+from rich.markdown import Markdown
+from rich.table import Table
+from rich.text import Text
+
+# Wide enough that a table in a pipe is never folded.
+PIPE_WIDTH: Final = 1_000_000
+PREVIEW_LINES: Final = 8
+_TURNERS: Final = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+Row = TypeVar("Row", bound=BaseModel)
+
+
+class Output(StrEnum):
+    """The forms of the answer."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class View(Generic[Row]):
+    """How rows of one kind look: what `--output name` prints, and the columns of a table."""
+
+    name: Callable[[Row], str]
+    columns: Mapping[str, Callable[[Row], object]]
+
+
+class Renderer:
+    """Writes answers to a stream in one form."""
+
+    def __init__(self, output: Output, stream: TextIO) -> None:
+        self.output = output
+        self._stream = stream
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether somebody looks at the answer, rather than a program."""
+        return self.output is Output.TABLE
+
+    def many(self, rows: Sequence[Row], view: View[Row]) -> None:
+        """Write a list: a table, one JSON array, one JSON object a line, or one name a line."""
+        match self.output:
+            case Output.TABLE:
+                self._table(list(view.columns), [_cells(row, view) for row in rows])
+            case Output.JSON:
+                self._line(_json([row.model_dump(mode="json") for row in rows], indent=2))
+            case Output.JSONL:
+                for row in rows:
+                    self._line(_json(row.model_dump(mode="json")))
+            case Output.NAME:
+                for row in rows:
+                    self._line(clean(view.name(row)))
+
+    def one(self, row: Row, view: View[Row]) -> None:
+        """Write one thing: a field a line, one JSON object, or its name."""
+        match self.output:
+            case Output.TABLE:
+                self._fields(zip(view.columns, _cells(row, view), strict=True))
+            case Output.JSON:
+                self._line(_json(row.model_dump(mode="json"), indent=2))
+            case Output.JSONL:
+                self._line(_json(row.model_dump(mode="json")))
+            case Output.NAME:
+                self._line(clean(view.name(row)))
+
+    def json(self, value: Mapping[str, Any]) -> None:
+        """Write an object as it is: indented for json, on one line for jsonl."""
+        self._line(_json(value, indent=2 if self.output is Output.JSON else None))
+
+    def say(self, sentence: str) -> None:
+        """Write one line for people."""
+        self._line(clean(sentence))
+
+    def answer(self, pieces: Iterable[str]) -> None:
+        """Write a text while it comes: Markdown on a terminal, untouched in a pipe."""
+        console = self._console()
+        if not self._stream.isatty():
+            self._plain(pieces)
+        elif console.is_dumb_terminal:
+            self._plain(clean_lines(piece) for piece in pieces)
+        else:
+            _markdown(console, (clean_lines(piece) for piece in pieces))
+
+    def _plain(self, pieces: Iterable[str]) -> None:
+        last = "\n"
+        for piece in pieces:
+            self._stream.write(piece)
+            self._stream.flush()
+            last = piece or last
+        if not last.endswith("\n"):
+            self._stream.write("\n")
+
+    def _table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for heading in headings:
+            table.add_column(heading, overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in row))
+        self._print(table)
+
+    def _fields(self, fields: Iterable[tuple[str, str]]) -> None:
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_column(style="bold")
+        table.add_column(overflow="fold")
+        for heading, cell in fields:
+            table.add_row(heading, Text(cell))
+        self._print(table)
+
+    def _print(self, table: Table) -> None:
+        if self._stream.isatty():
+            self._console().print(table)
+            return
+        page = io.StringIO()
+        Console(file=page, width=PIPE_WIDTH, color_system=None, highlight=False).print(table)
+        for line in page.getvalue().splitlines():
+            self._line(line.rstrip())
+
+    def _console(self) -> Console:
+        return Console(file=self._stream, highlight=False, markup=False, emoji=False)
+
+    def _line(self, text: str) -> None:
+        self._stream.write(f"{text}\n")
+
+
+class Blocks:
+    """Cuts growing Markdown into finished blocks: at blank lines, but never inside fenced code."""
+
+    def __init__(self) -> None:
+        self.rest = ""
+
+    def feed(self, piece: str) -> list[str]:
+        """Add text and return the blocks that it finished; `rest` is what is not finished."""
+        self.rest += piece
+        blocks: list[str] = []
+        start = position = 0
+        is_code = False
+        while (end := self.rest.find("\n", position)) >= 0:
+            line = self.rest[position:end].strip()
+            position = end + 1
+            if line.startswith(("```", "~~~")):
+                is_code = not is_code
+            elif not line and not is_code:
+                blocks.append(self.rest[start:position])
+                start = position
+        self.rest = self.rest[start:]
+        return [block for block in blocks if block.strip()]
+
+
+def clean(text: str) -> str:
+    """Return a text on one line that cannot steer a terminal: control characters are shown, not sent."""
+    if text.isprintable():
+        return text
+    return "".join(_shown(character) for character in text)
+
+
+def clean_lines(text: str) -> str:
+    """Return a text of several lines that cannot steer a terminal."""
+    return "".join(character if character in "\n\t" else _shown(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    if unicodedata.category(character) in {"Cc", "Cs"} or character in _TURNERS:
+        return character.encode("unicode_escape").decode("ascii")
+    return character
+
+
+def _cells(row: Row, view: View[Row]) -> list[str]:
+    return [_cell(read(row)) for read in view.columns.values()]
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return ", ".join(_cell(item) for item in value) or "-"
+        case _:
+            return clean(str(value)) or "-"
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def _markdown(console: Console, pieces: Iterable[str]) -> None:
+    blocks = Blocks()
+    with Live(console=console, transient=True, refresh_per_second=8) as live:
+        for piece in pieces:
+            for block in blocks.feed(piece):
+                live.console.print(Markdown(block))
+            live.update(Text("\n".join(blocks.rest.splitlines()[-PREVIEW_LINES:])))
+        live.update(Text(""))
+    if blocks.rest.strip():
+        console.print(Markdown(blocks.rest))

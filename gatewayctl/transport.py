@@ -1,0 +1,195 @@
+"""Requests and replies over a unix socket, with every failure as a `CommandError`.
+
+HTTP/1.1 with the standard library, which starts four times as fast as a client made for the network.
+"""
+
+import http.client
+import json
+import socket
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, ValidationError
+
+from gatewayctl.failures import CommandError
+from gatewayctl.wire import base
+
+TIMEOUT_SECONDS: Final = 60.0
+BROKEN: Final = "cannot read the daemon's answer: the connection broke"
+
+ReplyType = TypeVar("ReplyType", bound=BaseModel)
+Query = Mapping[str, str | int | None]
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a unix socket; `timeout` in seconds, None waits for ever."""
+
+    def __init__(self, path: Path, timeout: float | None) -> None:
+        super().__init__("gatewayd", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        """Open the socket; `close` releases it, also when this raised."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+class Transport:
+    """Sends requests to one socket, each on a connection of its own."""
+
+    def __init__(self, path: Path, timeout: float = TIMEOUT_SECONDS) -> None:
+        self._path = path
+        self._timeout = timeout
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        reply: type[ReplyType],
+        query: Query,
+        request: base.Request | None = None,
+    ) -> ReplyType:
+        """Send a request and return its reply."""
+        given = {name: value for name, value in query.items() if value is not None}
+        target = f"{path}?{urlencode(given)}" if given else path
+        connection = UnixConnection(self._path, self._timeout)
+        try:
+            return _parse(reply, _read_all(self._send(connection, method, target, request)))
+        finally:
+            connection.close()
+
+    def ask(self, path: str, request: base.Request) -> dict[str, Any]:
+        """Post a request and return the JSON object that comes back, however long that takes."""
+        connection = UnixConnection(self._path, None)
+        try:
+            return _object(_read_all(self._send(connection, "POST", path, request)))
+        finally:
+            connection.close()
+
+    def stream(self, path: str, request: base.Request) -> Generator[dict[str, Any], None, None]:
+        """Post a request and yield the events of the reply; closing the iterator closes the connection."""
+        connection = UnixConnection(self._path, None)
+        try:
+            yield from _events(self._send(connection, "POST", path, request))
+        finally:
+            connection.close()
+
+    def _send(
+        self, connection: UnixConnection, method: str, target: str, request: base.Request | None
+    ) -> http.client.HTTPResponse:
+        body = request.model_dump_json(exclude_unset=True).encode() if request is not None else None
+        headers = {base.HEADER: base.VERSION, "Content-Type": "application/json", "Connection": "close"}
+        try:
+            connection.request(method, target, body, headers)
+            reply = connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from error
+        _check(reply)
+        return reply
+
+    def _unreachable(self, error: OSError | http.client.HTTPException) -> CommandError:
+        if isinstance(error, TimeoutError):
+            return _timeout()
+        if isinstance(error, PermissionError):
+            return CommandError(
+                "forbidden", f"cannot open the control socket {self._path}: permission denied"
+            )
+        if isinstance(error, FileNotFoundError):
+            reason = "there is no such socket"
+        elif isinstance(error, http.client.HTTPException | ConnectionResetError | BrokenPipeError):
+            reason = "the daemon closed the connection"
+        else:
+            reason = (error.strerror or str(error)).lower()
+        return CommandError("unreachable", f"cannot reach the daemon at {self._path}: {reason}")
+
+
+def _check(reply: http.client.HTTPResponse) -> None:
+    spoken = reply.getheader(base.HEADER)
+    if spoken != base.VERSION:
+        theirs = f"protocol {spoken}" if spoken else "no control protocol"
+        raise CommandError(
+            "protocol_mismatch",
+            f"cannot talk to the daemon: it speaks {theirs}, this gatewayctl speaks protocol {base.VERSION}",
+        )
+    if reply.status >= 400:
+        problem = _parse(base.ProblemReply, _read_all(reply)).error
+        raise _refused(problem, reply.getheader("X-Request-Id"))
+
+
+def _refused(problem: base.Problem, request_id: str | None) -> CommandError:
+    wait = problem.retry_after
+    return CommandError(
+        problem.kind,
+        problem.message,
+        param=problem.param,
+        request_id=request_id,
+        hint=f"try again in {wait} seconds" if wait else None,
+    )
+
+
+def _timeout() -> CommandError:
+    return CommandError("timeout", "cannot get an answer from the daemon: it did not come in time")
+
+
+def _read_all(reply: http.client.HTTPResponse) -> bytes:
+    try:
+        return reply.read()
+    except TimeoutError as error:
+        raise _timeout() from error
+    except (OSError, http.client.HTTPException) as error:
+        raise CommandError("unreachable", BROKEN) from error
+
+
+def _parse(reply: type[ReplyType], data: bytes) -> ReplyType:
+    try:
+        return reply.model_validate_json(data)
+    except ValidationError as error:
+        field = ".".join(str(part) for part in error.errors(include_input=False)[0]["loc"]) or "the body"
+        raise CommandError(
+            "protocol_mismatch", f"cannot read the daemon's answer: {field} is not as expected"
+        ) from error
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise CommandError("protocol_mismatch", "cannot read the daemon's answer: it is not JSON") from error
+    if not isinstance(value, dict):
+        raise CommandError("protocol_mismatch", "cannot read the daemon's answer: it is not an object")
+    return value
+
+
+def _events(reply: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+    while True:
+        line = _read_line(reply)
+        if not line:
+            raise CommandError("upstream_failed", "cannot finish the answer: the stream broke off")
+        if not line.startswith(b"data:"):
+            continue
+        data = line[5:].strip()
+        if data == b"[DONE]":
+            return
+        event = _object(data)
+        if isinstance(event.get("error"), dict):
+            raise _in_band(event["error"], reply.getheader("X-Request-Id"))
+        yield event
+
+
+def _read_line(reply: http.client.HTTPResponse) -> bytes:
+    try:
+        return reply.readline()
+    except (OSError, http.client.HTTPException) as error:
+        raise CommandError("unreachable", BROKEN) from error
+
+
+def _in_band(error: Mapping[str, Any], request_id: str | None) -> CommandError:
+    kind = error.get("kind") or error.get("code")
+    return CommandError(
+        kind if isinstance(kind, str) else "upstream_failed",
+        str(error.get("message") or "cannot finish the answer: the model failed"),
+        request_id=request_id,
+    )

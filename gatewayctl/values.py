@@ -1,0 +1,57 @@
+"""Reads the small languages of the command line: NAME=VALUE, permission names, durations."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from gatewayctl.prompts import usage
+from gatewayctl.wire.base import Tree
+
+SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def parse_pairs(pairs: Sequence[str]) -> dict[str, str]:
+    """Return the values by name of arguments such as `NAME=VALUE`."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not separator or not name:
+            raise usage(f"cannot read {pair!r}: expected NAME=VALUE", param=pair)
+        found[name] = value
+    return found
+
+
+def parse_flags(pairs: Sequence[str]) -> dict[str, bool]:
+    """Return the switches by name of arguments such as `features.api_keys=true`."""
+    found: dict[str, bool] = {}
+    for name, value in parse_pairs(pairs).items():
+        if value.lower() not in {"true", "false"}:
+            raise usage(f"cannot read {name}={value}: expected true or false", param=name)
+        split_permission(name)
+        found[name] = value.lower() == "true"
+    return found
+
+
+def split_permission(name: str) -> tuple[str, str]:
+    """Return section and leaf of a permission's name."""
+    section, separator, leaf = name.partition(".")
+    if not (separator and section and leaf):
+        raise usage(f"cannot read the permission {name!r}: expected SECTION.NAME", param=name)
+    return section, leaf
+
+
+def tree_of(flags: Mapping[str, bool]) -> Tree:
+    """Return switches by dotted name as a tree."""
+    tree: Tree = {}
+    for name, value in flags.items():
+        section, leaf = split_permission(name)
+        tree.setdefault(section, {})[leaf] = value
+    return tree
+
+
+def parse_duration(text: str) -> int:
+    """Return the seconds of `30d`, `12h`, `90m`, `45s` or `2w`."""
+    match = re.fullmatch(r"([1-9]\d{0,8})([smhdw])", text)
+    if match is None:
+        raise usage(f"cannot read the duration {text!r}: expected a number and s, m, h, d or w", param=text)
+    return int(match[1]) * SECONDS[match[2]]

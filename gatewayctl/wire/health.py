@@ -1,0 +1,25 @@
+"""The state of the daemon on the wire."""
+
+from pydantic import Field
+
+from gatewayctl.wire.base import Reply
+
+
+class SourceState(Reply):
+    """A model source: how many models it listed last, and its last problem."""
+
+    name: str
+    models: int
+    problem: str | None = None
+
+
+class Health(Reply):
+    """The daemon's state; `status` is `pass`, `warn` (a source has a problem) or `fail` (no database)."""
+
+    status: str
+    version: str
+    protocol: str
+    started_at: str | None = None
+    uptime_seconds: int
+    database: bool
+    sources: list[SourceState] = Field(default_factory=list)

@@ -1,0 +1,61 @@
+"""Permissions on the wire; a permission is named `section.leaf`, for example `features.api_keys`."""
+
+from pydantic import Field
+
+from gatewayctl.wire.base import Reply, Request, Written
+
+
+class Permission(Reply):
+    """One leaf of a tree.
+
+    `origin` is `default` for a value of the default permissions, or `group`; `builtin` is the value that the
+    gateway comes with.
+    """
+
+    name: str
+    allowed: bool
+    origin: str
+    builtin: bool
+
+
+class PermissionList(Reply):
+    """Leaves in the order of the tree."""
+
+    permissions: list[Permission]
+
+
+class PermissionsWritten(Written):
+    """The named leaves after the write; `group` is the name of the group, None for the defaults."""
+
+    group: str | None = None
+    permissions: list[Permission]
+
+
+class PermissionChange(Request):
+    """Leaves to set, by name; `group` (id or name) None means the default permissions."""
+
+    group: str | None = None
+    values: dict[str, bool]
+
+
+class PermissionReset(Request):
+    """Leaves to set back: a group's are removed, a default returns to its initial value. Empty means all."""
+
+    group: str | None = None
+    names: list[str] = Field(default_factory=list)
+
+
+class Explained(Reply):
+    """One leaf for one user, and the sources that allow it: `default` or the names of groups."""
+
+    name: str
+    allowed: bool
+    allowed_by: list[str] = Field(default_factory=list)
+
+
+class Explanation(Reply):
+    """The effective permissions of a user."""
+
+    user: str
+    role: str
+    permissions: list[Explained]
