@@ -18,7 +18,7 @@ from gatewayd.errors import GatewayError, Kind, invalid
 log = logging.getLogger(__name__)
 
 UNIT_SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h|d|w)")
+_DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s|m|h|d|w)")
 # Every session ends: "never" (-1 or 0) means ten years, which is also the longest.
 LONGEST_SESSION: Final = 315_360_000
 
@@ -54,7 +54,7 @@ def _text(value: Any) -> str:
 
 
 def _role(value: Any) -> str:
-    if value not in {role.value for role in Role}:
+    if value not in [role.value for role in Role]:
         raise ValueError("expected pending, user or admin")
     return str(value)
 

@@ -42,7 +42,9 @@ class Setup:
         conflict when an account exists, or when the configuration holds ENABLE_API_KEYS off.
         """
         generated = ids.new_secret(12) if password is None else None
-        new = NewUser(email=email, name=name, role=Role.ADMIN, password=password or generated)
+        new = NewUser(
+            email=email, name=name, role=Role.ADMIN, password=generated if password is None else password
+        )
         async with self._transactor.exclusive(FIRST):
             if await self._users.count():
                 raise GatewayError(

@@ -1,0 +1,153 @@
+"""Every account service over the stores in memory, with a clock that tests turn."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from gatewayd.accounts.authenticator import Authenticator
+from gatewayd.accounts.changes import Change, Changes
+from gatewayd.accounts.commits import Commits
+from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.keyrules import KeyRules
+from gatewayd.accounts.keys import Keys
+from gatewayd.accounts.passwords import Passwords, check_password
+from gatewayd.accounts.permissions import Permissions
+from gatewayd.accounts.records import Actor, CredentialKind, NewGroup, NewUser, PermissionTree, Role, User
+from gatewayd.accounts.runtime import ConfiguredValue, RuntimeSettings
+from gatewayd.accounts.sessions import Sessions
+from gatewayd.accounts.setup import Setup
+from gatewayd.accounts.signin import SignIn
+from gatewayd.accounts.signup import SignUp
+from gatewayd.accounts.users import Users
+from tests.fakes.stores import (
+    Memory,
+    MemoryGroups,
+    MemoryKeys,
+    MemoryRevocations,
+    MemoryUsers,
+    MemoryValues,
+)
+
+SECRET = "0123456789abcdef" * 4
+NOON = 1_700_000_000
+
+
+class FakePasswords(Passwords):
+    """Passwords without the cost: what is under test elsewhere."""
+
+    def __init__(self) -> None:
+        self.verified: list[str | None] = []
+
+    async def hash(self, password: str) -> str:
+        check_password(password)
+        return f"hash:{password}"
+
+    async def verify(self, password_hash: str | None, password: str) -> bool:
+        self.verified.append(password_hash)
+        return password_hash == f"hash:{password}"
+
+    def needs_rehash(self, password_hash: str) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class Accounts:
+    """The services, each made when it is first asked for."""
+
+    memory: Memory = field(default_factory=Memory)
+    configured: Mapping[str, ConfiguredValue] = field(default_factory=dict)
+    configured_permissions: PermissionTree = field(default_factory=dict)
+    persistent: bool = True
+    time: int = NOON
+
+    def __post_init__(self) -> None:
+        self.changes = Changes()
+        self.commits = Commits(self.memory)
+        self.users_store = MemoryUsers(self.memory)
+        self.groups_store = MemoryGroups(self.memory)
+        self.keys_store = MemoryKeys(self.memory)
+        self.values_store = MemoryValues(self.memory)
+        self.passwords = FakePasswords()
+        self.heard: list[Change] = []
+        self.changes.subscribe(self.heard.append)
+
+    def clock(self) -> int:
+        return self.time
+
+    @cached_property
+    def users(self) -> Users:
+        return Users(
+            self.users_store, self.groups_store, self.commits, self.passwords, self.changes, self.clock
+        )
+
+    @cached_property
+    def groups(self) -> Groups:
+        return Groups(self.groups_store, self.commits, self.changes, self.clock)
+
+    @cached_property
+    def permissions(self) -> Permissions:
+        return Permissions(
+            self.values_store,
+            self.configured_permissions,
+            self.changes,
+            self.clock,
+            persistent=self.persistent,
+        )
+
+    @cached_property
+    def runtime(self) -> RuntimeSettings:
+        return RuntimeSettings(self.values_store, self.configured, self.persistent, self.changes, self.clock)
+
+    @cached_property
+    def rules(self) -> KeyRules:
+        return KeyRules(self.groups_store, self.permissions, self.runtime)
+
+    @cached_property
+    def keys(self) -> Keys:
+        return Keys(self.keys_store, self.rules, self.changes, self.clock)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        return Sessions(SECRET, MemoryRevocations(self.memory), self.changes, self.clock)
+
+    @cached_property
+    def authenticator(self) -> Authenticator:
+        return Authenticator(
+            self.users_store, self.keys_store, self.rules, self.sessions, self.changes, self.clock
+        )
+
+    @cached_property
+    def sign_in(self) -> SignIn:
+        return SignIn(self.users_store, self.passwords, self.clock)
+
+    @cached_property
+    def sign_up(self) -> SignUp:
+        return SignUp(self.users, self.groups, self.runtime)
+
+    @cached_property
+    def setup(self) -> Setup:
+        return Setup(self.users, self.groups, self.keys, self.runtime, self.commits)
+
+    async def add_user(self, name: str = "ann", role: Role = Role.USER, **more: Any) -> User:
+        self.time += 1
+        return await self.users.create(NewUser(email=f"{name}@example.org", name=name, role=role, **more))
+
+    async def grant_keys(self, *users: User) -> str:
+        """Switch keys on and put the users into a group that may have them; return the group's id."""
+        await self.runtime.set({"ENABLE_API_KEYS": True}, by="test")
+        group, _ = await self.groups.ensure(
+            NewGroup("key holders", permissions={"features": {"api_keys": True}})
+        )
+        await self.groups.add_members(group.id, [user.id for user in users])
+        return group.id
+
+    def session(self, user: User) -> str:
+        return self.sessions.issue(user, 3600)[0]
+
+    async def actor(self, user: User) -> Actor:
+        rights = await self.rules.rights(user)
+        return Actor(user, CredentialKind.SESSION, rights.group_ids, rights.permissions)

@@ -1,0 +1,323 @@
+"""The account stores in memory: the contract of gatewayd.accounts.interfaces without a database."""
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gatewayd.accounts.records import ApiKey, Group, Role, User
+from gatewayd.errors import GatewayError, Kind
+
+
+@dataclass
+class Tables:
+    """Everything that is stored."""
+
+    users: dict[str, User] = field(default_factory=dict)
+    passwords: dict[str, str | None] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    members: dict[tuple[str, str], str] = field(default_factory=dict)
+    keys: dict[str, ApiKey] = field(default_factory=dict)
+    revoked: dict[str, tuple[str, int]] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+class Memory:
+    """A database of one writer: blocks exclude each other, roll back on failure and may nest."""
+
+    def __init__(self) -> None:
+        self.tables = Tables()
+        self._writer = asyncio.Lock()
+        self._inside: ContextVar[bool] = ContextVar("inside", default=False)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        if self._inside.get():
+            before = copy.deepcopy(self.tables)
+            try:
+                yield
+            except BaseException:
+                self.tables = before
+                raise
+            return
+        async with self._writer:
+            token = self._inside.set(True)
+            before = copy.deepcopy(self.tables)
+            try:
+                yield
+            except BaseException:
+                self.tables = before
+                raise
+            finally:
+                self._inside.reset(token)
+
+    def exclusive(self, name: str) -> Any:
+        return self.transaction()
+
+    @asynccontextmanager
+    async def rehearsal(self) -> AsyncIterator[None]:
+        try:
+            async with self.transaction():
+                yield
+                raise _UndoError
+        except _UndoError:
+            pass
+
+
+class _UndoError(Exception):
+    pass
+
+
+def taken(what: str) -> GatewayError:
+    return GatewayError(Kind.CONFLICT, f"cannot store: {what} is taken", param=what)
+
+
+class MemoryUsers:
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    @property
+    def _rows(self) -> dict[str, User]:
+        return self._memory.tables.users
+
+    async def add(self, user: User, password_hash: str | None) -> None:
+        async with self._memory.transaction():
+            if user.id in self._rows:
+                raise taken("id")
+            self._check(user)
+            self._rows[user.id] = user
+            self._memory.tables.passwords[user.id] = password_hash
+
+    async def find(self, user_id: str) -> User | None:
+        await asyncio.sleep(0)
+        return self._rows.get(user_id)
+
+    async def find_by_email(self, email: str) -> User | None:
+        return next((user for user in self._rows.values() if user.email == email), None)
+
+    async def find_password_hash(self, user_id: str) -> str | None:
+        return self._memory.tables.passwords.get(user_id)
+
+    async def list(
+        self,
+        *,
+        query: str = "",
+        order_by: str = "created_at",
+        descending: bool = False,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> tuple[Sequence[User], int]:
+        wanted = query.lower()
+        found = [user for user in self._rows.values() if wanted in user.name.lower() or wanted in user.email]
+        found.sort(key=lambda user: (getattr(user, order_by), user.id), reverse=descending)
+        return found[offset : None if limit is None else offset + limit], len(found)
+
+    async def change(self, user: User) -> bool:
+        async with self._memory.transaction():
+            if user.id not in self._rows:
+                return False
+            self._check(user)
+            self._rows[user.id] = user
+            return True
+
+    async def set_password_hash(self, user_id: str, password_hash: str | None) -> bool:
+        async with self._memory.transaction():
+            if user_id not in self._rows:
+                return False
+            self._memory.tables.passwords[user_id] = password_hash
+            return True
+
+    async def remove(self, user_id: str) -> bool:
+        async with self._memory.transaction():
+            tables = self._memory.tables
+            tables.passwords.pop(user_id, None)
+            tables.members = {pair: source for pair, source in tables.members.items() if pair[1] != user_id}
+            tables.keys = {key_id: key for key_id, key in tables.keys.items() if key.user_id != user_id}
+            return tables.users.pop(user_id, None) is not None
+
+    async def count(self) -> int:
+        await asyncio.sleep(0)
+        return len(self._rows)
+
+    async def count_active_admins(self) -> int:
+        return sum(user.active and user.role is Role.ADMIN for user in self._rows.values())
+
+    async def find_first_admin_id(self) -> str | None:
+        admins = [user for user in self._rows.values() if user.role is Role.ADMIN]
+        return min(admins, key=lambda user: user.created_at).id if admins else None
+
+    async def touch(self, seen: Mapping[str, int]) -> None:
+        async with self._memory.transaction():
+            for user_id in seen.keys() & self._rows.keys():
+                user = self._rows[user_id]
+                latest = max(user.last_active_at, seen[user_id])
+                self._rows[user_id] = replace(user, last_active_at=latest)
+
+    def _check(self, user: User) -> None:
+        for other in self._rows.values():
+            if other.id == user.id:
+                continue
+            if other.email == user.email:
+                raise taken("email")
+            if user.username is not None and other.username == user.username:
+                raise taken("username")
+
+
+class MemoryGroups:
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def add(self, group: Group) -> None:
+        async with self._memory.transaction():
+            self._check(group)
+            self._memory.tables.groups[group.id] = group
+
+    async def find(self, group_id: str) -> Group | None:
+        group = self._memory.tables.groups.get(group_id)
+        return self._counted(group) if group else None
+
+    async def find_by_name(self, name: str) -> Group | None:
+        groups = self._memory.tables.groups.values()
+        return next((self._counted(group) for group in groups if group.name.lower() == name.lower()), None)
+
+    async def list(self, *, user_id: str | None = None) -> Sequence[Group]:
+        await asyncio.sleep(0)
+        tables = self._memory.tables
+        groups = [
+            self._counted(group)
+            for group in tables.groups.values()
+            if user_id is None or (group.id, user_id) in tables.members
+        ]
+        return sorted(groups, key=lambda group: group.name)
+
+    async def change(self, group: Group) -> bool:
+        async with self._memory.transaction():
+            if group.id not in self._memory.tables.groups:
+                return False
+            self._check(group)
+            self._memory.tables.groups[group.id] = group
+            return True
+
+    async def remove(self, group_id: str) -> bool:
+        async with self._memory.transaction():
+            tables = self._memory.tables
+            tables.members = {pair: source for pair, source in tables.members.items() if pair[0] != group_id}
+            return tables.groups.pop(group_id, None) is not None
+
+    async def list_members(self, group_id: str) -> Sequence[User]:
+        tables = self._memory.tables
+        members = [tables.users[user_id] for here, user_id in tables.members if here == group_id]
+        return sorted(members, key=lambda user: user.name)
+
+    async def list_group_ids(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        found: dict[str, list[str]] = {}
+        for group_id, user_id in self._memory.tables.members:
+            if user_id in user_ids:
+                found.setdefault(user_id, []).append(group_id)
+        return found
+
+    async def add_members(self, group_id: str, user_ids: Sequence[str], *, source: str, at: int) -> int:
+        async with self._memory.transaction():
+            tables = self._memory.tables
+            new = [
+                user_id
+                for user_id in dict.fromkeys(user_ids)
+                if user_id in tables.users and (group_id, user_id) not in tables.members
+            ]
+            tables.members.update({(group_id, user_id): source for user_id in new})
+            return len(new)
+
+    async def remove_members(self, group_id: str, user_ids: Sequence[str]) -> int:
+        async with self._memory.transaction():
+            members = self._memory.tables.members
+            pairs = {(group_id, user_id) for user_id in user_ids} & members.keys()
+            for pair in pairs:
+                del members[pair]
+            return len(pairs)
+
+    def _counted(self, group: Group) -> Group:
+        members = [pair for pair in self._memory.tables.members if pair[0] == group.id]
+        return replace(group, member_count=len(members))
+
+    def _check(self, group: Group) -> None:
+        for other in self._memory.tables.groups.values():
+            if other.id != group.id and other.name.lower() == group.name.lower():
+                raise taken("name")
+
+
+class MemoryKeys:
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def add(self, key: ApiKey) -> None:
+        async with self._memory.transaction():
+            for other in self._memory.tables.keys.values():
+                if other.user_id == key.user_id and other.name.lower() == key.name.lower():
+                    raise taken("name")
+            self._memory.tables.keys[key.id] = key
+
+    async def find(self, key_id: str) -> ApiKey | None:
+        return self._memory.tables.keys.get(key_id)
+
+    async def find_by_digest(self, digest: str) -> ApiKey | None:
+        await asyncio.sleep(0)
+        return next((key for key in self._memory.tables.keys.values() if key.digest == digest), None)
+
+    async def list(self, *, user_id: str | None = None) -> Sequence[ApiKey]:
+        keys = self._memory.tables.keys.values()
+        wanted = [key for key in keys if user_id is None or key.user_id == user_id]
+        return sorted(wanted, key=lambda key: key.created_at)
+
+    async def remove(self, key_id: str) -> bool:
+        async with self._memory.transaction():
+            return self._memory.tables.keys.pop(key_id, None) is not None
+
+    async def touch(self, seen: Mapping[str, int]) -> None:
+        async with self._memory.transaction():
+            keys = self._memory.tables.keys
+            for key_id in seen.keys() & keys.keys():
+                latest = max(keys[key_id].last_used_at or 0, seen[key_id])
+                keys[key_id] = replace(keys[key_id], last_used_at=latest)
+
+
+class MemoryRevocations:
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def add(self, jti: str, user_id: str, expires_at: int) -> None:
+        async with self._memory.transaction():
+            self._memory.tables.revoked[jti] = (user_id, expires_at)
+
+    async def contains(self, jti: str) -> bool:
+        return jti in self._memory.tables.revoked
+
+    async def prune(self, before: int) -> int:
+        async with self._memory.transaction():
+            revoked = self._memory.tables.revoked
+            old = [jti for jti, (_, expires_at) in revoked.items() if expires_at < before]
+            for jti in old:
+                del revoked[jti]
+            return len(old)
+
+
+class MemoryValues:
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def load(self) -> Mapping[str, Any]:
+        return copy.deepcopy(self._memory.tables.values)
+
+    async def put(self, values: Mapping[str, Any], *, at: int, by: str) -> None:
+        async with self._memory.transaction():
+            self._memory.tables.values.update(copy.deepcopy(dict(values)))
+
+    async def remove(self, names: Sequence[str]) -> int:
+        async with self._memory.transaction():
+            values = self._memory.tables.values
+            present = [name for name in names if name in values]
+            for name in present:
+                del values[name]
+            return len(present)

@@ -1,0 +1,109 @@
+import pytest
+
+from gatewayd.accounts import permissions as trees
+from gatewayd.accounts.changes import Change
+from gatewayd.accounts.permissions import BUILTIN
+from gatewayd.accounts.records import Group, Role, User
+from gatewayd.errors import GatewayError, Kind
+from tests.fakes.accounts import Accounts
+
+KEYS = {"features": {"api_keys": True}}
+
+
+def person(role: Role) -> User:
+    return User("u1", "ann@example.org", "Ann", role)
+
+
+def test_the_built_in_tree() -> None:
+    assert {section: len(leaves) for section, leaves in BUILTIN.items()} == {
+        "workspace": 13,
+        "sharing": 16,
+        "access_grants": 2,
+        "chat": 21,
+        "features": 12,
+        "settings": 1,
+    }
+    assert BUILTIN["features"]["api_keys"] is False
+    assert BUILTIN["chat"]["temporary_enforced"] is False
+    assert not any(BUILTIN["workspace"].values())
+    assert all(value for leaf, value in BUILTIN["chat"].items() if leaf != "temporary_enforced")
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        (["x"], "expected an object"),
+        ({"feature": {}}, "did you mean 'features'"),
+        ({"features": {"api_key": True}}, "did you mean 'api_keys'"),
+        ({"features": {"api_keys": "yes"}}, "permissions.features.api_keys: expected true or false"),
+        ({"features": {"api_keys": 1}}, "expected true or false"),
+        ({"features": True}, "permissions.features: expected an object"),
+    ],
+)
+def test_wrong_trees_are_refused_by_name(tree: object, message: str) -> None:
+    with pytest.raises(GatewayError, match=message) as caught:
+        trees.check(tree)
+    assert caught.value.kind is Kind.INVALID_REQUEST
+
+
+def test_what_other_versions_know_is_dropped() -> None:
+    foreign = {"features": {"api_keys": True, "flying": True}, "colours": {"red": True}}
+    assert trees.known(foreign) == KEYS
+    with pytest.raises(GatewayError):
+        trees.known({"features": {"api_keys": None}})
+
+
+def test_merging_only_adds() -> None:
+    merged = trees.merge({"chat": {"edit": True, "share": False}}, {"chat": {"edit": False, "share": True}})
+    assert merged == {"chat": {"edit": True, "share": True}}
+
+
+def test_the_role_user_has_the_defaults_and_what_groups_add(accounts: Accounts) -> None:
+    permissions = accounts.permissions
+    assert permissions.effective(person(Role.USER), []) == BUILTIN
+    granted = permissions.effective(person(Role.USER), [Group("g", "g", permissions=KEYS)])
+    assert granted["features"]["api_keys"] is True
+    assert BUILTIN["features"]["api_keys"] is False
+
+
+async def test_defaults_grant_keys_to_the_role_user_only(accounts: Accounts) -> None:
+    permissions = accounts.permissions
+    await permissions.set_defaults(KEYS, by="test")
+    allowed = {role: permissions.effective(person(role), [])["features"]["api_keys"] for role in Role}
+    assert allowed == {Role.USER: True, Role.ADMIN: False, Role.PENDING: False}
+    by_group = permissions.effective(person(Role.ADMIN), [Group("g", "g", permissions=KEYS)])
+    assert by_group["features"]["api_keys"] is True
+
+
+def test_administrators_may_everything_else(accounts: Accounts) -> None:
+    tree = accounts.permissions.effective(person(Role.ADMIN), [])
+    off = {(section, leaf) for section, leaves in tree.items() for leaf, value in leaves.items() if not value}
+    assert off == {("features", "api_keys"), ("chat", "temporary_enforced")}
+
+
+async def test_stored_defaults_win_over_configured_ones() -> None:
+    accounts = Accounts(configured_permissions={"chat": {"edit": False}, **KEYS})
+    assert accounts.permissions.defaults()["chat"]["edit"] is False
+    stored = await accounts.permissions.set_defaults({"chat": {"edit": True}}, by="test")
+    assert stored == accounts.permissions.defaults() == BUILTIN
+    assert accounts.heard == [Change(None)]
+    again = Accounts(memory=accounts.memory, configured_permissions=KEYS)
+    await again.permissions.load()
+    assert again.permissions.defaults() == BUILTIN
+
+
+async def test_configured_defaults_are_fixed_when_nothing_persists() -> None:
+    accounts = Accounts(configured_permissions=KEYS, persistent=False)
+    with pytest.raises(GatewayError, match=r"features\.api_keys") as caught:
+        await accounts.permissions.set_defaults(BUILTIN, by="test")
+    assert caught.value.kind is Kind.CONFLICT
+    changed = await accounts.permissions.set_defaults({"chat": {"edit": False}, **KEYS}, by="test")
+    assert changed["chat"]["edit"] is False
+
+
+async def test_defaults_do_not_change_in_a_rehearsal(accounts: Accounts) -> None:
+    async with accounts.commits.rehearsal():
+        shown = await accounts.permissions.set_defaults(KEYS, by="test")
+    assert shown["features"]["api_keys"] is True
+    assert accounts.permissions.defaults() == BUILTIN
+    assert accounts.heard == []

@@ -1,0 +1,142 @@
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jose import jwk, jwt
+
+from gatewayd.accounts.changes import Change
+from gatewayd.accounts.sessions import Sessions
+from gatewayd.errors import GatewayError, Kind
+from tests.fakes.accounts import NOON, SECRET, Accounts
+
+
+def claims_at(now: int, **changed: Any) -> dict[str, Any]:
+    body = {"id": "u1", "sub": "u1", "ver": 0, "jti": "j1", "iat": now, "exp": now + 60, **changed}
+    return {name: value for name, value in body.items() if value is not ...}
+
+
+def refuse(sessions: Sessions, token: str) -> None:
+    with pytest.raises(GatewayError) as caught:
+        sessions.read(token)
+    assert caught.value.kind is Kind.UNAUTHENTICATED
+
+
+def encoded(value: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+def test_the_backend_is_cryptography() -> None:
+    assert jwk.get_key("HS256").__module__ == "jose.backends.cryptography_backend"
+
+
+async def test_a_token_says_what_was_issued(accounts: Accounts) -> None:
+    ann = await accounts.add_user()
+    token, claims = accounts.sessions.issue(ann, 60)
+    assert accounts.sessions.read(token) == claims
+    assert (claims.user_id, claims.token_version) == (ann.id, 0)
+    assert claims.expires_at - claims.issued_at == 60
+    assert jwt.get_unverified_header(token) == {"alg": "HS256", "typ": "JWT"}
+    assert jwt.get_unverified_claims(token)["id"] == jwt.get_unverified_claims(token)["sub"] == ann.id
+
+
+async def test_a_token_ends_when_it_says(accounts: Accounts) -> None:
+    token, _ = accounts.sessions.issue(await accounts.add_user(), 60)
+    accounts.time += 59
+    accounts.sessions.read(token)
+    accounts.time += 1
+    refuse(accounts.sessions, token)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{name: ...} for name in ("id", "sub", "ver", "jti", "iat", "exp")]
+    + [
+        {"sub": "u2"},
+        {"id": 5, "sub": 5},
+        {"jti": ""},
+        {"ver": "0"},
+        {"ver": False},
+        {"exp": 1e12},
+        {"exp": str(NOON + 60)},
+        {"exp": NOON},
+        {"iat": NOON + 3600},
+        {"iat": None},
+        {"aud": "x"},
+        {"admin": True},
+    ],
+)
+def test_claims_are_required_and_typed(accounts: Accounts, changed: dict[str, Any]) -> None:
+    accounts.sessions.read(jwt.encode(claims_at(NOON), SECRET, algorithm="HS256"))
+    refuse(accounts.sessions, jwt.encode(claims_at(NOON, **changed), SECRET, algorithm="HS256"))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"alg": "none", "typ": "JWT"},
+        {"alg": "HS512", "typ": "JWT"},
+        {"alg": "HS256"},
+        {"alg": "HS256", "typ": "JWT", "kid": "1"},
+        {"alg": "HS256", "typ": "JWT", "crit": ["exp"]},
+        {"alg": "HS256", "typ": "JWT", "jku": "https://x"},
+        {"typ": "JWT", "alg": "HS256"},
+        [],
+    ],
+)
+def test_other_headers_are_refused_however_well_signed(accounts: Accounts, header: Any) -> None:
+    signing = f"{encoded(header)}.{encoded(claims_at(NOON))}"
+    signature = base64.urlsafe_b64encode(jwk.construct(SECRET, "HS256").sign(signing.encode())).decode()
+    refuse(accounts.sessions, f"{signing}.{signature.rstrip('=')}")
+
+
+def test_foreign_signatures_are_refused(accounts: Accounts) -> None:
+    refuse(accounts.sessions, jwt.encode(claims_at(NOON), "x" * 64, algorithm="HS256"))
+    refuse(accounts.sessions, jwt.encode(claims_at(NOON), SECRET, algorithm="HS384"))
+    good = jwt.encode(claims_at(NOON), SECRET, algorithm="HS256")
+    refuse(accounts.sessions, good.rpartition(".")[0] + ".")
+    head, _, signature = good.split(".")
+    refuse(accounts.sessions, f"{head}.{encoded(claims_at(NOON, id='u2', sub='u2'))}.{signature}")
+
+
+@pytest.mark.parametrize(
+    "token", ["", ".", "..", "a.b", "a.b.c.d", "sk-1", "\udfff.a.b", "é.é.é", "x" * 100_000]
+)
+def test_what_is_no_token(accounts: Accounts, token: str) -> None:
+    refuse(accounts.sessions, token)
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_noise_behind_the_right_header(payload: str, signature: str) -> None:
+    refuse(Accounts().sessions, f"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.{payload}.{signature}")
+
+
+def test_signed_payloads_that_are_no_objects(accounts: Accounts) -> None:
+    for payload in ("[]", "null", "{", "[" * 400):
+        part = base64.urlsafe_b64encode(payload.encode()).decode().rstrip("=")
+        signing = f"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.{part}"
+        signature = base64.urlsafe_b64encode(jwk.construct(SECRET, "HS256").sign(signing.encode())).decode()
+        refuse(accounts.sessions, f"{signing}.{signature.rstrip('=')}")
+
+
+async def test_revocation_is_remembered_until_the_token_has_expired(accounts: Accounts) -> None:
+    ann = await accounts.add_user()
+    _, claims = accounts.sessions.issue(ann, 60)
+    _, other = accounts.sessions.issue(ann, 60)
+    accounts.heard.clear()
+    await accounts.sessions.revoke(claims)
+    await accounts.sessions.revoke(claims)
+    assert accounts.heard == [Change(ann.id)] * 2
+    assert await accounts.sessions.is_revoked(claims)
+    assert not await accounts.sessions.is_revoked(other)
+    assert await accounts.sessions.prune() == 0
+    accounts.time += 200
+    assert await accounts.sessions.prune() == 1
+
+
+def test_weak_secrets_are_refused(accounts: Accounts) -> None:
+    with pytest.raises(GatewayError, match="at least 32") as caught:
+        Sessions("x" * 31, None, accounts.changes)  # type: ignore[arg-type]
+    assert caught.value.kind is Kind.NOT_CONFIGURED

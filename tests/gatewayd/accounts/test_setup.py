@@ -1,0 +1,65 @@
+import asyncio
+
+import pytest
+
+from gatewayd.accounts.records import Role
+from gatewayd.accounts.runtime import ConfiguredValue
+from gatewayd.errors import GatewayError, Kind
+from tests.fakes.accounts import Accounts
+
+
+async def test_one_step_makes_a_usable_gateway(accounts: Accounts) -> None:
+    made = await accounts.setup.run("Chief@example.org", "Chief", None)
+    assert (made.user.email, made.user.role) == ("chief@example.org", Role.ADMIN)
+    assert (made.group.name, made.group.member_count) == ("api-users", 1)
+    assert made.password_value
+    actor = await accounts.authenticator.authenticate(made.key_value, "GET", "/api/models")
+    assert (actor.user_id, actor.key_id, actor.is_admin) == (made.user.id, made.key.id, True)
+    assert await accounts.sign_in.sign_in("chief@example.org", made.password_value, "") == made.user
+    assert accounts.runtime.flag("ENABLE_API_KEYS") is True
+    assert accounts.runtime.flag("ENABLE_SIGNUP") is False
+
+
+async def test_a_chosen_password_is_not_repeated(accounts: Accounts) -> None:
+    made = await accounts.setup.run("chief@example.org", "Chief", "secret", group="ops")
+    assert made.password_value is None
+    assert made.group.name == "ops"
+    assert accounts.memory.tables.passwords[made.user.id] == "hash:secret"
+
+
+async def test_an_empty_password_is_not_replaced(accounts: Accounts) -> None:
+    with pytest.raises(GatewayError) as caught:
+        await accounts.setup.run("chief@example.org", "Chief", "")
+    assert caught.value.param == "password"
+
+
+async def test_it_happens_once(accounts: Accounts) -> None:
+    outcomes = await asyncio.gather(
+        *(accounts.setup.run(f"u{number}@x", "U", "secret") for number in range(4)), return_exceptions=True
+    )
+    errors = [outcome for outcome in outcomes if isinstance(outcome, GatewayError)]
+    assert [(error.kind, error.code) for error in errors] == [(Kind.CONFLICT, "already_set_up")] * 3
+    assert await accounts.users.count() == 1
+
+
+async def test_a_failure_leaves_nothing(accounts: Accounts) -> None:
+    with pytest.raises(GatewayError):
+        await accounts.setup.run("chief@example.org", "Chief", None, group="\0")
+    assert await accounts.users.count() == 0
+    assert await accounts.values_store.load() == {}
+    assert accounts.runtime.flag("ENABLE_API_KEYS") is False
+
+
+async def test_a_rehearsal_leaves_nothing(accounts: Accounts) -> None:
+    async with accounts.commits.rehearsal():
+        await accounts.setup.run("chief@example.org", "Chief", None)
+    assert await accounts.users.count() == 0
+    assert accounts.runtime.flag("ENABLE_API_KEYS") is False
+
+
+async def test_keys_that_the_configuration_holds_off_stay_off() -> None:
+    configured = {"ENABLE_API_KEYS": ConfiguredValue(False, "environment", explicit=True)}
+    accounts = Accounts(configured=configured, persistent=False)
+    with pytest.raises(GatewayError, match="environment sets it"):
+        await accounts.setup.run("chief@example.org", "Chief", None)
+    assert await accounts.users.count() == 0
