@@ -1,0 +1,102 @@
+"""What no single value can show: settings that contradict each other, or that somebody should look at."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from ipaddress import ip_address
+from typing import Final, NamedTuple
+
+from gatewayd.settings.model import Settings
+
+Found = Iterator[tuple[str, str]]
+"""Pairs of the setting at fault and the sentence that says why."""
+
+
+class Check(NamedTuple):
+    """A check and the settings that it reads; it is left out while one of them is bad itself."""
+
+    reads: tuple[str, ...]
+    run: Callable[[Settings], Found]
+
+
+def _scim(settings: Settings) -> Found:
+    if settings.scim_enabled and not settings.scim_token.get_secret_value():
+        yield "scim_enabled", "cannot use scim_enabled = true: scim_token is not set"
+
+
+def _cookie(settings: Settings) -> Found:
+    if settings.webui_auth_cookie_same_site == "none" and not settings.webui_auth_cookie_secure:
+        yield (
+            "webui_auth_cookie_same_site",
+            'cannot use webui_auth_cookie_same_site = "none": browsers drop such a cookie unless '
+            "webui_auth_cookie_secure is true",
+        )
+
+
+def _key_positions(settings: Settings) -> Found:
+    urls, keys = len(settings.openai_api_base_urls), len(settings.openai_api_keys)
+    if keys > max(urls, 1):
+        yield (
+            "openai_api_keys",
+            f"cannot use {keys} openai_api_keys with {urls} openai_api_base_urls: the places must match",
+        )
+
+
+def _provider_names(settings: Settings) -> Found:
+    counted = Counter(provider.name for provider in settings.all_providers())
+    for name in (name for name, count in counted.items() if count > 1):
+        yield "providers", f"cannot use the provider name {name!r} twice"
+
+
+def _builtin_model(settings: Settings) -> Found:
+    path = settings.builtin_model_path
+    if path is not None and not path.is_file():
+        yield "builtin_model_path", f"cannot use builtin_model_path = {str(path)!r}: there is no such file"
+
+
+def _exposed_documentation(settings: Settings) -> Found:
+    if settings.env == "dev" and not _is_loopback(settings.host):
+        yield "env", f"/docs and /openapi.json are open to everybody who reaches {settings.host}: env is dev"
+
+
+def _weak_scim_token(settings: Settings) -> Found:
+    if settings.scim_enabled and 0 < len(settings.scim_token.get_secret_value()) < 32:
+        yield "scim_token", "scim_token is shorter than 32 characters, a random one is harder to guess"
+
+
+def _unset_scim_provider(settings: Settings) -> Found:
+    if settings.scim_enabled and not settings.scim_auth_provider:
+        yield "scim_auth_provider", "external ids of SCIM clients are not kept: scim_auth_provider is not set"
+
+
+def _allowed_endpoints(settings: Settings) -> Found:
+    name = "api_keys_allowed_endpoints"
+    if settings.enable_api_keys_endpoint_restrictions and not settings.api_keys_allowed_endpoints:
+        yield name, f"API keys reach nothing: they are restricted and {name} is empty"
+    for path in settings.api_keys_allowed_endpoints:
+        if not path.startswith("/"):
+            yield name, f"{path!r} in {name} matches no request: it does not begin with a slash"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+PROBLEMS: Final = (
+    Check(("scim_enabled", "scim_token"), _scim),
+    Check(("webui_auth_cookie_same_site", "webui_auth_cookie_secure"), _cookie),
+    Check(("openai_api_base_urls", "openai_api_keys"), _key_positions),
+    Check(("providers", "openai_api_base_urls", "openai_api_keys", "ollama_base_urls"), _provider_names),
+    Check(("builtin_model_path",), _builtin_model),
+)
+"""Checks that refuse the configuration."""
+
+WARNINGS: Final = (
+    Check(("env", "host"), _exposed_documentation),
+    Check(("scim_enabled", "scim_token"), _weak_scim_token),
+    Check(("scim_enabled", "scim_auth_provider"), _unset_scim_provider),
+    Check(("enable_api_keys_endpoint_restrictions", "api_keys_allowed_endpoints"), _allowed_endpoints),
+)
+"""Checks that only warn."""

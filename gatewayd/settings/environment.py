@@ -1,0 +1,103 @@
+"""Settings from the process environment, and from the files that it points to."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from gatewayd.settings.definitions import PREFIX, Definition, definitions
+from gatewayd.settings.layers import Entry
+from gatewayd.settings.origins import (
+    Origin,
+    OriginKind,
+    from_credential,
+    from_environment,
+    from_secret_file,
+    from_service_manager,
+)
+from gatewayd.settings.problems import did_you_mean
+from gatewayd.settings.reading import Reading
+
+CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"
+# Read by the test suite, inherited by the daemons that it starts.
+_NOT_SETTINGS: Final = frozenset({"GATEWAYD_REQUIRE_REAL"})
+
+
+def process_environment() -> Mapping[str, str]:
+    """Return a copy of this process's environment."""
+    return dict(os.environ)  # noqa: TID251 - this is the environment's home
+
+
+def read_directories(environ: Mapping[str, str], reading: Reading) -> None:
+    """Add the defaults that follow the directories made by the service manager (systemd.exec(5))."""
+    entries = {}
+    for name, variable, file in (
+        ("control_socket", "RUNTIME_DIRECTORY", "control.sock"),
+        ("data_dir", "STATE_DIRECTORY", ""),
+    ):
+        first = environ.get(variable, "").split(":")[0]
+        if first:
+            entries[name] = Entry(str(Path(first, file)), name, from_service_manager(variable))
+    reading.add(entries)
+
+
+def read_variables(environ: Mapping[str, str], reading: Reading) -> None:
+    """Add the layer of environment variables; names of other programs are passed over."""
+    entries = {}
+    for each in definitions().values():
+        for variable in each.variables:
+            if variable in environ:
+                entries[each.name] = Entry(environ[variable], variable, from_environment(variable))
+                break
+    _refuse_unknown(environ, reading)
+    reading.add(entries)
+
+
+def read_secret_files(environ: Mapping[str, str], reading: Reading) -> None:
+    """Add the layer of files that `NAME_FILE` variables name."""
+    entries = {}
+    for each in definitions().values():
+        for variable in each.file_variables:
+            if environ.get(variable):
+                path = Path(environ[variable])
+                entry = reading.value_file(each.name, path, from_secret_file(variable, path), variable)
+                entries.update({each.name: entry} if entry else {})
+                break
+    reading.add(entries)
+
+
+def read_credentials(environ: Mapping[str, str], reading: Reading) -> None:
+    """Add the layer of the credentials directory; files of other names are passed over."""
+    directory = environ.get(CREDENTIALS)
+    if not directory:
+        return
+    try:
+        present = {path.name for path in Path(directory).iterdir()}
+    except OSError as error:
+        reading.refuse(
+            Origin(OriginKind.CREDENTIAL, directory),
+            CREDENTIALS,
+            f"cannot read the credentials directory {directory}: {error.strerror}",
+        )
+        return
+    entries = {}
+    for each in definitions().values():
+        for name in _present(each, present):
+            path = Path(directory, name)
+            entry = reading.value_file(each.name, path, from_credential(name), name)
+            entries.update({each.name: entry} if entry else {})
+            break
+    reading.add(entries)
+
+
+def _present(each: Definition, names: set[str]) -> Iterator[str]:
+    return (name for name in each.credentials if name in names)
+
+
+def _refuse_unknown(environ: Mapping[str, str], reading: Reading) -> None:
+    known = {name for each in definitions().values() for name in (*each.variables, *each.file_variables)}
+    for variable in sorted(environ):
+        if variable.startswith(PREFIX) and variable not in known | _NOT_SETTINGS:
+            hint = did_you_mean(variable, (name for name in known if name.startswith(PREFIX)))
+            sentence = f"cannot use environment {variable}: there is no such setting{hint}"
+            reading.refuse(from_environment(variable), variable, sentence)

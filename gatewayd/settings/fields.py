@@ -1,0 +1,63 @@
+"""How a setting is declared: its default, what it is for, and how it may change."""
+
+from typing import Any, Final, NamedTuple
+
+from pydantic import Field
+
+SERVER: Final = "Server"
+STORAGE: Final = "Storage"
+ACCOUNTS: Final = "Accounts"
+KEYS: Final = "API keys"
+PERMISSIONS: Final = "Default permissions"
+PROVISIONING: Final = "Provisioning"
+ACCESS: Final = "Model access"
+PROVIDERS: Final = "Model providers"
+BUILT_IN_MODEL: Final = "Built-in model"
+LIMITS: Final = "Limits and time-outs"
+LOGGING: Final = "Logging"
+
+CATEGORIES: Final = (
+    SERVER,
+    STORAGE,
+    ACCOUNTS,
+    KEYS,
+    PERMISSIONS,
+    PROVISIONING,
+    ACCESS,
+    PROVIDERS,
+    BUILT_IN_MODEL,
+    LIMITS,
+    LOGGING,
+)
+"""The order of the sample file and the manual page."""
+
+
+class Place(NamedTuple):
+    """A category, and whether a running daemon takes a changed value when it reloads."""
+
+    category: str
+    reloadable: bool
+
+
+def restart(category: str) -> Place:
+    """Place a setting that is read once, at start."""
+    return Place(category, reloadable=False)
+
+
+def reload(category: str) -> Place:
+    """Place a setting that a reload applies."""
+    return Place(category, reloadable=True)
+
+
+def setting(place: Place, default: Any, description: str, *aliases: str, **bounds: Any) -> Any:
+    """Declare a setting.
+
+    `description` is one sentence. `aliases` are further lower-case names, read where the setting's own name
+    is absent. `bounds` are pydantic's (`ge`, `gt`, `le`, `min_length`, `max_length`).
+    """
+    extra: dict[str, Any] = {
+        "category": place.category,
+        "reloadable": place.reloadable,
+        "aliases": list(aliases),
+    }
+    return Field(default, description=description, json_schema_extra=extra, validate_default=True, **bounds)

@@ -1,0 +1,164 @@
+"""Settings from TOML files."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from gatewayd.settings.definitions import definitions, names
+from gatewayd.settings.environment import CREDENTIALS
+from gatewayd.settings.layers import Entry, Place
+from gatewayd.settings.lines import locate
+from gatewayd.settings.origins import Origin, from_file
+from gatewayd.settings.problems import did_you_mean
+from gatewayd.settings.reading import Reading
+from gatewayd.settings.secretfiles import read_value
+
+DEFAULT_FILE: Final = Path("/etc/gatewayd/gatewayd.toml")
+DROP_INS: Final = "conf.d"
+
+_POSITION: Final = re.compile(r" \(at line (\d+), column \d+\)$")
+_END: Final = re.compile(r" \(at end of document\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    path: Path
+    values: Mapping[str, Any]
+    lines: Mapping[Place, int]
+
+    def origin(self, place: Place) -> Origin:
+        """Return the origin of the nearest key or element that encloses the place."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return from_file(self.path, self.lines.get(place))
+
+
+def read_files(file: Path | None, default_file: Path, environ: Mapping[str, str], reading: Reading) -> None:
+    """Add a layer for the file, and one for each drop-in beside it, in the order of their names."""
+    main = file or default_file
+    wanted = [main] if file is not None or main.exists() else []
+    for path in (*wanted, *sorted(main.parent.joinpath(DROP_INS).glob("*.toml"))):
+        document = _read(path, reading)
+        if document is not None:
+            reading.add(dict(_entries(document, environ.get(CREDENTIALS), reading)))
+
+
+def _read(path: Path, reading: Reading) -> _Document | None:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        reading.refuse(from_file(path, None), "", f"cannot read the file: {(error.strerror or '').lower()}")
+        return None
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        reading.refuse(from_file(path, line), "", "cannot read the line: expected UTF-8 text")
+        return None
+    try:
+        return _Document(path, tomllib.loads(text), locate(text))
+    except tomllib.TOMLDecodeError as error:
+        line, sentence = _syntax(str(error), text)
+        reading.refuse(from_file(path, line), "", f"cannot read the line as TOML: {sentence}")
+        return None
+
+
+def _syntax(message: str, text: str) -> tuple[int, str]:
+    """Take the line out of the parser's message."""
+    position = _POSITION.search(message)
+    line = int(position.group(1)) if position else text.rstrip().count("\n") + 1
+    sentence = _END.sub(" at the end of the file", _POSITION.sub("", message))
+    return line, sentence[:1].lower() + sentence[1:]
+
+
+def _entries(document: _Document, credentials: str | None, reading: Reading) -> Iterator[tuple[str, Entry]]:
+    known = names()
+    spelled: dict[str, str] = {}
+    for key, value in document.values.items():
+        origin = document.origin((key,))
+        if key not in known:
+            reading.refuse(origin, key, f"unknown setting {key}{_hint(key, known)}")
+            continue
+        name = known[key]
+        if name in spelled:
+            reading.refuse(origin, key, f"cannot use {key}: the file sets {spelled[name]}, the same setting")
+            continue
+        spelled[name] = key
+        if _holds_secret(name, value):
+            reading.warn_if_exposed(document.path)
+        if name == "providers":
+            value = _with_keys(value, document, credentials, reading)
+        yield name, Entry(value, key, origin, document.origin)
+
+
+def _holds_secret(name: str, value: Any) -> bool:
+    """Tell whether a value as written in a file has a secret in it."""
+    if name == "providers" and isinstance(value, list):
+        return any(isinstance(table, dict) and "key" in table for table in value)
+    if name == "database_url":
+        return isinstance(value, str) and "@" in value
+    return definitions()[name].secret and bool(value) and name != "providers"
+
+
+def _hint(key: str, known: Mapping[str, str]) -> str:
+    if key.lower() in known:
+        return f", did you mean {key.lower()}?"
+    return did_you_mean(key, known)
+
+
+def _with_keys(value: Any, document: _Document, credentials: str | None, reading: Reading) -> Any:
+    if not isinstance(value, list):
+        return value
+    return [
+        _with_key(table, _KeyPlace(document, ("providers", index), credentials), reading)
+        if isinstance(table, dict)
+        else table
+        for index, table in enumerate(value)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyPlace:
+    document: _Document
+    place: Place
+    credentials: str | None
+
+    def origin(self, key: str) -> Origin:
+        return self.document.origin((*self.place, key))
+
+    def path(self, key: str, text: str) -> Path:
+        """Return the file that holds the key; ValueError when there can be none."""
+        if key == "key_file":
+            return self.document.path.parent / text
+        if not self.credentials:
+            raise ValueError(f"there is no credentials directory, {CREDENTIALS} is not set")
+        if Path(text).name != text:
+            raise ValueError("a credential is named without a directory")
+        return Path(self.credentials, text)
+
+
+def _with_key(table: dict[str, Any], place: _KeyPlace, reading: Reading) -> dict[str, Any]:
+    """Read the key of a provider from where its table says."""
+    given = [key for key in ("key", "key_file", "key_credential") if key in table]
+    if len(given) > 1:
+        sentence = f"cannot use {given[1]}: the provider has {given[0]} already"
+        reading.refuse(place.origin(given[1]), _name(place, given[1]), sentence)
+        return table
+    if given in ([], ["key"]) or not isinstance(table[given[0]], str):
+        return table
+    try:
+        path = place.path(given[0], table[given[0]])
+        key = read_value(path)
+    except ValueError as error:
+        sentence = f"cannot read {given[0]} {table[given[0]]!r}: {error}"
+        reading.refuse(place.origin(given[0]), _name(place, given[0]), sentence)
+        return table
+    reading.warn_if_exposed(path)
+    return {**table, "key": key}
+
+
+def _name(place: _KeyPlace, key: str) -> str:
+    return f"providers[{place.place[1]}].{key}"

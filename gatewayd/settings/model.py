@@ -1,0 +1,345 @@
+"""The settings themselves: names, types, defaults and one sentence each."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import ByteSize, PrivateAttr, SecretStr
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from gatewayd.settings import types
+from gatewayd.settings.fields import (
+    ACCESS,
+    ACCOUNTS,
+    BUILT_IN_MODEL,
+    KEYS,
+    LIMITS,
+    LOGGING,
+    PROVIDERS,
+    PROVISIONING,
+    SERVER,
+    STORAGE,
+    reload,
+    restart,
+    setting,
+)
+from gatewayd.settings.layers import Layer, LayerSource
+from gatewayd.settings.origins import BUILT_IN, Origin
+from gatewayd.settings.permissions import LEAVES, PermissionFields
+from gatewayd.settings.providers import Provider, from_ollama_list, from_openai_lists
+
+RUNTIME_NAMES: Final = (
+    "ENABLE_SIGNUP",
+    "ENABLE_API_KEYS",
+    "ENABLE_API_KEYS_ENDPOINT_RESTRICTIONS",
+    "API_KEYS_ALLOWED_ENDPOINTS",
+    "DEFAULT_USER_ROLE",
+    "DEFAULT_GROUP_ID",
+    "JWT_EXPIRES_IN",
+    "SHOW_ADMIN_DETAILS",
+    "ADMIN_EMAIL",
+    "WEBUI_URL",
+    "WEBUI_NAME",
+)
+"""Settings that administrators may change while the daemon runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredRuntime:
+    """The configured value of a setting that may change at run time, and where it comes from."""
+
+    value: bool | str
+    origin: str
+    explicit: bool
+
+
+class Settings(PermissionFields):
+    """Every setting. `Settings()` is the built-in defaults; `gatewayd.settings.load` reads the real ones."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    env: Annotated[Literal["dev", "prod"], types.Expect('"dev" or "prod"')] = setting(
+        restart(SERVER), "prod", "With dev, /docs and /openapi.json describe the API to everybody."
+    )
+    host: types.Line = setting(
+        restart(SERVER),
+        "127.0.0.1",
+        "Address to listen on; a service manager's socket takes its place.",
+        min_length=1,
+        max_length=255,
+    )
+    port: types.Whole = setting(
+        restart(SERVER), 8080, "TCP port to listen on; 0 takes a free one.", ge=0, le=65535
+    )
+    control_socket: types.SocketPath = setting(
+        restart(SERVER),
+        Path("/run/gatewayd/control.sock"),
+        "Unix socket that gatewayctl(1) speaks to; in the service manager's runtime directory by default.",
+    )
+    control_group: types.Line = setting(
+        restart(SERVER),
+        "",
+        "Group whose members may use the control socket, beside root and the daemon's user.",
+    )
+    webui_name: types.Line = setting(
+        reload(SERVER), "gatewayd", "Name of this gateway, shown to people.", min_length=1, max_length=128
+    )
+    webui_url: types.UrlOrEmpty = setting(
+        reload(SERVER), "", "Address under which people reach this gateway, for links."
+    )
+    cors_allow_origin: types.WebOrigins = setting(
+        restart(SERVER), (), "Web origins whose pages may call the API; none when empty."
+    )
+    trusted_proxies: types.Networks = setting(
+        restart(SERVER), (), "Networks whose X-Forwarded-For and X-Forwarded-Proto headers are believed."
+    )
+
+    data_dir: types.Directory = setting(
+        restart(STORAGE),
+        Path("/var/lib/gatewayd"),
+        "Directory of all state; the state directory of the service manager by default.",
+    )
+    database_url: types.DatabaseUrl = setting(
+        restart(STORAGE),
+        SecretStr(""),
+        "Database of the gateway; the SQLite file gatewayd.db in data_dir when empty.",
+    )
+    database_pool_size: types.Whole = setting(
+        restart(STORAGE), 10, "Most connections to a PostgreSQL database.", ge=1, le=1000
+    )
+
+    webui_secret_key: types.SigningSecret = setting(
+        restart(ACCOUNTS),
+        SecretStr(""),
+        "Secret that signs session tokens; made at the first start and kept in data_dir when empty.",
+        "webui_jwt_secret_key",
+    )
+    webui_auth_cookie_same_site: Annotated[
+        Literal["lax", "strict", "none"], types.Expect('"lax", "strict" or "none"')
+    ] = setting(
+        restart(ACCOUNTS),
+        "lax",
+        "SameSite attribute of the session cookie.",
+        "webui_session_cookie_same_site",
+    )
+    webui_auth_cookie_secure: types.Switch = setting(
+        restart(ACCOUNTS),
+        False,
+        "Whether browsers send the session cookie over HTTPS only.",
+        "webui_session_cookie_secure",
+    )
+    jwt_expires_in: types.Lifetime = setting(
+        reload(ACCOUNTS), "4w", "How long a session lasts; there is no session without an end."
+    )
+    enable_signup: types.Switch = setting(
+        reload(ACCOUNTS), True, "Whether people may make accounts themselves."
+    )
+    enable_login_form: types.Switch = setting(
+        reload(ACCOUNTS), True, "Whether the sign-in form is offered to people."
+    )
+    enable_password_auth: types.Switch = setting(
+        restart(ACCOUNTS), True, "Whether a password is accepted for signing in."
+    )
+    default_user_role: Annotated[
+        Literal["pending", "user", "admin"], types.Expect('"pending", "user" or "admin"')
+    ] = setting(reload(ACCOUNTS), "pending", "Role of a new account.")
+    default_group_id: types.Line = setting(
+        reload(ACCOUNTS), "", "Id of the group that a new account joins; none when empty."
+    )
+    show_admin_details: types.Switch = setting(
+        reload(ACCOUNTS), True, "Whether a pending account is shown whom to write to."
+    )
+    admin_email: types.MailOrEmpty = setting(
+        reload(ACCOUNTS), "", "Address that a pending account is shown; the first administrator's when empty."
+    )
+    enable_persistent_config: types.Switch = setting(
+        restart(ACCOUNTS),
+        True,
+        "Whether values that administrators change at run time are kept and win over this configuration.",
+    )
+
+    enable_api_keys: types.Switch = setting(
+        reload(KEYS),
+        False,
+        "Whether API keys exist at all; accounts need the permission features.api_keys as well.",
+        "enable_api_key",
+    )
+    enable_api_keys_endpoint_restrictions: types.Switch = setting(
+        reload(KEYS),
+        False,
+        "Whether API keys reach only the paths of api_keys_allowed_endpoints.",
+        "enable_api_key_endpoint_restrictions",
+    )
+    api_keys_allowed_endpoints: types.Paths = setting(
+        reload(KEYS),
+        (),
+        "Paths that restricted API keys reach, each with everything below it.",
+        "api_key_allowed_endpoints",
+    )
+    custom_api_key_header: types.HeaderName = setting(
+        restart(KEYS), "x-api-key", "Header that carries an API key where Authorization does not."
+    )
+
+    scim_enabled: types.Switch = setting(
+        restart(PROVISIONING), False, "Whether identity providers may manage accounts by SCIM.", "enable_scim"
+    )
+    scim_token: types.ProviderKey = setting(
+        restart(PROVISIONING), SecretStr(""), "Token that SCIM clients send; required with scim_enabled."
+    )
+    scim_auth_provider: types.Line = setting(
+        restart(PROVISIONING), "", "Name of the sign-in provider that external ids belong to."
+    )
+
+    bypass_model_access_control: types.Switch = setting(
+        restart(ACCESS), False, "Whether every account may use every model."
+    )
+    bypass_admin_access_control: types.Switch = setting(
+        restart(ACCESS), True, "Whether administrators may use every model."
+    )
+
+    enable_openai_api: types.Switch = setting(
+        reload(PROVIDERS), True, "Whether the providers of openai_api_base_urls and openai_api_keys are used."
+    )
+    openai_api_base_urls: types.SparseUrls = setting(
+        reload(PROVIDERS),
+        (),
+        "Addresses of OpenAI-compatible providers; an empty place means https://api.openai.com/v1.",
+        "openai_api_base_url",
+    )
+    openai_api_keys: types.SparseKeys = setting(
+        reload(PROVIDERS),
+        (),
+        "Keys for openai_api_base_urls, matched by position; alone, a key for https://api.openai.com/v1.",
+        "openai_api_key",
+    )
+    enable_ollama_api: types.Switch = setting(
+        reload(PROVIDERS), True, "Whether the runtimes of ollama_base_urls are used."
+    )
+    ollama_base_urls: types.Urls = setting(
+        reload(PROVIDERS), (), "Addresses of Ollama runtimes.", "ollama_base_url"
+    )
+    providers: Annotated[tuple[Provider, ...], types.Expect("[[providers]] tables")] = setting(
+        reload(PROVIDERS), (), "Further providers, each a table; only files can set them."
+    )
+    models_cache_ttl: types.Seconds = setting(
+        restart(PROVIDERS), 30.0, "How long a provider's model list is taken as fresh.", ge=0
+    )
+
+    enable_builtin_model: types.AutoSwitch = setting(
+        restart(BUILT_IN_MODEL),
+        "auto",
+        "Whether to run the built-in model; auto runs it when it is installed.",
+    )
+    builtin_model_path: types.OptionalFile = setting(
+        restart(BUILT_IN_MODEL), None, "GGUF file of a model of your own to run as the built-in one."
+    )
+    builtin_model_threads: types.Whole = setting(
+        restart(BUILT_IN_MODEL), 0, "Threads of the built-in model; 0 chooses by the machine.", ge=0, le=1024
+    )
+
+    max_connections: types.Whole = setting(
+        restart(LIMITS), 0, "Most open client connections; 0 follows the limit of open files.", ge=0
+    )
+    request_body_limit: types.Size = setting(
+        restart(LIMITS), ByteSize(32 * 2**20), "Largest body of a chat request.", ge=1024, le=2**30
+    )
+    drain_timeout: types.Seconds = setting(
+        restart(LIMITS), 30.0, "How long running answers may go on after the daemon was told to stop.", ge=0
+    )
+    upstream_connect_timeout: types.Seconds = setting(
+        reload(LIMITS), 5.0, "Longest wait for a connection to a provider.", gt=0
+    )
+    upstream_first_byte_timeout: types.Seconds = setting(
+        reload(LIMITS), 300.0, "Longest wait for the first byte of a provider's answer.", gt=0
+    )
+    aiohttp_client_stream_idle_timeout: types.OptionalSeconds = setting(
+        reload(LIMITS), 120.0, "Longest silence within a provider's answer.", gt=0
+    )
+    aiohttp_client_timeout: types.OptionalSeconds = setting(
+        reload(LIMITS), None, "Longest time for a provider's whole answer.", gt=0
+    )
+    aiohttp_client_timeout_model_list: types.Seconds = setting(
+        restart(LIMITS),
+        10.0,
+        "Longest wait for a provider's model list.",
+        "aiohttp_client_timeout_openai_model_list",
+        gt=0,
+    )
+
+    global_log_level: types.LogLevel = setting(reload(LOGGING), "INFO", "Least important messages to log.")
+    log_format: Annotated[
+        Literal["", "json", "text"], types.Expect('"json", "text", or "" to choose by where the log goes')
+    ] = setting(restart(LOGGING), "", "Form of log lines.")
+
+    _origins: Mapping[str, Origin] = PrivateAttr(default_factory=dict)
+    _warnings: tuple[str, ...] = PrivateAttr(default=())
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: Any,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take values only from the layers handed in, which know lines and credentials; highest first."""
+        layers: Iterable[Layer] = init_settings.init_kwargs.pop("layers", ())
+        return tuple(LayerSource(settings_cls, layer) for layer in reversed(tuple(layers)))
+
+    @classmethod
+    def from_layers(cls, layers: Iterable[Layer]) -> "Settings":
+        """Merge the layers, lowest first, over the defaults; pydantic's ValidationError says what is bad."""
+        arguments: dict[str, Any] = {"layers": tuple(layers)}
+        return cls(**arguments)
+
+    @property
+    def origins(self) -> Mapping[str, Origin]:
+        """Where each setting's value comes from, for every setting."""
+        return MappingProxyType({name: self._origins.get(name, BUILT_IN) for name in type(self).model_fields})
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences to log: the configuration works, but somebody should look at it."""
+        return self._warnings
+
+    def with_notes(self, origins: Mapping[str, Origin], warnings: Iterable[str]) -> "Settings":
+        """Return these settings with the notes that loading them left."""
+        noted = self.model_copy()
+        noted._origins = dict(origins)
+        noted._warnings = tuple(warnings)
+        return noted
+
+    def database_location(self) -> str:
+        """Return the database address, secrets included: `database_url`, or the SQLite file in data_dir."""
+        return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir / 'gatewayd.db'}"
+
+    def all_providers(self) -> tuple[Provider, ...]:
+        """Return the providers to use: the OpenAI lists, the tables, the Ollama list, in this order."""
+        hosted = from_openai_lists(self.openai_api_base_urls, self.openai_api_keys)
+        runtimes = from_ollama_list(self.ollama_base_urls)
+        return (
+            *(hosted if self.enable_openai_api else ()),
+            *self.providers,
+            *(runtimes if self.enable_ollama_api else ()),
+        )
+
+    def runtime_values(self) -> Mapping[str, ConfiguredRuntime]:
+        """Return the settings that administrators may change at run time; lists are joined by commas."""
+        origins = self.origins
+        found = {}
+        for name in RUNTIME_NAMES:
+            value = getattr(self, name.lower())
+            origin = origins[name.lower()]
+            shown = ",".join(value) if isinstance(value, tuple) else value
+            found[name] = ConfiguredRuntime(shown, origin.text, origin.explicit)
+        return found
+
+    def permission_defaults(self) -> dict[str, dict[str, bool]]:
+        """Return the default permission tree of section 6.2 as configured."""
+        tree: dict[str, dict[str, bool]] = {}
+        for leaf in LEAVES:
+            tree.setdefault(leaf.section, {})[leaf.leaf] = getattr(self, leaf.name)
+        return tree

@@ -1,0 +1,67 @@
+"""Where the value of a setting comes from."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class OriginKind(StrEnum):
+    """The layers of the configuration, lowest first."""
+
+    # Built in, or the directory that the service manager made for the daemon.
+    DEFAULT = "default"
+    # A TOML file.
+    FILE = "file"
+    # An environment variable.
+    ENVIRONMENT = "environment"
+    # A file in the credentials directory, or one that an environment variable NAME_FILE points to.
+    CREDENTIAL = "credential"
+    # An option of the command that started the daemon.
+    COMMAND_LINE = "command line"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value comes from; `text` is for people, `file` and `line` are None outside files."""
+
+    kind: OriginKind
+    text: str
+    file: Path | None = None
+    line: int | None = None
+
+    @property
+    def explicit(self) -> bool:
+        """Whether somebody wrote the value down, as opposed to a default."""
+        return self.kind is not OriginKind.DEFAULT
+
+
+BUILT_IN = Origin(OriginKind.DEFAULT, "default")
+
+
+def from_service_manager(variable: str) -> Origin:
+    """Return the origin of a default that follows a directory variable of the service manager."""
+    return Origin(OriginKind.DEFAULT, f"default in {variable}")
+
+
+def from_file(path: Path, line: int | None) -> Origin:
+    """Return the origin of a value in a TOML file."""
+    place = f"file {path}" if line is None else f"file {path} line {line}"
+    return Origin(OriginKind.FILE, place, path, line)
+
+
+def from_environment(variable: str) -> Origin:
+    """Return the origin of a value in an environment variable."""
+    return Origin(OriginKind.ENVIRONMENT, f"environment {variable}")
+
+
+def from_credential(name: str) -> Origin:
+    """Return the origin of a value in the credentials directory."""
+    return Origin(OriginKind.CREDENTIAL, f"credential {name}")
+
+
+def from_secret_file(variable: str, path: Path) -> Origin:
+    """Return the origin of a value in the file that an environment variable names."""
+    return Origin(OriginKind.CREDENTIAL, f"file {path} named by environment {variable}", path)
+
+
+FROM_COMMAND_LINE = Origin(OriginKind.COMMAND_LINE, "command line")

@@ -1,0 +1,87 @@
+"""The default permissions of role user: one setting for each leaf of the tree (section 6.2)."""
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pydantic import create_model
+from pydantic_settings import BaseSettings
+
+from gatewayd.settings.fields import PERMISSIONS, reload, setting
+from gatewayd.settings.types import Switch
+
+
+class Leaf(NamedTuple):
+    """One permission: its place in the tree, its default, and the end of its setting's name."""
+
+    section: str
+    leaf: str
+    default: bool
+    suffix: str
+
+    @property
+    def name(self) -> str:
+        """The name of the setting, in lower case."""
+        return f"user_permissions_{self.suffix}"
+
+
+def _workspace() -> list[Leaf]:
+    kinds = ("models", "knowledge", "prompts", "tools", "skills")
+    moves = [(kind, move) for kind in kinds if kind != "knowledge" for move in ("import", "export")]
+    return [
+        *(Leaf("workspace", kind, False, f"workspace_{kind}_access") for kind in kinds),
+        *(Leaf("workspace", f"{kind}_{move}", False, f"workspace_{kind}_{move}") for kind, move in moves),
+        *(Leaf("sharing", kind, False, f"workspace_{kind}_allow_sharing") for kind in kinds),
+        *(
+            Leaf("sharing", f"public_{kind}", False, f"workspace_{kind}_allow_public_sharing")
+            for kind in kinds
+        ),
+    ]
+
+
+def _named(section: str, *names: str, default: bool) -> list[Leaf]:
+    return [Leaf(section, name, default, f"{section}_{name}") for name in names]
+
+
+LEAVES: Final = (
+    *_workspace(),
+    Leaf("sharing", "notes", False, "notes_allow_sharing"),
+    Leaf("sharing", "public_notes", False, "notes_allow_public_sharing"),
+    Leaf("sharing", "folders", False, "folders_allow_sharing"),
+    Leaf("sharing", "public_chats", False, "chat_allow_public_sharing"),
+    Leaf("sharing", "open_chats", False, "chat_allow_open_sharing"),
+    Leaf("sharing", "public_calendars", False, "calendar_allow_public_sharing"),
+    *_named("access_grants", "allow_users", "allow_groups", default=True),
+    *_named("chat", "controls", "valves", "system_prompt", "params", default=True),
+    *_named("chat", "file_upload", "web_upload", "delete", "delete_message", default=True),
+    *_named("chat", "continue_response", "regenerate_response", "rate_response", "edit", default=True),
+    *_named("chat", "share", "export", "import", "stt", "tts", "call", default=True),
+    *_named("chat", "multiple_models", "temporary", default=True),
+    *_named("chat", "temporary_enforced", default=False),
+    *_named("features", "api_keys", default=False),
+    *_named("features", "notes", "folders", "channels", default=True),
+    *_named("features", "direct_tool_servers", default=False),
+    *_named("features", "web_search", "image_generation", "code_interpreter", "memories", default=True),
+    *_named("features", "automations", default=False),
+    *_named("features", "calendar", default=True),
+    Leaf("features", "webhooks", False, "features_user_webhooks"),
+    *_named("settings", "interface", default=True),
+)
+
+
+def _fields() -> dict[str, Any]:
+    return {
+        leaf.name: (
+            Switch,
+            setting(
+                reload(PERMISSIONS),
+                leaf.default,
+                f"Whether accounts with role user have the permission {leaf.section}.{leaf.leaf} by default.",
+            ),
+        )
+        for leaf in LEAVES
+    }
+
+
+if TYPE_CHECKING:
+    PermissionFields = BaseSettings
+else:
+    PermissionFields = create_model("PermissionFields", __base__=BaseSettings, **_fields())

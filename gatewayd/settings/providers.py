@@ -1,0 +1,78 @@
+"""Providers of models, as the settings name them."""
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from gatewayd.settings.types import Expect, Line, OptionalSeconds, ProviderKey, Texts, Url
+
+DEFAULT_BASE_URLS: Final = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+    "ollama": "http://127.0.0.1:11434",
+}
+
+ProviderKind = Annotated[
+    Literal["openai", "anthropic", "ollama"], Expect('"openai", "anthropic" or "ollama"')
+]
+
+
+class Provider(BaseModel):
+    """One `[[providers]]` table, or one place of the address lists.
+
+    `key` is the key itself, whichever of `key`, `key_file` and `key_credential` gave it; empty for none. A
+    time of None means the general setting.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Line = Field(min_length=1, max_length=64, description="Name in messages and logs.")
+    kind: ProviderKind = Field("openai", description="Protocol that the provider speaks.")
+    base_url: Url = Field(
+        description="Address of the provider; the maker's own, or this machine, by default."
+    )
+    key: ProviderKey = Field(SecretStr(""), description="Key for the provider.")
+    key_file: Annotated[Path | None, Expect("the path of a file")] = Field(
+        None, description="File that holds the key, relative to the configuration file."
+    )
+    key_credential: Annotated[Line | None, Expect("the name of a credential")] = Field(
+        None, description="Name of the file in the credentials directory that holds the key."
+    )
+    prefix: Line = Field("", description="Put before the id of each model, with nothing between.")
+    models: Texts = Field((), description="The only models to offer, by the provider's ids; all when empty.")
+    connect_timeout: OptionalSeconds = Field(None, gt=0, description="Replaces upstream_connect_timeout.")
+    first_byte_timeout: OptionalSeconds = Field(
+        None, gt=0, description="Replaces upstream_first_byte_timeout."
+    )
+    stream_idle_timeout: OptionalSeconds = Field(
+        None, gt=0, description="Replaces aiohttp_client_stream_idle_timeout."
+    )
+    timeout: OptionalSeconds = Field(None, gt=0, description="Replaces aiohttp_client_timeout.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_address(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or "base_url" in values:
+            return values
+        kind = values.get("kind", "openai")
+        return {**values, "base_url": DEFAULT_BASE_URLS.get(str(kind), DEFAULT_BASE_URLS["openai"])}
+
+
+def from_openai_lists(urls: Sequence[str], keys: Sequence[SecretStr]) -> Iterator[Provider]:
+    """Match addresses and keys by position; an empty or missing address is the maker's own."""
+    for place, (url, key) in enumerate(zip_longest(urls, keys), start=1):
+        yield Provider(
+            name="openai" if place == 1 else f"openai-{place}",
+            kind="openai",
+            base_url=url or DEFAULT_BASE_URLS["openai"],
+            key=key or SecretStr(""),
+        )
+
+
+def from_ollama_list(urls: Sequence[str]) -> Iterator[Provider]:
+    """Name each runtime by its position."""
+    for place, url in enumerate(urls, start=1):
+        yield Provider(name="ollama" if place == 1 else f"ollama-{place}", kind="ollama", base_url=url)

@@ -1,0 +1,251 @@
+"""The kinds of values that settings have, each with the words that say what it accepts.
+
+Text from the environment and typed values from TOML meet the same types: a number may come as text, but
+`true` is no number and 1 is no switch.
+"""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, SecretStr
+
+Network = IPv4Network | IPv6Network
+
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhdw])")
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+MINIMUM_SECRET_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """What a type accepts, to stand after "expected"; `separator` splits a list that comes as text."""
+
+    words: str
+    separator: str = ""
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds of a duration such as `4w`, `90m` or `1h30m`; ValueError when it is none."""
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise ValueError(f"not a duration: {text!r}")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def _switch(value: Any) -> Any:
+    if isinstance(value, bool | str):
+        return value
+    raise ValueError("not a switch")
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("not a number")
+    return value
+
+
+def _text_or_path(value: Any) -> Any:
+    if isinstance(value, str | Path | SecretStr):
+        return value
+    raise ValueError("not a text")
+
+
+def _number_or_none(value: Any) -> Any:
+    return None if value == "" else _number(value)
+
+
+def _lifetime(text: str) -> str:
+    if parse_duration(text) < 1:
+        raise ValueError("shorter than a second")
+    return text
+
+
+def _url(text: str) -> str:
+    parts = urlsplit(text)
+    _ = parts.port  # raises ValueError when it is not a number
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not _is_visible(text):
+        raise ValueError("not an http address")
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise ValueError("more than an address")
+    return text.rstrip("/")
+
+
+def _url_or_empty(text: str) -> str:
+    return text and _url(text)
+
+
+def _web_origin(text: str) -> str:
+    if text == "*":
+        return text
+    if urlsplit(_url(text)).path:
+        raise ValueError("an origin has no path")
+    return _url(text)
+
+
+def _absolute(path: Path) -> Path:
+    if not path.is_absolute():
+        raise ValueError("not absolute")
+    return path
+
+
+def _absolute_or_none(value: Any) -> Any:
+    return None if value in ("", None) else _text_or_path(value)
+
+
+def _socket(path: Path) -> Path:
+    if len(str(_absolute(path)).encode()) > 107:
+        raise ValueError("too long for a socket")
+    return path
+
+
+def _line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("not printable")
+    return text
+
+
+def _header_name(text: str) -> str:
+    if not _HEADER_NAME.fullmatch(text):
+        raise ValueError("not a header name")
+    return text.lower()
+
+
+def _address_or_empty(text: str) -> str:
+    if text and not re.fullmatch(r"[^@\s]+@[^@\s]+", text):
+        raise ValueError("not an e-mail address")
+    return text
+
+
+def _database(secret: SecretStr) -> SecretStr:
+    url = secret.get_secret_value()
+    parts = urlsplit(url)
+    is_sqlite = parts.scheme == "sqlite" and not parts.netloc and len(parts.path.strip("/")) > 0
+    is_postgres = parts.scheme in {"postgresql", "postgres"} and bool(parts.hostname or parts.query)
+    if url and not (is_sqlite or is_postgres):
+        raise ValueError("not a database address")
+    return secret
+
+
+def _provider_key(secret: SecretStr) -> SecretStr:
+    if not _is_visible(secret.get_secret_value()):
+        raise ValueError("not one word")
+    return secret
+
+
+def _signing_secret(secret: SecretStr) -> SecretStr:
+    value = secret.get_secret_value()
+    if value and len(value.encode()) < MINIMUM_SECRET_BYTES:
+        raise ValueError("too short")
+    return secret
+
+
+def _is_visible(text: str) -> bool:
+    return all("!" <= char <= "~" for char in text)
+
+
+def _upper(value: Any) -> Any:
+    return value.upper() if isinstance(value, str) else value
+
+
+def _switch_word(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool | str) else value
+
+
+class _Split:
+    """Splits text at a separator, dropping empty elements at the end or, with `sparse` False, everywhere."""
+
+    def __init__(self, separator: str, *, sparse: bool = False) -> None:
+        self._separator = separator
+        self._sparse = sparse
+
+    def __call__(self, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        parts = [part.strip() for part in value.split(self._separator)]
+        if not self._sparse:
+            return [part for part in parts if part]
+        while parts and not parts[-1]:
+            parts.pop()
+        return parts
+
+
+Switch = Annotated[bool, BeforeValidator(_switch), Expect("true or false")]
+Whole = Annotated[int, BeforeValidator(_number), Expect("a whole number")]
+Size = Annotated[ByteSize, BeforeValidator(_number), Expect('a number of bytes, or text such as "32MiB"')]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Seconds = Annotated[Finite, BeforeValidator(_number), Expect("a number of seconds")]
+OptionalSeconds = Annotated[
+    Finite | None, BeforeValidator(_number_or_none), Expect('a number of seconds, or "" for no limit')
+]
+Line = Annotated[str, AfterValidator(_line), Expect("one line of text")]
+Lifetime = Annotated[
+    str, AfterValidator(_lifetime), Expect("a duration of at least a second with units ms, s, m, h, d, w")
+]
+Url = Annotated[str, AfterValidator(_url), Expect("an http:// or https:// address without query or password")]
+UrlOrEmpty = Annotated[
+    str,
+    AfterValidator(_url_or_empty),
+    Expect('an http:// or https:// address without query or password, or ""'),
+]
+MailOrEmpty = Annotated[str, AfterValidator(_address_or_empty), Expect('an e-mail address, or ""')]
+HeaderName = Annotated[str, AfterValidator(_header_name), Expect("the name of an HTTP header")]
+Directory = Annotated[
+    Path, BeforeValidator(_text_or_path), AfterValidator(_absolute), Expect("an absolute path")
+]
+SocketPath = Annotated[
+    Path,
+    BeforeValidator(_text_or_path),
+    AfterValidator(_socket),
+    Expect("an absolute path of at most 107 bytes"),
+]
+OptionalFile = Annotated[
+    Annotated[Path, AfterValidator(_absolute)] | None,
+    BeforeValidator(_absolute_or_none),
+    Expect('an absolute path, or ""'),
+]
+LogLevel = Annotated[
+    Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"],
+    BeforeValidator(_upper),
+    Expect('"DEBUG", "INFO", "WARNING", "ERROR" or "CRITICAL"'),
+]
+AutoSwitch = Annotated[
+    Literal["auto", "true", "false"], BeforeValidator(_switch_word), Expect('true, false or "auto"')
+]
+
+ProviderKey = Annotated[SecretStr, AfterValidator(_provider_key), Expect("one word of ASCII characters")]
+SigningSecret = Annotated[
+    SecretStr, AfterValidator(_signing_secret), Expect(f"at least {MINIMUM_SECRET_BYTES} bytes")
+]
+DatabaseUrl = Annotated[
+    SecretStr,
+    AfterValidator(_database),
+    Expect('sqlite:///ABSOLUTE/PATH, postgresql://USER:PASSWORD@HOST/NAME, or ""'),
+]
+
+Paths = Annotated[tuple[str, ...], BeforeValidator(_Split(",")), Expect("a list of paths", ",")]
+Texts = Annotated[tuple[Line, ...], BeforeValidator(_Split(",")), Expect("a list of texts", ",")]
+Urls = Annotated[tuple[Url, ...], BeforeValidator(_Split(";")), Expect("a list of http addresses", ";")]
+# An empty place keeps the position of what follows.
+SparseUrls = Annotated[
+    tuple[UrlOrEmpty, ...],
+    BeforeValidator(_Split(";", sparse=True)),
+    Expect("a list of http addresses", ";"),
+]
+SparseKeys = Annotated[
+    tuple[ProviderKey, ...], BeforeValidator(_Split(";", sparse=True)), Expect("a list of keys", ";")
+]
+WebOrigins = Annotated[
+    tuple[Annotated[str, AfterValidator(_web_origin)], ...],
+    BeforeValidator(_Split(";")),
+    Expect('a list of origins such as "https://chat.example.org", or "*"', ";"),
+]
+Networks = Annotated[
+    tuple[Network, ...],
+    BeforeValidator(_Split(",")),
+    Expect("a list of networks or addresses such as 10.0.0.0/8", ","),
+]

@@ -1,0 +1,90 @@
+"""From pydantic's errors to problems: which key, where, what was written and what was expected."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from gatewayd.settings.definitions import definitions, expectation
+from gatewayd.settings.layers import Entry, Layer, Place
+from gatewayd.settings.model import Settings
+from gatewayd.settings.origins import OriginKind
+from gatewayd.settings.problems import Problem, at, did_you_mean
+from gatewayd.settings.providers import Provider
+
+_SHOWN: Final = 60
+_TEXT_LAYERS: Final = frozenset({OriginKind.ENVIRONMENT, OriginKind.CREDENTIAL})
+
+
+def check_layer(layer: Layer) -> tuple[Layer, list[Problem], set[str]]:
+    """Return the part of a layer that can be used, what is wrong with the rest, and the names of the rest.
+
+    A layer is checked alone, so that a bad value is found even where a higher layer hides it. Empty text from
+    the environment means "not set" where it is no value of the setting.
+    """
+    try:
+        Settings.from_layers([layer])
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False)
+    else:
+        return layer, [], set()
+    failed = {str(detail["loc"][0]) for detail in details}
+    bad = {name for name in failed if not _is_unset(layer.entries[name])}
+    problems: dict[Place, Problem] = {}
+    for detail in details:
+        place = _place(detail["loc"])
+        if place[0] in bad and place not in problems:
+            problems[place] = _problem(place, detail, layer.entries)
+    return layer.without(failed), list(problems.values()), bad
+
+
+def _is_unset(entry: Entry) -> bool:
+    return entry.value == "" and entry.origin.kind in _TEXT_LAYERS
+
+
+def _place(location: Place) -> Place:
+    """Cut a location where pydantic goes on with the parts of a type."""
+    if location[0] == "providers":
+        return location[:3]
+    return location[:2] if len(location) > 1 and isinstance(location[1], int) else location[:1]
+
+
+def _problem(place: Place, detail: ErrorDetails, entries: Mapping[str, Entry]) -> Problem:
+    entry = entries[str(place[0])]
+    key = _spell(entry.key, place[1:])
+    if detail["type"] == "extra_forbidden":
+        sentence = f"unknown key {key}{did_you_mean(str(place[-1]), Provider.model_fields)}"
+    elif detail["type"] == "missing":
+        sentence = f"cannot use {_spell(entry.key, place[1:-1])}: expected the key {place[-1]}"
+    else:
+        where = "environment " if entry.origin.kind is OriginKind.ENVIRONMENT else ""
+        sentence = f"cannot use {where}{key}{_shown(place, detail['input'])}: expected {_expected(place)}"
+    return at(entry.origin_of(place), key, sentence)
+
+
+def _spell(key: str, rest: Place) -> str:
+    return key + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
+
+
+def _expected(place: Place) -> str:
+    if place[0] == "providers":
+        field = Provider.model_fields.get(str(place[-1]))
+        return expectation(field) if field else "[[providers]] tables"
+    definition = definitions()[str(place[0])]
+    split = f" separated by {definition.separator!r}" if definition.separator else ""
+    return definition.expects + split
+
+
+def _shown(place: Place, value: Any) -> str:
+    """Return " = VALUE", or "" for what may be secret or is too much to show."""
+    is_provider = place[0] == "providers"
+    if (is_provider and place[-1] == "key") or (not is_provider and definitions()[str(place[0])].secret):
+        return ""
+    if isinstance(value, bool):
+        return f" = {str(value).lower()}"
+    if isinstance(value, int | float):
+        return f" = {value}"
+    if isinstance(value, str):
+        return f" = {value if len(value) <= _SHOWN else value[:_SHOWN] + '...'!r}"
+    return ""
