@@ -1,0 +1,129 @@
+"""Where the database is: one address, checked, as the configuration of the engine."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from gatewayd.errors import GatewayError, Kind
+
+APP: Final = "gatewayd"
+NETWORK_FILE_SYSTEMS: Final = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "afs", "lustre", "beegfs", "ncpfs"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A SQLite file (`path`) or a PostgreSQL server (`path` is None)."""
+
+    path: Path | None
+    engine: str
+    credentials: dict[str, Any]
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether this is a SQLite file."""
+        return self.path is not None
+
+    @property
+    def connection(self) -> str:
+        """The name of the connection; tortoise caches statements by name, and the engines' differ."""
+        return "sqlite" if self.is_sqlite else "postgresql"
+
+    def config(self) -> dict[str, Any]:
+        """Return the configuration that tortoise opens."""
+        return {
+            "connections": {self.connection: {"engine": self.engine, "credentials": self.credentials}},
+            "apps": {
+                APP: {
+                    "models": ["gatewayd.storage.rows"],
+                    "default_connection": self.connection,
+                    "migrations": "gatewayd.storage.migrations",
+                }
+            },
+        }
+
+
+def parse(url: str, pool_size: int = 10) -> Location:
+    """Return the location that an address names.
+
+    `sqlite:///relative`, `sqlite:////absolute`, `postgresql://user:password@host:port/name?sslmode=require`
+    (also `?host=/directory` of a unix socket); not_configured for anything else, without a password in it.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite":
+        return sqlite(Path(unquote(parts.path.removeprefix("/"))))
+    if parts.scheme in {"postgresql", "postgres"}:
+        return _postgres(url, pool_size)
+    raise GatewayError(
+        Kind.NOT_CONFIGURED,
+        f"cannot use the database {parts.scheme or '(no scheme)'!r}: expected sqlite:/// or postgresql://",
+        param="database_url",
+    )
+
+
+def sqlite(path: Path) -> Location:
+    """Return the location of a SQLite file, opened so that a commit is on the disk when it returns."""
+    credentials = {
+        "file_path": str(path),
+        "journal_mode": "WAL",
+        "synchronous": "FULL",
+        "foreign_keys": "ON",
+        "busy_timeout": 5000,
+    }
+    return Location(path, "gatewayd.storage.sqlite", credentials)
+
+
+def refuse_network_file_system(path: Path, mounts: str) -> None:
+    """Raise not_configured when the file lies on a network file system, where SQLite's locks do not hold.
+
+    `mounts` is the text of /proc/self/mounts.
+    """
+    folder = path.resolve().parent
+    best, kind = "", ""
+    for line in mounts.splitlines():
+        _, point, file_system, *_ = line.split(" ")
+        point = point.replace("\\040", " ")
+        if folder.is_relative_to(point) and len(point) >= len(best):
+            best, kind = point, file_system
+    if kind in NETWORK_FILE_SYSTEMS or kind.startswith("fuse."):
+        raise GatewayError(
+            Kind.NOT_CONFIGURED,
+            f"cannot keep a SQLite database on the {kind} file system at {best}: "
+            "use a local disk, or PostgreSQL",
+            param="database_url",
+        )
+
+
+def _postgres(url: str, pool_size: int) -> Location:
+    if find_spec("asyncpg") is None:
+        raise GatewayError(
+            Kind.NOT_CONFIGURED,
+            "cannot use PostgreSQL: its driver is missing, install gatewayd[postgres]",
+            param="database_url",
+        )
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query))
+    credentials: dict[str, Any] = {
+        "host": options.pop("host", None) or parts.hostname or "localhost",
+        "port": int(options.pop("port", 0)) or parts.port or 5432,
+        "user": unquote(parts.username or "") or options.pop("user", None) or "postgres",
+        "password": unquote(parts.password or "") or None,
+        "database": unquote(parts.path.removeprefix("/")) or "gatewayd",
+        "minsize": 1,
+        "maxsize": pool_size,
+        "command_timeout": 60,
+    }
+    mode = options.pop("sslmode", None)
+    if mode is not None:
+        credentials["ssl"] = mode
+    if options:
+        names = ", ".join(sorted(options))
+        raise GatewayError(
+            Kind.NOT_CONFIGURED,
+            f"cannot use the options {names} of the database address: expected host, port, user or sslmode",
+            param="database_url",
+        )
+    return Location(None, "tortoise.backends.asyncpg", credentials)

@@ -1,0 +1,85 @@
+"""Model records with their access lists."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from tortoise.transactions import in_transaction
+
+from gatewayd.catalog.records import Grant, ModelRecord
+from gatewayd.storage.failures import translated
+from gatewayd.storage.rows import GrantRow, ModelRow
+
+RESOURCE: Final = "model"
+
+
+class TortoiseModels:
+    """Implements `catalog.interfaces.ModelRecordStore`."""
+
+    async def list(self) -> Sequence[ModelRecord]:
+        """Return all records by id, in two queries."""
+        async with translated("list model records"):
+            rows = await ModelRow.all().order_by("id")
+            grants = await GrantRow.filter(resource_type=RESOURCE).order_by("id")
+        by_model: dict[str, list[GrantRow]] = {}
+        for grant in grants:
+            by_model.setdefault(grant.resource_id, []).append(grant)
+        return [_record_of(row, by_model.get(row.id, ())) for row in rows]
+
+    async def find(self, model_id: str) -> ModelRecord | None:
+        """Return one record."""
+        async with translated("read a model record"):
+            row = await ModelRow.get_or_none(id=model_id)
+            if row is None:
+                return None
+            grants = await GrantRow.filter(resource_type=RESOURCE, resource_id=model_id).order_by("id")
+        return _record_of(row, grants)
+
+    async def put(self, record: ModelRecord) -> None:
+        """Insert or replace a record and its grants as one change."""
+        columns = {
+            "user_id": record.user_id,
+            "name": record.name,
+            "base_model_id": record.base_model_id,
+            "params": record.params,
+            "meta": record.meta,
+            "is_active": record.is_active,
+            "updated_at": record.updated_at,
+            "created_at": record.created_at,
+        }
+        async with translated(f"store model record {record.id!r}"), in_transaction():
+            row = ModelRow(id=record.id, **columns)
+            await ModelRow.bulk_create([row], on_conflict=["id"], update_fields=list(columns))
+            await GrantRow.filter(resource_type=RESOURCE, resource_id=record.id).delete()
+            rows = [
+                GrantRow(
+                    resource_type=RESOURCE,
+                    resource_id=record.id,
+                    principal_type=grant.principal_type,
+                    principal_id=grant.principal_id,
+                    permission=grant.permission,
+                )
+                for grant in dict.fromkeys(record.grants)
+            ]
+            if rows:
+                await GrantRow.bulk_create(rows)
+
+    async def remove(self, model_id: str) -> bool:
+        """Delete a record and its grants."""
+        async with translated("remove a model record"), in_transaction():
+            await GrantRow.filter(resource_type=RESOURCE, resource_id=model_id).delete()
+            return await ModelRow.filter(id=model_id).delete() > 0
+
+
+def _record_of(row: ModelRow, grants: Sequence[GrantRow]) -> ModelRecord:
+    return ModelRecord(
+        id=row.id,
+        user_id=row.user_id,
+        name=row.name,
+        base_model_id=row.base_model_id,
+        params=row.params or {},
+        meta=row.meta or {},
+        is_active=row.is_active,
+        grants=tuple(Grant(item.principal_type, item.principal_id, item.permission) for item in grants),
+        updated_at=row.updated_at,
+        created_at=row.created_at,
+    )

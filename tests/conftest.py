@@ -1,0 +1,37 @@
+"""Fixtures that many tests share: real components, found or refused."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.postgres import Postgres, start_postgres
+
+
+def missing(component: str, reason: str) -> None:
+    """Skip for want of a real component; fail instead when GATEWAYD_REQUIRE_REAL asks for all of them."""
+    sentence = f"{component} is not here: {reason}"
+    if os.environ.get("GATEWAYD_REQUIRE_REAL") == "1":
+        pytest.fail(sentence)
+    pytest.skip(sentence)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """Start a real PostgreSQL, from a wheel, for this session."""
+    try:
+        server = start_postgres(tmp_path_factory.mktemp("postgres"))
+    except ImportError as error:
+        missing("PostgreSQL", str(error))
+        raise
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """Return a private directory for a daemon's state, with a path short enough for a unix socket."""
+    folder = tmp_path / "s"
+    folder.mkdir(mode=0o700)
+    return folder

