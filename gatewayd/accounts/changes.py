@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from gatewayd.accounts.commits import after_commit
+from gatewayd.commits import after_commit
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from typing import Final
 from gatewayd import ids
 from gatewayd.accounts import permissions as trees
 from gatewayd.accounts.changes import Change, Changes
-from gatewayd.accounts.interfaces import GroupStore, Transactor
+from gatewayd.accounts.interfaces import GroupStore
 from gatewayd.accounts.records import Group, GroupChange, NewGroup, Outcome, User
 from gatewayd.accounts.texts import clean, clean_long, clean_object, is_plain
+from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, not_found
 
 MAX_DESCRIPTION: Final = 10_000

@@ -1,31 +1,14 @@
 """What the account services need from storage; every implementation passes one conformance suite.
 
-All changes are committed and flushed when a method returns, or, inside `Transactor.transaction()`, when the
-block ends. Stores make no ids and no timestamps. `find_*` returns None when there is nothing; `change` and
-`remove` return False when there was nothing to change.
+All changes are committed and flushed when a method returns, or, inside a block of `commits.Transactor`, when
+the block ends. Stores make no ids and no timestamps. `find_*` returns None when there is nothing; `change` and `remove`
+return False when there was nothing to change.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from gatewayd.accounts.records import ApiKey, Group, User
-
-
-class Transactor(Protocol):
-    """Groups several store calls into one atomic change."""
-
-    def transaction(self) -> AbstractAsyncContextManager[None]:
-        """Commit everything inside the block at its end, or nothing when it raises; blocks may nest."""
-        ...
-
-    def exclusive(self, name: str) -> AbstractAsyncContextManager[None]:
-        """Be a transaction that excludes every other `exclusive(name)`, in other processes too."""
-        ...
-
-    def rehearsal(self) -> AbstractAsyncContextManager[None]:
-        """Be a transaction that is always rolled back: what `--dry-run` runs in."""
-        ...
 
 
 class UserStore(Protocol):

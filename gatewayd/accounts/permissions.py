@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.accounts.changes import Change, Changes
-from gatewayd.accounts.commits import after_commit
 from gatewayd.accounts.interfaces import ValueStore
 from gatewayd.accounts.records import Group, PermissionTree, Role, User
+from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind, invalid
 
 log = logging.getLogger(__name__)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from gatewayd import ids
 from gatewayd.accounts.groups import Groups
-from gatewayd.accounts.interfaces import Transactor
 from gatewayd.accounts.keys import Keys
 from gatewayd.accounts.records import ApiKey, Group, NewGroup, NewUser, Role, User
 from gatewayd.accounts.runtime import RuntimeSettings
 from gatewayd.accounts.users import FIRST, Users
+from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind
 
 

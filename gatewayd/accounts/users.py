@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.accounts.changes import Change, Changes
-from gatewayd.accounts.interfaces import GroupStore, Transactor, UserStore
+from gatewayd.accounts.interfaces import GroupStore, UserStore
 from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.records import Actor, NewUser, Outcome, Role, User, UserChange
 from gatewayd.accounts.texts import clean, clean_object, clean_picture, is_plain, normalise_email
+from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 
 ORDERS: Final = ("name", "email", "role", "created_at", "updated_at", "last_active_at")

@@ -9,6 +9,7 @@ from gatewayd import ids
 from gatewayd.catalog.interfaces import ModelRecordStore, ModelSource, Viewer
 from gatewayd.catalog.listing import SourceListing, states
 from gatewayd.catalog.records import Grant, Model, ModelRecord
+from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.tasks import Tasks
 
@@ -114,14 +115,14 @@ class Catalog:
         known = self._records.get(record.id)
         stored = replace(record, updated_at=at, created_at=known.created_at if known else at)
         await self._store.put(stored)
-        self._records[stored.id] = stored
+        after_commit(lambda: self._records.update({stored.id: stored}))
         return stored
 
     async def remove_record(self, model_id: str) -> None:
         """Delete a record; only administrators can use the model then."""
         if not await self._store.remove(model_id):
             raise not_found("model record", model_id)
-        self._records.pop(model_id, None)
+        after_commit(lambda: self._records.pop(model_id, None))
 
     async def grant(self, model_id: str, grants: Sequence[Grant], *, by: str) -> ModelRecord:
         """Replace the access list of a model, making its record when there is none."""

@@ -21,7 +21,7 @@ class _RolledBack(Exception):  # noqa: N818 - a way out, not a failure
 
 
 class Database:
-    """Implements `accounts.interfaces.Transactor`; the stores work inside it.
+    """Implements `commits.Transactor`; the stores work inside it.
 
     It must be opened before the listeners, in the task that starts them: the stores find it by context.
     """

@@ -7,7 +7,6 @@ from typing import Any
 
 from gatewayd.accounts.authenticator import Authenticator
 from gatewayd.accounts.changes import Change, Changes
-from gatewayd.accounts.commits import Commits
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.keyrules import KeyRules
 from gatewayd.accounts.keys import Keys
@@ -20,6 +19,7 @@ from gatewayd.accounts.setup import Setup
 from gatewayd.accounts.signin import SignIn
 from gatewayd.accounts.signup import SignUp
 from gatewayd.accounts.users import Users
+from gatewayd.commits import Commits
 from tests.fakes.stores import (
     Memory,
     MemoryGroups,

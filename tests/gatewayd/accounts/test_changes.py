@@ -1,7 +1,7 @@
 import pytest
 
 from gatewayd.accounts.changes import Change, Changes
-from gatewayd.accounts.commits import Commits
+from gatewayd.commits import Commits
 from tests.fakes.stores import Memory
 
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from gatewayd.accounts.commits import Commits, after_commit
+from gatewayd.commits import Commits, after_commit
 from tests.fakes.stores import Memory
 
 

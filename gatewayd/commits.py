@@ -1,13 +1,28 @@
-"""Do something once a change is committed, and never when it is rolled back."""
+"""Atomic changes: a transaction, and what is done once it is committed and never when it is rolled back."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from gatewayd.accounts.interfaces import Transactor
+Callback = Callable[[], object]
 
-Callback = Callable[[], None]
+
+class Transactor(Protocol):
+    """Groups several store calls into one atomic change."""
+
+    def transaction(self) -> AbstractAsyncContextManager[None]:
+        """Commit everything inside the block at its end, or nothing when it raises; blocks may nest."""
+        ...
+
+    def exclusive(self, name: str) -> AbstractAsyncContextManager[None]:
+        """Be a transaction that excludes every other `exclusive(name)`, in other processes too."""
+        ...
+
+    def rehearsal(self) -> AbstractAsyncContextManager[None]:
+        """Be a transaction that is always rolled back: what `--dry-run` runs in."""
+        ...
 
 
 @dataclass(slots=True)
