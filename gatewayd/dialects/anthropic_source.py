@@ -1,0 +1,333 @@
+"""The Anthropic messages protocol as a source speaks it: OpenAI chat body out, message or events in; pure.
+
+What has no counterpart in the messages protocol (`logprobs`, `seed`, penalties, `logit_bias`,
+`response_format: json_object`) is left out of the request; what would change the answer's shape (`n` above 1)
+is refused.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from gatewayd.catalog.replies import Body
+from gatewayd.errors import GatewayError, invalid
+
+DEFAULT_MAX_TOKENS = 4096
+"""Tokens of an answer when the caller names no limit; the protocol demands one."""
+
+_SAME_NAME = ("temperature", "top_p", "top_k", "stream", "service_tier", "thinking", "metadata")
+
+_FINISH_REASONS = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+}
+
+_OWN_PARTS = frozenset({"thinking", "redacted_thinking", "document", "search_result"})
+
+
+def to_request(body: Mapping[str, Any]) -> Body:
+    """Return the messages request for an OpenAI chat body; raises invalid_request naming the field."""
+    if body.get("n") not in (None, 1):
+        raise invalid("cannot ask an Anthropic model for more than one choice", param="n")
+    system, messages = _split_messages(_list(body, "messages"))
+    request: Body = {"model": body.get("model"), "messages": messages, "max_tokens": _max_tokens(body)}
+    if system:
+        request["system"] = _system(system)
+    for name in _SAME_NAME:
+        if body.get(name) is not None:
+            request[name] = body[name]
+    if isinstance(body.get("user"), str) and "metadata" not in request:
+        request["metadata"] = {"user_id": body["user"]}
+    stop = body.get("stop")
+    if stop:
+        request["stop_sequences"] = [stop] if isinstance(stop, str) else stop
+    output = _output_config(body)
+    if output:
+        request["output_config"] = output
+    _add_tools(request, body)
+    return request
+
+
+def to_completion(message: Mapping[str, Any], created: int) -> Body:
+    """Return the OpenAI completion for a whole message; `created` is in epoch seconds."""
+    blocks = [block for block in message.get("content") or () if isinstance(block, dict)]
+    calls = [_tool_call(block) for block in blocks if block.get("type") == "tool_use"]
+    text = "".join(block.get("text") or "" for block in blocks if block.get("type") == "text")
+    thoughts = [block for block in blocks if block.get("type") in {"thinking", "redacted_thinking"}]
+    reply: Body = {"role": "assistant", "content": text if text or not calls else None}
+    if thoughts:
+        reply["reasoning_content"] = "".join(block.get("thinking") or "" for block in thoughts)
+        reply["thinking_blocks"] = thoughts
+    if calls:
+        reply["tool_calls"] = calls
+    choice = {
+        "index": 0,
+        "message": reply,
+        "logprobs": None,
+        "finish_reason": finish_reason(message.get("stop_reason")),
+    }
+    return {
+        "id": message.get("id"),
+        "object": "chat.completion",
+        "created": created,
+        "model": message.get("model"),
+        "choices": [choice],
+        "usage": to_usage(message.get("usage") or {}),
+    }
+
+
+def finish_reason(stop_reason: object) -> str:
+    """Return the OpenAI finish reason for a stop reason; unknown ones are "stop"."""
+    return _FINISH_REASONS.get(stop_reason, "stop") if isinstance(stop_reason, str) else "stop"
+
+
+def to_usage(usage: Mapping[str, Any]) -> Body:
+    """Return OpenAI usage; tokens read from and written to the cache are part of the prompt."""
+    written = usage.get("cache_creation_input_tokens") or 0
+    read = usage.get("cache_read_input_tokens") or 0
+    prompt = (usage.get("input_tokens") or 0) + written + read
+    completion = usage.get("output_tokens") or 0
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": read},
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": read,
+    }
+
+
+def _tool_call(block: Mapping[str, Any]) -> Body:
+    arguments = orjson.dumps(block.get("input") or {}).decode()
+    function = {"name": block.get("name"), "arguments": arguments}
+    return {"id": block.get("id"), "type": "function", "function": function}
+
+
+def _split_messages(messages: Sequence[Any]) -> tuple[list[Body], list[Body]]:
+    """Return the system blocks and the turns; neighbours of one role become one turn."""
+    system: list[Body] = []
+    turns: list[Body] = []
+    for index, message in enumerate(messages):
+        where = f"messages[{index}]"
+        if not isinstance(message, dict):
+            raise invalid(f"cannot read {where}: it is not an object", param=where)
+        role = message.get("role")
+        if role in {"system", "developer"}:
+            system += _text_blocks(message.get("content"), f"{where}.content")
+            continue
+        blocks = _assistant(message, where) if role == "assistant" else _user(message, where)
+        turn_role = "assistant" if role == "assistant" else "user"
+        if blocks and turns and turns[-1]["role"] == turn_role:
+            turns[-1]["content"] += blocks
+        elif blocks:
+            turns.append({"role": turn_role, "content": blocks})
+    return system, turns
+
+
+def _user(message: Mapping[str, Any], where: str) -> list[Body]:
+    role = message.get("role")
+    content = message.get("content")
+    if role == "user":
+        return _blocks(content, f"{where}.content")
+    if role != "tool":
+        raise invalid(f"cannot send role {role!r} to an Anthropic model", param=f"{where}.role")
+    blocks = _blocks(content, f"{where}.content")
+    result: Body = {"type": "tool_result", "tool_use_id": message.get("tool_call_id"), "content": blocks}
+    if len(blocks) == 1 and set(blocks[0]) == {"type", "text"}:
+        result["content"] = blocks[0]["text"]
+    return [result]
+
+
+def _assistant(message: Mapping[str, Any], where: str) -> list[Body]:
+    thoughts = message.get("thinking_blocks")
+    blocks = [block for block in thoughts if isinstance(block, dict)] if isinstance(thoughts, list) else []
+    blocks += _blocks(message.get("content"), f"{where}.content")
+    calls = message.get("tool_calls") or ()
+    for index, call in enumerate(calls):
+        blocks.append(_tool_use(call, f"{where}.tool_calls[{index}]"))
+    return blocks
+
+
+def _tool_use(call: Any, where: str) -> Body:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        raise invalid(f"cannot read {where}: it has no function", param=where)
+    return {
+        "type": "tool_use",
+        "id": call.get("id"),
+        "name": function.get("name"),
+        "input": parse_arguments(function.get("arguments"), f"{where}.function.arguments"),
+    }
+
+
+def parse_arguments(arguments: Any, where: str) -> Body:
+    """Return a tool call's arguments as an object; raises invalid_request naming `where`."""
+    refusal = f"cannot read {where}: it is not a JSON object"
+    if arguments is None or arguments == "":
+        return {}
+    try:
+        parsed = orjson.loads(arguments) if isinstance(arguments, str) else arguments
+    except orjson.JSONDecodeError as error:
+        raise invalid(refusal, param=where) from error
+    if not isinstance(parsed, dict):
+        raise invalid(refusal, param=where)
+    return parsed
+
+
+def _blocks(content: Any, where: str) -> list[Body]:
+    """Return the blocks of a message's content; empty texts, which the protocol refuses, are left out."""
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    if not isinstance(content, list):
+        raise invalid(f"cannot read {where}: it is neither text nor a list of parts", param=where)
+    blocks = [_block(part, f"{where}[{index}]") for index, part in enumerate(content)]
+    return [block for block in blocks if block.get("type") != "text" or block.get("text")]
+
+
+def _block(part: Any, where: str) -> Body:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    if not isinstance(part, dict):
+        raise invalid(f"cannot read {where}: it is not an object", param=where)
+    kind = part.get("type")
+    if kind in _OWN_PARTS:
+        return part
+    if kind in {"text", "refusal"}:
+        block: Body = {"type": "text", "text": part.get(str(kind)) or ""}
+    elif kind == "image_url":
+        block = {"type": "image", "source": _source(_image_url(part), where)}
+    elif kind == "file":
+        block = {"type": "document", "source": _source(_file_data(part), where)}
+    else:
+        raise _refused_part(kind, where)
+    if "cache_control" in part:
+        block["cache_control"] = part["cache_control"]
+    return block
+
+
+def _refused_part(kind: object, where: str) -> GatewayError:
+    return invalid(f"cannot send a part of type {kind!r} to an Anthropic model", param=f"{where}.type")
+
+
+def _image_url(part: Mapping[str, Any]) -> object:
+    image = part.get("image_url")
+    return image.get("url") if isinstance(image, dict) else image
+
+
+def _file_data(part: Mapping[str, Any]) -> object:
+    file = part.get("file")
+    return file.get("file_data") if isinstance(file, dict) else None
+
+
+def _source(url: object, where: str) -> Body:
+    if isinstance(url, str) and url.startswith(("https://", "http://")):
+        return {"type": "url", "url": url}
+    media_type, data = parse_data_url(url, where)
+    return {"type": "base64", "media_type": media_type, "data": data}
+
+
+def parse_data_url(url: object, where: str) -> tuple[str, str]:
+    """Return media type and base64 text of a `data:` URL; raises invalid_request naming `where`."""
+    if isinstance(url, str) and url.startswith("data:"):
+        head, comma, data = url[5:].partition(",")
+        media_type, *parameters = head.split(";")
+        if comma and "base64" in parameters:
+            return media_type or "image/png", data
+    raise invalid(f"cannot read {where}: it needs an http(s) URL or a base64 data URL", param=where)
+
+
+def _text_blocks(content: Any, where: str) -> list[Body]:
+    blocks = _blocks(content, where)
+    if any(block.get("type") != "text" for block in blocks):
+        raise invalid(f"cannot send {where}: a system message holds text only", param=where)
+    return blocks
+
+
+def _system(blocks: list[Body]) -> str | list[Body]:
+    """Return one text, or the blocks when one of them says how it is cached."""
+    if any("cache_control" in block for block in blocks):
+        return blocks
+    return "\n\n".join(block["text"] for block in blocks)
+
+
+def _max_tokens(body: Mapping[str, Any]) -> Any:
+    for name in ("max_completion_tokens", "max_tokens"):
+        if body.get(name) is not None:
+            return body[name]
+    return DEFAULT_MAX_TOKENS
+
+
+def _output_config(body: Mapping[str, Any]) -> Body:
+    config: Body = {}
+    if body.get("reasoning_effort") in {"low", "medium", "high"}:
+        config["effort"] = body["reasoning_effort"]
+    schema = json_schema(body.get("response_format"))
+    if schema is not None:
+        config["format"] = {"type": "json_schema", "schema": schema}
+    return config
+
+
+def json_schema(response_format: object) -> Any:
+    """Return the schema that an OpenAI `response_format` asks for, or None."""
+    if not isinstance(response_format, dict) or response_format.get("type") != "json_schema":
+        return None
+    wrapped = response_format.get("json_schema")
+    return wrapped.get("schema") if isinstance(wrapped, dict) else None
+
+
+def _add_tools(request: Body, body: Mapping[str, Any]) -> None:
+    if not body.get("tools"):
+        return
+    request["tools"] = [_tool(tool, f"tools[{index}]") for index, tool in enumerate(_list(body, "tools"))]
+    choice = _tool_choice(body.get("tool_choice"))
+    if body.get("parallel_tool_calls") is False and (choice is None or choice["type"] != "none"):
+        choice = {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}
+    if choice is not None:
+        request["tool_choice"] = choice
+
+
+def _tool(tool: Any, where: str) -> Body:
+    if not isinstance(tool, dict):
+        raise invalid(f"cannot read {where}: it is not an object", param=where)
+    if tool.get("type") != "function":
+        return tool
+    function = tool.get("function")
+    if not isinstance(function, dict):
+        raise invalid(f"cannot read {where}: it has no function", param=where)
+    schema = function.get("parameters") or {"type": "object", "properties": {}}
+    converted: Body = {"name": function.get("name"), "input_schema": schema}
+    if function.get("description"):
+        converted["description"] = function["description"]
+    if "cache_control" in tool:
+        converted["cache_control"] = tool["cache_control"]
+    return converted
+
+
+def _tool_choice(choice: Any) -> Body | None:
+    match choice:
+        case None:
+            return None
+        case "auto" | "none":
+            return {"type": choice}
+        case "required":
+            return {"type": "any"}
+        case {"type": "function", "function": {"name": str(name)}}:
+            return {"type": "tool", "name": name}
+        case _:
+            raise invalid(
+                "cannot read tool_choice: it is none of auto, none, required, a function", param="tool_choice"
+            )
+
+
+def _list(body: Mapping[str, Any], name: str) -> list[Any]:
+    value = body.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise invalid(f"cannot read {name}: it is not a list", param=name)
+    return value

@@ -1,0 +1,93 @@
+"""A provider that speaks the Anthropic messages protocol."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from gatewayd import ids
+from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.records import Model
+from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.dialects.anthropic_events import EventDecoder
+from gatewayd.dialects.anthropic_source import to_completion, to_request
+from gatewayd.errors import GatewayError
+from gatewayd.upstream.client import UpstreamClient
+from gatewayd.upstream.config import ProviderConfig
+from gatewayd.upstream.exchange import Exchange, lacks_listing, objects
+from gatewayd.upstream.listing import listed, wants_usage, without_suffix
+from gatewayd.upstream.reader import DecodingReader
+from gatewayd.upstream.sse import DataFramer, FramingError
+from gatewayd.upstream.whole import as_chunk
+
+VERSION = "2023-06-01"
+"""The protocol version that is asked for."""
+
+MAX_PAGES = 20
+"""Pages of the list of models, of up to 1,000 models each."""
+
+
+class AnthropicSource:
+    """A hosted provider; its base URL may end in `/v1` or not."""
+
+    def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
+        self._config = without_suffix(config, "/v1")
+        headers = {"anthropic-version": VERSION}
+        if config.key is not None:
+            headers["x-api-key"] = config.key
+        self._exchange = Exchange(self._config, headers, client)
+
+    @property
+    def name(self) -> str:
+        """The provider's name."""
+        return self._config.name
+
+    async def list_models(self) -> Sequence[Model]:
+        """Ask the provider for its models, page by page.
+
+        A provider without a list (404) has the models of the allow list, if there is one.
+        """
+        try:
+            found = await self._pages()
+        except GatewayError as error:
+            if not lacks_listing(error) or not self._config.models:
+                raise
+            found = [{"id": model_id} for model_id in self._config.models]
+        named = [{**item, "name": item.get("display_name")} for item in found]
+        return listed(self._config, named, "anthropic", self._detail)
+
+    async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
+        """Answer at once."""
+        _, answer = await self._exchange.post("/v1/messages", {**to_request(body), "stream": False})
+        if not isinstance(answer.get("content"), list):
+            raise self._exchange.failures.broken("its answer has no 'content'")
+        return Completion(body=to_completion(answer, ids.now()))
+
+    def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk, None]:
+        """Answer in chunks."""
+        reader = DecodingReader(DataFramer(), EventDecoder(ids.now(), include_usage=wants_usage(body)))
+        return self._exchange.chunks("/v1/messages", {**to_request(body), "stream": True}, reader, _whole)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._exchange.close()
+
+    async def _pages(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        path = "/v1/models?limit=1000"
+        for _ in range(MAX_PAGES):
+            page = await self._exchange.get(path)
+            found += objects(page, "data", self._exchange.failures)
+            last = page.get("last_id") if isinstance(page, dict) and page.get("has_more") else None
+            if not isinstance(last, str):
+                return found
+            path = f"/v1/models?limit=1000&after_id={quote(last, safe='')}"
+        raise self._exchange.failures.broken(f"its list of models has over {MAX_PAGES} pages")
+
+    def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"openai": item, "urlIdx": self._config.index}
+
+
+def _whole(answer: dict[str, Any]) -> Chunk:
+    if not isinstance(answer.get("content"), list):
+        raise FramingError("its answer has no 'content'")
+    return as_chunk(to_completion(answer, ids.now()))

@@ -1,0 +1,62 @@
+"""What the kinds of sources share: the way from a provider's list of models to ours, and such."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gatewayd.catalog.records import Model
+from gatewayd.upstream.config import ProviderConfig
+
+MAX_ID = 256
+"""Characters of a model id; longer ones are not listed."""
+
+Detail = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Returns the extra fields of a listing for one of the provider's objects."""
+
+
+def listed(
+    config: ProviderConfig,
+    found: Iterable[Mapping[str, Any]],
+    owned_by: str,
+    detail: Detail,
+    *,
+    connection_type: str = "external",
+) -> Sequence[Model]:
+    """Return the models that the allow list lets through, once each, with the prefix put before their ids.
+
+    Objects without a usable `id` are left out.
+    """
+    models: dict[str, Model] = {}
+    for item in found:
+        upstream_id = item.get("id")
+        if not isinstance(upstream_id, str) or not _is_usable(upstream_id):
+            continue
+        if config.models and upstream_id not in config.models:
+            continue
+        name, created = item.get("name"), item.get("created")
+        models[upstream_id] = Model(
+            id=config.prefix + upstream_id,
+            name=name if isinstance(name, str) and name else upstream_id,
+            owned_by=config.owned_by or owned_by,
+            source=config.name,
+            upstream_id=upstream_id,
+            created=int(created) if isinstance(created, int | float) else 0,
+            connection_type=config.connection_type or connection_type,
+            detail=detail(item),
+        )
+    return list(models.values())
+
+
+def _is_usable(upstream_id: str) -> bool:
+    return 0 < len(upstream_id) <= MAX_ID and upstream_id.isprintable()
+
+
+def without_suffix(config: ProviderConfig, suffix: str) -> ProviderConfig:
+    """Return the configuration with a base URL that does not end in `suffix`, which the source adds."""
+    return replace(config, base_url=config.base_url.rstrip("/").removesuffix(suffix))
+
+
+def wants_usage(body: Mapping[str, Any]) -> bool:
+    """Whether a chat body asks for a usage chunk at the end of its stream."""
+    options = body.get("stream_options")
+    return isinstance(options, dict) and options.get("include_usage") is True

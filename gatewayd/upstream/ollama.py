@@ -1,0 +1,60 @@
+"""A local runtime that speaks the Ollama native protocol."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+from gatewayd import ids
+from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.records import Model
+from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.dialects.ollama_source import ReplyDecoder, to_completion, to_request
+from gatewayd.upstream.client import UpstreamClient
+from gatewayd.upstream.config import ProviderConfig
+from gatewayd.upstream.exchange import Exchange, objects
+from gatewayd.upstream.listing import listed, wants_usage, without_suffix
+from gatewayd.upstream.ndjson import LineFramer
+from gatewayd.upstream.reader import DecodingReader
+
+
+class OllamaSource:
+    """A runtime, usually on this machine; its base URL may end in `/api` or not."""
+
+    def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
+        self._config = without_suffix(config, "/api")
+        headers = {} if config.key is None else {"Authorization": f"Bearer {config.key}"}
+        self._exchange = Exchange(self._config, headers, client)
+
+    @property
+    def name(self) -> str:
+        """The runtime's name."""
+        return self._config.name
+
+    async def list_models(self) -> Sequence[Model]:
+        """Ask the runtime for the models that it has on its disk."""
+        answer = await self._exchange.get("/api/tags")
+        tags = objects(answer, "models", self._exchange.failures)
+        found = [
+            {"id": tag.get("model") or tag.get("name"), "name": tag.get("name"), "tag": tag} for tag in tags
+        ]
+        return listed(self._config, found, "ollama", self._detail, connection_type="local")
+
+    async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
+        """Answer at once."""
+        _, answer = await self._exchange.post("/api/chat", to_request(body, stream=False))
+        if not isinstance(answer.get("message"), dict):
+            raise self._exchange.failures.broken("its answer has no 'message'")
+        return Completion(body=to_completion(answer, ids.now(), ids.new_id))
+
+    def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk, None]:
+        """Answer in chunks."""
+        decoder = ReplyDecoder(ids.now(), ids.new_id, include_usage=wants_usage(body))
+        reader = DecodingReader(LineFramer(), decoder)
+        return self._exchange.chunks("/api/chat", to_request(body, stream=True), reader)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._exchange.close()
+
+    def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
+        connection_type = self._config.connection_type or "local"
+        return {"ollama": {**item["tag"], "connection_type": connection_type, "urls": [self._config.index]}}

@@ -1,0 +1,74 @@
+"""A provider that speaks the OpenAI chat protocol: the body goes out and the answer comes in untouched."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.records import Model
+from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.errors import GatewayError
+from gatewayd.upstream.client import UpstreamClient
+from gatewayd.upstream.config import ProviderConfig
+from gatewayd.upstream.exchange import Exchange, lacks_listing, objects
+from gatewayd.upstream.listing import listed
+from gatewayd.upstream.sse import ChunkReader, FramingError
+from gatewayd.upstream.whole import as_chunk
+
+
+class OpenAiSource:
+    """A hosted provider, or with a socket path a model server on this machine."""
+
+    def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
+        self._config = config
+        headers = {} if config.key is None else {"Authorization": f"Bearer {config.key}"}
+        self._exchange = Exchange(config, headers, client)
+
+    @property
+    def name(self) -> str:
+        """The provider's name."""
+        return self._config.name
+
+    async def list_models(self) -> Sequence[Model]:
+        """Ask the provider for its models.
+
+        A provider without a list (404) has the models of the allow list, if there is one.
+        """
+        try:
+            answer = await self._exchange.get("/models")
+        except GatewayError as error:
+            if not lacks_listing(error) or not self._config.models:
+                raise
+            answer = [{"id": model_id} for model_id in self._config.models]
+        found = objects(answer, "data", self._exchange.failures)
+        return listed(self._config, found, "openai", self._detail)
+
+    async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
+        """Answer at once; the provider's bytes are kept."""
+        if body.get("stream"):
+            body = {**body, "stream": False}
+        raw, answer = await self._exchange.post("/chat/completions", body)
+        if not isinstance(answer.get("choices"), list):
+            raise self._exchange.failures.broken("its answer has no 'choices'")
+        if "event" in answer:
+            del answer["event"]
+            return Completion(body=answer)
+        return Completion(raw=raw, body=answer)
+
+    def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk, None]:
+        """Answer in chunks; the provider's bytes are kept where they may pass."""
+        if body.get("stream") is not True:
+            body = {**body, "stream": True}
+        return self._exchange.chunks("/chat/completions", body, ChunkReader(), _whole)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._exchange.close()
+
+    def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"openai": item, "urlIdx": self._config.index}
+
+
+def _whole(answer: dict[str, Any]) -> Chunk:
+    if not isinstance(answer.get("choices"), list):
+        raise FramingError("its answer has no 'choices'")
+    return as_chunk(answer)

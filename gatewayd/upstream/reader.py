@@ -1,0 +1,71 @@
+"""Reads a stream of another protocol as OpenAI chunks: a framer finds objects, a decoder converts them."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from gatewayd.catalog.replies import Body, Chunk
+from gatewayd.upstream.sse import decode
+
+
+class Framer(Protocol):
+    """Splits reads into JSON texts."""
+
+    def feed(self, read: bytes) -> list[bytes]:
+        """Take one read and return the texts that are now whole; raises FramingError."""
+        ...
+
+    def finish(self) -> list[bytes]:
+        """Return the text that the end of the stream completed; raises FramingError."""
+        ...
+
+
+class Decoder(Protocol):
+    """Turns the objects of one stream into chat.completion.chunk objects."""
+
+    error: object
+    is_done: bool
+    is_complete: bool
+
+    def decode(self, event: Mapping[str, Any], /) -> list[Body]:
+        """Return the chunks for one object."""
+        ...
+
+
+class DecodingReader:
+    """A `StreamReader` of a framer and a decoder."""
+
+    def __init__(self, framer: Framer, decoder: Decoder) -> None:
+        self._framer = framer
+        self._decoder = decoder
+
+    @property
+    def error(self) -> object:
+        """The error that the provider sent in its stream, or None."""
+        return self._decoder.error
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing of interest can follow."""
+        return self._decoder.is_done
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer came to its end."""
+        return self._decoder.is_complete
+
+    def feed(self, read: bytes) -> Chunk | None:
+        """Take one read; raises FramingError."""
+        return self._chunk(self._framer.feed(read))
+
+    def finish(self) -> Chunk | None:
+        """Take the end of the stream; raises FramingError."""
+        return self._chunk(self._framer.finish())
+
+    def _chunk(self, texts: list[bytes]) -> Chunk | None:
+        events: list[Body] = []
+        for text in texts:
+            if self.is_done or self.error is not None:
+                break
+            if text.strip():
+                events += self._decoder.decode(decode(text))
+        return Chunk(events=events) if events else None

@@ -1,0 +1,17 @@
+import pytest
+
+from gatewayd.upstream.config import Timeouts
+from tests.fakes.upstream import FakeUpstream
+
+SHORT = Timeouts(connect=2.0, first_byte=0.2, idle=0.2)
+
+
+@pytest.fixture
+async def fake():
+    async with FakeUpstream() as server:
+        yield server
+
+
+@pytest.fixture
+def short():
+    return SHORT
