@@ -24,7 +24,7 @@ ROWS: View[Permission] = View(
     columns={
         "PERMISSION": lambda row: row.name,
         "ALLOWED": lambda row: row.allowed,
-        "BUILT IN": lambda row: row.builtin,
+        "INITIAL": lambda row: row.initial,
         "ORIGIN": lambda row: row.origin,
     },
 )

@@ -28,13 +28,13 @@ class Outcome(StrEnum):
 class Request(BaseModel):
     """A request body: an unknown field is a mistake and is refused."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 class Reply(BaseModel):
     """A reply body: an unknown field comes from a newer daemon and is ignored."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
 
 
 class Written(Reply):

@@ -8,14 +8,14 @@ from gatewayctl.wire.base import Reply, Request, Written
 class Permission(Reply):
     """One leaf of a tree.
 
-    `origin` is `default` for a value of the default permissions, or `group`; `builtin` is the value that the
-    gateway comes with.
+    `origin` is `default` for a value of the default permissions, or `group`. `initial` is what a reset
+    returns to: the configured or built-in default, and for a group false, which adds nothing.
     """
 
     name: str
     allowed: bool
     origin: str
-    builtin: bool
+    initial: bool
 
 
 class PermissionList(Reply):

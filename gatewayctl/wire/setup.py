@@ -20,6 +20,6 @@ class SetupReply(Reply):
     name: str
     group: str
     key_name: str
-    key: str
+    key: str | None = None
     password: str | None = None
     dry_run: bool = False

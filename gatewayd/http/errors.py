@@ -51,8 +51,11 @@ def status_of(error: GatewayError) -> int:
 def body_of(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> dict[str, Any]:
     """Return the body of a failure: `detail` for clients of this API family beside the structured `error`.
 
-    A validation failure of a native route has the list form of `detail` that such clients print.
+    A validation failure of a native route has the list form of `detail` that such clients print. On the
+    control socket the `error` object holds the kind and nothing else is needed.
     """
+    if dialect is Dialect.CONTROL:
+        return {"error": _control_error(error)}
     detail: Any = error.message
     if error.code == "validation" and dialect is Dialect.NATIVE:
         location = ["body", *(error.param or "").split(".")] if error.param else ["body"]
@@ -64,6 +67,16 @@ def body_of(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> dict[str,
         "code": error.code or error.kind.value,
     }
     return {"detail": detail, "error": structured}
+
+
+def _control_error(error: GatewayError) -> dict[str, Any]:
+    return {
+        "kind": error.kind.value,
+        "message": error.message,
+        "param": error.param,
+        "code": error.code,
+        "retry_after": error.retry_after,
+    }
 
 
 def render(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> web.Response:

@@ -32,6 +32,7 @@ class Dialect(StrEnum):
 
     NATIVE = "native"
     OPENAI = "openai"
+    CONTROL = "control"
 
 
 @dataclass(frozen=True, slots=True)

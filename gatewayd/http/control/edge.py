@@ -1,0 +1,83 @@
+"""The edge of the control socket: who asks, in which protocol, and how failures are told."""
+
+from typing import Final
+
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Middleware
+
+from gatewayctl.wire.base import HEADER, VERSION
+from gatewayd import ids
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.context import REQUEST_ID
+from gatewayd.http.control.peer import PEER, Peers
+from gatewayd.http.edge import SAFE_METHODS, SANE_REQUEST_ID, decorate
+from gatewayd.http.errors import guard
+from gatewayd.http.inflight import InFlight
+from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.tasks import Tasks
+
+# What a browser adds and no client of ours does: a page must not reach the socket through a forwarder.
+BROWSER_HEADERS: Final = (hdrs.ORIGIN, hdrs.REFERER)
+
+
+class ControlEdge:
+    """Wraps the handlers of the control application; see `http.edge.Wrapper`."""
+
+    def __init__(self, peers: Peers, tasks: Tasks, in_flight: InFlight) -> None:
+        self._peers = peers
+        self._tasks = tasks
+        self._in_flight = in_flight
+
+    def wrap(self, route: Route) -> Handler:
+        """Return the handler of a row; a write runs to its end even when its client leaves."""
+        if route.access is not Access.CONTROL:
+            raise ValueError(f"{route.path} is no control route")
+
+        async def serve(request: web.Request) -> web.StreamResponse:
+            if route.interruptible or request.method in SAFE_METHODS:
+                return await route.handler(request)
+            return await self._tasks.finish(route.path, _run(route.handler, request))
+
+        return serve
+
+    @property
+    def middleware(self) -> Middleware:
+        """What runs around everything, routed or not."""
+
+        @web.middleware
+        async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
+            given = request.headers.get("X-Request-Id", "")
+            request[REQUEST_ID] = given if SANE_REQUEST_ID.fullmatch(given) else ids.new_id()
+            path = request.match_info.route.resource
+            route = path.canonical if path is not None else "-"
+            with self._in_flight:
+                reply = await guard(
+                    self._admitted(request, handler), Dialect.CONTROL, request[REQUEST_ID], route
+                )
+            if not reply.prepared:
+                decorate(reply.headers, request[REQUEST_ID])
+                reply.headers[HEADER] = VERSION
+            return reply
+
+        return around
+
+    async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        request[PEER] = self._peers.admit(request)
+        for name in BROWSER_HEADERS:
+            if name in request.headers:
+                raise GatewayError(
+                    Kind.FORBIDDEN, f"cannot answer a browser: the request has a {name} header", param=name
+                )
+        spoken = request.headers.get(HEADER)
+        if spoken != VERSION:
+            raise GatewayError(
+                Kind.INVALID_REQUEST,
+                f"cannot speak protocol {spoken!r}: this daemon speaks {VERSION!r}",
+                param=HEADER,
+                code="protocol_mismatch",
+            )
+        return await handler(request)
+
+
+async def _run(handler: Handler, request: web.Request) -> web.StreamResponse:
+    return await handler(request)

@@ -1,0 +1,137 @@
+"""`/v1/groups`: sets of users, and who is in them."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from gatewayctl.wire import groups as wire
+from gatewayctl.wire.base import Outcome
+from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.records import Group, GroupChange, NewGroup
+from gatewayd.accounts.users import Users
+from gatewayd.http.body import read_model
+from gatewayd.http.control import users as user_routes
+from gatewayd.http.control.writes import Writes, answer, timestamp
+from gatewayd.http.routes import Access, Dialect, Route
+
+
+class GroupRoutes:
+    """Groups on the control socket."""
+
+    def __init__(self, groups: Groups, users: Users, writes: Writes) -> None:
+        self._groups = groups
+        self._users = users
+        self._writes = writes
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        access, dialect = Access.CONTROL, Dialect.CONTROL
+        one = "/v1/groups/{ref}"
+        return [
+            Route("GET", "/v1/groups", self.list, access, "List groups", dialect),
+            Route("POST", "/v1/groups", self.create, access, "Create a group", dialect),
+            Route("PUT", "/v1/groups", self.ensure, access, "Ensure a group", dialect),
+            Route("GET", one, self.show, access, "Show a group", dialect),
+            Route("PATCH", one, self.change, access, "Change a group", dialect),
+            Route("DELETE", one, self.remove, access, "Remove a group", dialect),
+            Route("GET", f"{one}/members", self.members, access, "List members", dialect),
+            Route("POST", f"{one}/members/add", self.add_members, access, "Add members", dialect),
+            Route("POST", f"{one}/members/remove", self.remove_members, access, "Remove members", dialect),
+        ]
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `GroupList`; `?user=` limits it to the groups of one user."""
+        ref = request.query.get("user")
+        user_id = (await self._users.resolve(ref)).id if ref is not None else None
+        found = await self._groups.list(user_id)
+        return answer(wire.GroupList(groups=[render(group) for group in found]))
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer `Group` for an id or name."""
+        return answer(render(await self._groups.resolve(request.match_info["ref"])))
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """Take `NewGroup`, answer `GroupWritten`."""
+        wanted = await read_model(request, wire.NewGroup)
+        async with self._writes.block(request, "group create", wanted.name) as dry_run:
+            group = await self._groups.create(_new_group(wanted))
+        return _written(group, Outcome.CREATED, dry_run=dry_run)
+
+    async def ensure(self, request: web.Request) -> web.StreamResponse:
+        """Take `NewGroup`, answer `GroupWritten`: created, changed or unchanged."""
+        wanted = await read_model(request, wire.NewGroup)
+        async with self._writes.block(request, "group ensure", wanted.name) as dry_run:
+            group, outcome = await self._groups.ensure(_new_group(wanted))
+        return _written(group, Outcome(outcome.value), dry_run=dry_run)
+
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """Take `GroupChange`, answer `GroupWritten`: changed or unchanged."""
+        wanted = await read_model(request, wire.GroupChange)
+        change = GroupChange(name=wanted.name, description=wanted.description)
+        async with self._writes.block(request, "group change", request.match_info["ref"]) as dry_run:
+            before = await self._groups.resolve(request.match_info["ref"])
+            group = await self._groups.change(before.id, change)
+        outcome = Outcome.UNCHANGED if group == before else Outcome.CHANGED
+        return _written(group, outcome, dry_run=dry_run)
+
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Answer `GroupWritten` with the group as it was."""
+        async with self._writes.block(request, "group remove", request.match_info["ref"]) as dry_run:
+            group = await self._groups.resolve(request.match_info["ref"])
+            await self._groups.remove(group.id)
+        return _written(group, Outcome.REMOVED, dry_run=dry_run)
+
+    async def members(self, request: web.Request) -> web.StreamResponse:
+        """Answer `MemberList`."""
+        group = await self._groups.resolve(request.match_info["ref"])
+        found = await self._groups.list_members(group.id)
+        return answer(wire.MemberList(users=[user_routes.render(user, [group.name]) for user in found]))
+
+    async def add_members(self, request: web.Request) -> web.StreamResponse:
+        """Take `Members`, answer `GroupWritten` with how many were added; not_found names an unknown user."""
+        wanted = await read_model(request, wire.Members)
+        async with self._writes.block(request, "group add-member", request.match_info["ref"]) as dry_run:
+            group = await self._groups.resolve(request.match_info["ref"])
+            count = await self._groups.add_members(group.id, await self._ids(wanted))
+            group = await self._groups.get(group.id)
+        return _written(group, _outcome(count), dry_run=dry_run, members=count)
+
+    async def remove_members(self, request: web.Request) -> web.StreamResponse:
+        """Take `Members`, answer `GroupWritten` with how many were taken out."""
+        wanted = await read_model(request, wire.Members)
+        async with self._writes.block(request, "group remove-member", request.match_info["ref"]) as dry_run:
+            group = await self._groups.resolve(request.match_info["ref"])
+            count = await self._groups.remove_members(group.id, await self._ids(wanted))
+            group = await self._groups.get(group.id)
+        return _written(group, _outcome(count), dry_run=dry_run, members=count)
+
+    async def _ids(self, members: wire.Members) -> Sequence[str]:
+        return [(await self._users.resolve(ref)).id for ref in members.users]
+
+
+def render(group: Group) -> wire.Group:
+    """Return a group as the wire shows it."""
+    return wire.Group(
+        id=group.id,
+        name=group.name,
+        description=group.description,
+        permissions=group.permissions,
+        member_count=group.member_count,
+        created_at=timestamp(group.created_at),
+        updated_at=timestamp(group.updated_at),
+    )
+
+
+def _written(group: Group, outcome: Outcome, *, dry_run: bool, members: int = 0) -> web.Response:
+    shown = render(group).model_dump()
+    return answer(wire.GroupWritten(**shown, outcome=outcome, dry_run=dry_run, changed_members=members))
+
+
+def _outcome(count: int) -> Outcome:
+    return Outcome.CHANGED if count else Outcome.UNCHANGED
+
+
+def _new_group(wanted: wire.NewGroup) -> NewGroup:
+    return NewGroup(
+        name=wanted.name, description=wanted.description or "", permissions=wanted.permissions or {}
+    )

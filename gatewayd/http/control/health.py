@@ -1,0 +1,64 @@
+"""`/v1/health`: the state of the daemon."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from aiohttp import web
+
+from gatewayctl.wire import health as wire
+from gatewayctl.wire.base import VERSION
+from gatewayd import ids
+from gatewayd.http.control.writes import answer, timestamp
+from gatewayd.http.routes import Access, Dialect, Route
+
+
+class Database(Protocol):
+    """What tells whether the database answers."""
+
+    async def database_problem(self) -> str | None:
+        """Return a sentence when the database did not answer in time, None when it did."""
+        ...
+
+
+class Sources(Protocol):
+    """What knows the model sources; the catalogue is one."""
+
+    def source_states(self) -> Sequence[Mapping[str, object]]:
+        """Return name, number of models and last problem of each source."""
+        ...
+
+
+class ControlHealthRoutes:
+    """The daemon's state on the control socket; made when the daemon starts, which begins its uptime."""
+
+    def __init__(
+        self, database: Database, sources: Sources, version: str, clock: ids.Clock = ids.now
+    ) -> None:
+        self._database = database
+        self._sources = sources
+        self._version = version
+        self._clock = clock
+        self._started_at = clock()
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        return [
+            Route("GET", "/v1/health", self.show, Access.CONTROL, "Show the daemon's state", Dialect.CONTROL),
+        ]
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer `Health`."""
+        problem = await self._database.database_problem()
+        states = [wire.SourceState.model_validate(state) for state in self._sources.source_states()]
+        is_warned = any(state.problem is not None for state in states)
+        return answer(
+            wire.Health(
+                status="fail" if problem is not None else "warn" if is_warned else "pass",
+                version=self._version,
+                protocol=VERSION,
+                started_at=timestamp(self._started_at),
+                uptime_seconds=self._clock() - self._started_at,
+                database=problem is None,
+                sources=states,
+            )
+        )

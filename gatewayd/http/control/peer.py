@@ -1,0 +1,75 @@
+"""Who is at the other end of the control socket, and whether they may be."""
+
+import grp
+import os
+import pwd
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+from gatewayd.errors import GatewayError, Kind
+
+# struct ucred of unix(7): process, user and group id.
+CREDENTIALS: Final = struct.Struct("3i")
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The process that connected, as the kernel knows it."""
+
+    pid: int
+    uid: int
+    gid: int
+
+    @property
+    def name(self) -> str:
+        """The name of the unix user, or the number when it has none."""
+        try:
+            return pwd.getpwuid(self.uid).pw_name
+        except KeyError:
+            return str(self.uid)
+
+
+PEER: web.RequestKey[Peer] = web.RequestKey("peer", Peer)
+
+
+class Peers:
+    """Lets in root, the daemon's own user, and the members of one group ("" for none)."""
+
+    def __init__(self, group: str, owner_uid: int) -> None:
+        self._group = group
+        self._owner_uid = owner_uid
+
+    def admit(self, request: web.Request) -> Peer:
+        """Return the peer of a request; forbidden when it may not use the control socket."""
+        peer = read_peer(request)
+        if peer.uid not in {0, self._owner_uid} and not self._is_member(peer):
+            group = f" or a member of the group {self._group!r}" if self._group else ""
+            raise GatewayError(
+                Kind.FORBIDDEN,
+                f"cannot use the control socket as {peer.name!r}: only root, the daemon's user{group} may",
+            )
+        return peer
+
+    def _is_member(self, peer: Peer) -> bool:
+        if not self._group:
+            return False
+        try:
+            gid = grp.getgrnam(self._group).gr_gid
+            name = pwd.getpwuid(peer.uid).pw_name
+        except KeyError:
+            return False
+        return gid in os.getgrouplist(name, peer.gid)
+
+
+def read_peer(request: web.Request) -> Peer:
+    """Return the peer of a connection; forbidden when it is no unix socket."""
+    transport = request.transport
+    channel = transport.get_extra_info("socket") if transport is not None else None
+    if channel is None or channel.family != socket.AF_UNIX:
+        raise GatewayError(Kind.FORBIDDEN, "cannot tell who asks: the connection is no unix socket")
+    data = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    return Peer(*CREDENTIALS.unpack(data))

@@ -1,0 +1,84 @@
+"""`/v1/settings`: runtime settings and where each value comes from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from aiohttp import web
+
+from gatewayctl.wire import settings as wire
+from gatewayctl.wire.base import Outcome
+from gatewayd.accounts.runtime import RuntimeSettings, RuntimeValue
+from gatewayd.http.body import read_model
+from gatewayd.http.control.writes import Writes, answer, author
+from gatewayd.http.routes import Access, Dialect, Route
+
+
+class SettingRoutes:
+    """Runtime settings on the control socket."""
+
+    def __init__(self, runtime: RuntimeSettings, writes: Writes) -> None:
+        self._runtime = runtime
+        self._writes = writes
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        access, dialect = Access.CONTROL, Dialect.CONTROL
+        return [
+            Route("GET", "/v1/settings", self.list, access, "List settings", dialect),
+            Route("PATCH", "/v1/settings", self.set, access, "Set settings", dialect),
+            Route("POST", "/v1/settings/reset", self.reset, access, "Reset settings", dialect),
+        ]
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `SettingList`."""
+        return answer(wire.SettingList(settings=[render(value) for value in self._runtime.list()]))
+
+    async def set(self, request: web.Request) -> web.StreamResponse:
+        """Take `SettingChange`, answer `SettingsWritten` with the named settings."""
+        wanted = await read_model(request, wire.SettingChange)
+        checked = self._runtime.checked(wanted.values)
+        before = self._describe(checked)
+        async with self._writes.block(request, "setting set", " ".join(checked)) as dry_run:
+            await self._runtime.set(checked, author(request))
+        after = {
+            name: replace(value, value=checked[name], origin="stored")
+            if self._runtime.may_set(name)
+            else value
+            for name, value in before.items()
+        }
+        return _written(before, after, dry_run=dry_run)
+
+    async def reset(self, request: web.Request) -> web.StreamResponse:
+        """Take `SettingReset`, answer `SettingsWritten` with the named settings."""
+        wanted = await read_model(request, wire.SettingReset)
+        before = self._describe(dict.fromkeys(wanted.names))
+        origins = {name: self._runtime.configured_origin(name) for name in before}
+        async with self._writes.block(request, "setting reset", " ".join(before)) as dry_run:
+            await self._runtime.reset(list(before))
+        after = {
+            name: replace(value, value=value.configured, origin=origins[name])
+            for name, value in before.items()
+        }
+        return _written(before, after, dry_run=dry_run)
+
+    def _describe(self, names: Mapping[str, object]) -> dict[str, RuntimeValue]:
+        return {name: self._runtime.describe(name) for name in names}
+
+
+def render(value: RuntimeValue) -> wire.Setting:
+    """Return a setting as the wire shows it."""
+    return wire.Setting(
+        name=value.name,
+        value=value.value,
+        origin=value.origin,
+        configured=value.configured,
+        summary=value.summary,
+    )
+
+
+def _written(
+    before: Mapping[str, RuntimeValue], after: Mapping[str, RuntimeValue], *, dry_run: bool
+) -> web.Response:
+    outcome = Outcome.UNCHANGED if before == after else Outcome.CHANGED
+    shown = [render(value) for value in after.values()]
+    return answer(wire.SettingsWritten(outcome=outcome, dry_run=dry_run, settings=shown))

@@ -1,0 +1,161 @@
+"""`/v1/users`: accounts."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from gatewayctl.wire import users as wire
+from gatewayctl.wire.base import Outcome
+from gatewayd import ids
+from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.records import NewUser, Role, User, UserChange
+from gatewayd.accounts.users import Users
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.http.body import read_model
+from gatewayd.http.control.writes import Writes, answer, find_count, timestamp
+from gatewayd.http.routes import Access, Dialect, Route
+
+
+class UserRoutes:
+    """Accounts on the control socket."""
+
+    def __init__(self, users: Users, groups: Groups, writes: Writes) -> None:
+        self._users = users
+        self._groups = groups
+        self._writes = writes
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        access, dialect = Access.CONTROL, Dialect.CONTROL
+        one = "/v1/users/{ref}"
+        return [
+            Route("GET", "/v1/users", self.list, access, "List accounts", dialect),
+            Route("POST", "/v1/users", self.create, access, "Create an account", dialect),
+            Route("PUT", "/v1/users", self.ensure, access, "Ensure an account", dialect),
+            Route("GET", one, self.show, access, "Show an account", dialect),
+            Route("PATCH", one, self.change, access, "Change an account", dialect),
+            Route("DELETE", one, self.remove, access, "Remove an account", dialect),
+            Route("POST", f"{one}/password", self.password, access, "Set a password", dialect),
+        ]
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `UserList`; `?query=` is part of a name or e-mail, `?limit=` the longest list."""
+        found, total = await self._users.list(
+            query=request.query.get("query", ""), limit=find_count(request, "limit")
+        )
+        return answer(wire.UserList(users=list(await self._render_all(found)), total=total))
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer `User` for an id or e-mail."""
+        user = await self._users.resolve(request.match_info["ref"])
+        return answer((await self._render_all([user]))[0])
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """Take `NewUser`, answer `UserWritten` with a made-up password if one was asked for."""
+        wanted = await read_model(request, wire.NewUser)
+        password = _password(wanted)
+        async with self._writes.block(request, "user create", wanted.email) as dry_run:
+            user = await self._users.create(_new_user(wanted, password, existing=None))
+            shown = password if wanted.generate_password and not dry_run else None
+            return await self._written(user, Outcome.CREATED, dry_run=dry_run, password=shown)
+
+    async def ensure(self, request: web.Request) -> web.StreamResponse:
+        """Take `NewUser`, answer `UserWritten`: created, changed or unchanged."""
+        wanted = await read_model(request, wire.NewUser)
+        if wanted.generate_password:
+            raise invalid("cannot ensure a made-up password", param="generate_password")
+        async with self._writes.block(request, "user ensure", wanted.email) as dry_run:
+            existing = await self._find(wanted.email)
+            user, outcome = await self._users.ensure(_new_user(wanted, wanted.password, existing=existing))
+            return await self._written(user, Outcome(outcome.value), dry_run=dry_run)
+
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """Take `UserChange`, answer `UserWritten`: changed or unchanged."""
+        wanted = await read_model(request, wire.UserChange)
+        fields = wanted.model_dump(exclude_none=True)
+        if "role" in fields:
+            fields["role"] = Role(fields["role"])
+        async with self._writes.block(request, "user change", request.match_info["ref"]) as dry_run:
+            before = await self._users.resolve(request.match_info["ref"])
+            user = await self._users.change(before.id, UserChange(**fields), None)
+            outcome = Outcome.UNCHANGED if user == before else Outcome.CHANGED
+            return await self._written(user, outcome, dry_run=dry_run)
+
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Answer `UserWritten` with the account as it was."""
+        async with self._writes.block(request, "user remove", request.match_info["ref"]) as dry_run:
+            user = await self._users.resolve(request.match_info["ref"])
+            body = await self._written(user, Outcome.REMOVED, dry_run=dry_run)
+            await self._users.remove(user.id, None)
+            return body
+
+    async def password(self, request: web.Request) -> web.StreamResponse:
+        """Take `PasswordChange`, answer `UserWritten` with a made-up password if one was asked for."""
+        wanted = await read_model(request, wire.PasswordChange)
+        password = _password(wanted)
+        if password is None:
+            raise invalid("cannot set the password: none was given", param="password")
+        async with self._writes.block(request, "user password", request.match_info["ref"]) as dry_run:
+            user = await self._users.resolve(request.match_info["ref"])
+            await self._users.set_password(user.id, password)
+            user = await self._users.get(user.id)
+            shown = password if wanted.generate_password and not dry_run else None
+            return await self._written(user, Outcome.CHANGED, dry_run=dry_run, password=shown)
+
+    async def _find(self, email: str) -> User | None:
+        try:
+            return await self._users.resolve(email)
+        except GatewayError as error:
+            if error.kind is not Kind.NOT_FOUND:
+                raise
+            return None
+
+    async def _written(
+        self, user: User, outcome: Outcome, *, dry_run: bool, password: str | None = None
+    ) -> web.Response:
+        shown = (await self._render_all([user]))[0]
+        reply = wire.UserWritten(**shown.model_dump(), outcome=outcome, dry_run=dry_run, password=password)
+        return answer(reply)
+
+    async def _render_all(self, users: Sequence[User]) -> Sequence[wire.User]:
+        group_ids = await self._users.list_group_ids(users)
+        names = {group.id: group.name for group in await self._groups.list()} if group_ids else {}
+        return [
+            render(user, [names[group] for group in group_ids.get(user.id, ()) if group in names])
+            for user in users
+        ]
+
+
+def render(user: User, groups: Sequence[str] = ()) -> wire.User:
+    """Return an account as the wire shows it."""
+    return wire.User(
+        id=user.id,
+        email=user.email,
+        name=user.name,
+        role=user.role.value,
+        active=user.active,
+        username=user.username,
+        groups=sorted(groups),
+        last_active_at=timestamp(user.last_active_at),
+        created_at=timestamp(user.created_at),
+        updated_at=timestamp(user.updated_at),
+    )
+
+
+def _password(wanted: wire.NewUser | wire.PasswordChange) -> str | None:
+    if wanted.generate_password and wanted.password is not None:
+        raise invalid("cannot make up a password beside the given one", param="generate_password")
+    return ids.new_secret(12) if wanted.generate_password else wanted.password
+
+
+def _new_user(wanted: wire.NewUser, password: str | None, existing: User | None) -> NewUser:
+    # What an `ensure` leaves out stays as it is; a new account gets the role user and its address as name.
+    role = existing.role if existing is not None else Role.USER
+    name = existing.name if existing is not None else wanted.email
+    return NewUser(
+        email=wanted.email,
+        name=wanted.name if wanted.name is not None else name,
+        role=Role(wanted.role) if wanted.role is not None else role,
+        password=password,
+        username=wanted.username,
+    )
