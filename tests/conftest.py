@@ -1,6 +1,7 @@
 """Fixtures that many tests share: real components, found or refused."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,17 @@ def missing(component: str, reason: str) -> None:
     if os.environ.get("GATEWAYD_REQUIRE_REAL") == "1":
         pytest.fail(sentence)
     pytest.skip(sentence)
+
+
+PROGRAMS = ("mandoc", "systemd-analyze", "systemd-socket-activate", "systemd-sysusers")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Answer the marker `real(program)` for programs that a test starts."""
+    for marker in item.iter_markers("real"):
+        for program in marker.args:
+            if program in PROGRAMS and shutil.which(program) is None:
+                missing(program, "it is not on the PATH")
 
 
 @pytest.fixture(scope="session")

@@ -16,10 +16,11 @@ log = logging.getLogger(__name__)
 FIRST_DESCRIPTOR = 3
 """The first descriptor that the service manager passes (SD_LISTEN_FDS_START)."""
 
-_FAMILIES = {
+FAMILIES = {
     "http": (socket.AF_INET, socket.AF_INET6),
     "control": (socket.AF_UNIX,),
 }
+"""The names of activated sockets, each with the address families that it may have."""
 
 
 class Notifier:
@@ -178,7 +179,7 @@ def _adopt(names: str, count: int, first: int) -> Iterator[tuple[str, socket.soc
     listed = names.split(":") if names else []
     for offset in range(count):
         name = listed[offset] if offset < len(listed) else ""
-        if name not in _FAMILIES:
+        if name not in FAMILIES:
             raise GatewayError(
                 Kind.NOT_CONFIGURED,
                 f"cannot use activated socket {first + offset}: its name {name!r} is not 'http' or 'control'"
@@ -190,7 +191,7 @@ def _adopt(names: str, count: int, first: int) -> Iterator[tuple[str, socket.soc
 def _listener(descriptor: int, name: str) -> socket.socket:
     os.set_inheritable(descriptor, False)
     channel = socket.socket(fileno=descriptor)
-    if channel.family not in _FAMILIES[name]:
+    if channel.family not in FAMILIES[name]:
         problem = f"its address family is {channel.family.name}"
     elif channel.type != socket.SOCK_STREAM or not channel.getsockopt(
         socket.SOL_SOCKET, socket.SO_ACCEPTCONN

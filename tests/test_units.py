@@ -1,0 +1,163 @@
+"""The units of the service manager: correct, hardened, and in step with the daemon."""
+
+import re
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from gatewayd.observe import systemd as manager
+from gatewayd.settings import Settings, definitions
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "systemd"
+SERVICES = sorted(FOLDER.glob("*.service"))
+SOCKETS = sorted(FOLDER.glob("*.socket"))
+UNITS = [*SERVICES, *SOCKETS, *sorted(FOLDER.glob("*.timer")), *sorted(FOLDER.glob("*.path"))]
+
+# Tenths of the exposure that systemd-analyze computes: 15 is 1.5, within "OK".
+EXPOSURE_LIMIT = 15
+
+
+def directives(unit: Path) -> dict[str, list[str]]:
+    """Return the values of each directive of a unit, in order."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for line in unit.read_text().splitlines():
+        if "=" in line and not line.startswith(("#", "[")):
+            name, _, value = line.partition("=")
+            found[name].append(value)
+    return found
+
+
+SERVICE = directives(FOLDER / "gatewayd.service")
+
+
+def run(*command: str) -> str:
+    """Run a program and return what it said; fail with it when it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def runnable(tmp_path: Path) -> Path:
+    """Copy the units with a program in ExecStart= that exists: the daemon need not be installed here."""
+    for unit in UNITS:
+        text = re.sub(r"(?m)^(ExecStart=)/usr/bin/gatewayd\b", r"\1/bin/true", unit.read_text())
+        (tmp_path / unit.name).write_text(text)
+    return tmp_path
+
+
+def seconds(text: str) -> int:
+    """Return a time span that is a bare number of seconds."""
+    assert text.isdigit(), text
+    return int(text)
+
+
+@pytest.mark.real("systemd-analyze")
+def test_units_are_correct(runnable: Path) -> None:
+    # The pages named in Documentation= are checked by the tests of the pages; here they are not installed.
+    assert run("systemd-analyze", "verify", "--man=no", *map(str, sorted(runnable.iterdir()))) == ""
+
+
+@pytest.mark.real("systemd-analyze")
+@pytest.mark.parametrize("unit", [path.name for path in SERVICES])
+def test_services_are_hardened(unit: str, runnable: Path) -> None:
+    threshold = f"--threshold={EXPOSURE_LIMIT}"
+    run("systemd-analyze", "security", "--offline=true", "--no-pager", threshold, str(runnable / unit))
+
+
+def test_the_service_follows_the_protocol_of_the_daemon() -> None:
+    assert SERVICE["Type"] == ["notify"]
+    assert SERVICE["NotifyAccess"] == ["main"]
+    assert SERVICE["ExecStart"] == ["/usr/bin/gatewayd"]
+    assert SERVICE["ExecReload"] == ["/bin/kill -HUP $MAINPID"]
+    assert seconds(SERVICE["WatchdogSec"][0]) >= 10
+
+
+def test_a_bad_configuration_is_not_started_again() -> None:
+    assert SERVICE["Restart"] == ["on-failure"]
+    assert SERVICE["RestartPreventExitStatus"] == ["64 78"]
+
+
+def test_a_stop_leaves_time_to_drain() -> None:
+    drain = Settings.model_fields["drain_timeout"].default
+    # Connections are closed and the database after the answers.
+    assert seconds(SERVICE["TimeoutStopSec"][0]) >= drain + 30
+    # With another mode the built-in model would be stopped before the answers that need it.
+    assert SERVICE["KillMode"] == ["mixed"]
+
+
+def test_a_restart_limit_is_never_reached() -> None:
+    # The service manager gives up after five starts in ten seconds.
+    assert seconds(SERVICE["RestartSec"][0]) * 5 > 10
+
+
+def test_clients_of_the_control_socket_keep_their_names() -> None:
+    # In a user namespace the peer credentials of every user but root read as nobody's.
+    assert "PrivateUsers" not in SERVICE
+    assert "DynamicUser" not in SERVICE
+
+
+def test_the_runtime_directory_outlives_the_daemon() -> None:
+    # Its removal would take the control socket away from the socket unit.
+    assert SERVICE["RuntimeDirectoryPreserve"] == ["yes"]
+    assert SERVICE["RuntimeDirectory"] == ["gatewayd"]
+
+
+def test_every_secret_can_come_as_a_credential() -> None:
+    lines = dict(line.split(":", 1) for line in SERVICE["LoadCredential"])
+    for setting in definitions().values():
+        if setting.secret and setting.credentials:
+            assert set(setting.credentials) & set(lines), f"no LoadCredential= for {setting.name}"
+
+
+def test_a_missing_credential_does_not_stop_the_start() -> None:
+    # A plain name is looked up in the credential stores and may be absent; an absolute path may not.
+    for line in SERVICE["LoadCredential"]:
+        name, _, source = line.partition(":")
+        assert source == f"gatewayd.{name}"
+
+
+def test_socket_names_are_those_that_the_daemon_knows() -> None:
+    names = {unit.name: directives(unit)["FileDescriptorName"] for unit in SOCKETS}
+    assert names == {"gatewayd.socket": ["http"], "gatewayd-control.socket": ["control"]}
+    assert {"http", "control"} == set(manager.FAMILIES)
+
+
+def test_sockets_stand_where_the_daemon_would_listen() -> None:
+    fields = Settings.model_fields
+    http = directives(FOLDER / "gatewayd.socket")
+    control = directives(FOLDER / "gatewayd-control.socket")
+    assert http["ListenStream"] == [f"{fields['host'].default}:{fields['port'].default}"]
+    assert control["ListenStream"] == [str(fields["control_socket"].default)]
+    assert control["SocketMode"] == ["0660"]
+    assert control["Service"] == ["gatewayd.service"]
+
+
+def test_users_and_groups_of_the_units_are_made() -> None:
+    rows = [line.split() for line in (FOLDER / "sysusers.d" / "gatewayd.conf").read_text().splitlines()]
+    made = {row[1] for row in rows if row[0] in ("u", "g")}
+    control = directives(FOLDER / "gatewayd-control.socket")
+    used = [*SERVICE["User"], *SERVICE["Group"], *control["SocketUser"], *control["SocketGroup"]]
+    assert set(used) == made
+
+
+@pytest.mark.real("systemd-sysusers")
+def test_users_and_groups_can_be_made(tmp_path: Path) -> None:
+    said = run(
+        *("systemd-sysusers", f"--root={tmp_path}", "--dry-run"),
+        str(FOLDER / "sysusers.d" / "gatewayd.conf"),
+    )
+    assert "Creating user 'gatewayd'" in said
+    assert "Creating group 'gatewayd-admin'" in said
+
+
+def test_the_runtime_directory_is_made_for_the_daemons_user() -> None:
+    text = (FOLDER / "tmpfiles.d" / "gatewayd.conf").read_text()
+    rows = {row[1]: row for row in map(str.split, text.splitlines()) if row[0] == "d"}
+    assert all(len(row) == 6 for row in rows.values())
+    mode, owner = SERVICE["RuntimeDirectoryMode"][0], SERVICE["User"][0]
+    assert rows["/run/gatewayd"][2:4] == [mode, owner]
+    assert rows["/etc/credstore"][2:5] == ["0700", "root", "root"]
