@@ -20,6 +20,11 @@ DEFAULT_FILE: Final = Path("/etc/gatewayd/gatewayd.toml")
 DROP_INS: Final = "conf.d"
 
 _POSITION: Final = re.compile(r" \(at line (\d+), column \d+\)$")
+# Where the parser's message does not say what it expected.
+_PLAINER: Final = {
+    "Invalid value": "expected a value: text in quotes, a number, true, false or a list",
+    "Cannot overwrite a value": "expected each key only once",
+}
 _END: Final = re.compile(r" \(at end of document\)$")
 
 
@@ -70,8 +75,9 @@ def _syntax(message: str, text: str) -> tuple[int, str]:
     """Take the line out of the parser's message."""
     position = _POSITION.search(message)
     line = int(position.group(1)) if position else text.rstrip().count("\n") + 1
-    sentence = _END.sub(" at the end of the file", _POSITION.sub("", message))
-    return line, sentence[:1].lower() + sentence[1:]
+    bare = _END.sub("", _POSITION.sub("", message))
+    sentence = _PLAINER.get(bare, bare[:1].lower() + bare[1:])
+    return line, sentence if position else f"{sentence}, at the end of the file"
 
 
 def _entries(document: _Document, credentials: str | None, reading: Reading) -> Iterator[tuple[str, Entry]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import quote
 
 from pydantic import ByteSize, PrivateAttr, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -246,7 +247,7 @@ class Settings(PermissionFields):
         restart(LIMITS), ByteSize(32 * 2**20), "Largest body of a chat request.", ge=1024, le=2**30
     )
     drain_timeout: types.Seconds = setting(
-        restart(LIMITS), 30.0, "How long running answers may go on after the daemon was told to stop.", ge=0
+        reload(LIMITS), 30.0, "How long running answers may go on after the daemon was told to stop.", ge=0
     )
     upstream_connect_timeout: types.Seconds = setting(
         reload(LIMITS), 5.0, "Longest wait for a connection to a provider.", gt=0
@@ -271,7 +272,7 @@ class Settings(PermissionFields):
     global_log_level: types.LogLevel = setting(reload(LOGGING), "INFO", "Least important messages to log.")
     log_format: Annotated[
         Literal["", "json", "text"], types.Expect('"json", "text", or "" to choose by where the log goes')
-    ] = setting(restart(LOGGING), "", "Form of log lines.")
+    ] = setting(reload(LOGGING), "", "Form of log lines.")
 
     _origins: Mapping[str, Origin] = PrivateAttr(default_factory=dict)
     _warnings: tuple[str, ...] = PrivateAttr(default=())
@@ -314,7 +315,7 @@ class Settings(PermissionFields):
 
     def database_location(self) -> str:
         """Return the database address, secrets included: `database_url`, or the SQLite file in data_dir."""
-        return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir / 'gatewayd.db'}"
+        return self.database_url.get_secret_value() or f"sqlite:///{quote(str(self.data_dir))}/gatewayd.db"
 
     def all_providers(self) -> tuple[Provider, ...]:
         """Return the providers to use: the OpenAI lists, the tables, the Ollama list, in this order."""

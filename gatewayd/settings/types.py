@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, SecretStr
 Network = IPv4Network | IPv6Network
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhdw])")
+_DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|[smhdw])")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 MINIMUM_SECRET_BYTES: Final = 32
 
@@ -30,11 +30,11 @@ class Expect:
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds of a duration such as `4w`, `90m` or `1h30m`; ValueError when it is none."""
-    parts = _PART.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
+    """Return the seconds of a duration such as `4w` or `1.5h`; ValueError when it is none."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise ValueError(f"not a duration: {text!r}")
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def _switch(value: Any) -> Any:
@@ -124,7 +124,7 @@ def _address_or_empty(text: str) -> str:
 def _database(secret: SecretStr) -> SecretStr:
     url = secret.get_secret_value()
     parts = urlsplit(url)
-    is_sqlite = parts.scheme == "sqlite" and not parts.netloc and len(parts.path.strip("/")) > 0
+    is_sqlite = parts.scheme == "sqlite" and not parts.netloc and bool(re.match("//+[^/]", parts.path))
     is_postgres = parts.scheme in {"postgresql", "postgres"} and bool(parts.hostname or parts.query)
     if url and not (is_sqlite or is_postgres):
         raise ValueError("not a database address")
@@ -184,7 +184,7 @@ OptionalSeconds = Annotated[
 ]
 Line = Annotated[str, AfterValidator(_line), Expect("one line of text")]
 Lifetime = Annotated[
-    str, AfterValidator(_lifetime), Expect("a duration of at least a second with units ms, s, m, h, d, w")
+    str, AfterValidator(_lifetime), Expect('a duration such as "4w" (ms, s, m, h, d, w), at least a second')
 ]
 Url = Annotated[str, AfterValidator(_url), Expect("an http:// or https:// address without query or password")]
 UrlOrEmpty = Annotated[
@@ -224,7 +224,7 @@ SigningSecret = Annotated[
 DatabaseUrl = Annotated[
     SecretStr,
     AfterValidator(_database),
-    Expect('sqlite:///ABSOLUTE/PATH, postgresql://USER:PASSWORD@HOST/NAME, or ""'),
+    Expect('sqlite:////ABSOLUTE/PATH, postgresql://USER:PASSWORD@HOST/NAME, or ""'),
 ]
 
 Paths = Annotated[tuple[str, ...], BeforeValidator(_Split(",")), Expect("a list of paths", ",")]

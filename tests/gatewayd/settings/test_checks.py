@@ -1,0 +1,92 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gatewayd.settings import Settings
+
+Load = Callable[..., Settings]
+Problems = Callable[..., list[str]]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "sentence"),
+    [
+        ("scim_enabled = true", 1, "cannot use scim_enabled = true: scim_token is not set"),
+        (
+            "webui_auth_cookie_same_site = 'none'",
+            1,
+            'cannot use webui_auth_cookie_same_site = "none": browsers drop such a cookie unless '
+            "webui_auth_cookie_secure is true",
+        ),
+        (
+            "openai_api_base_urls = ['http://a']\nopenai_api_keys = ['1', '2']",
+            2,
+            "cannot use 2 openai_api_keys with 1 openai_api_base_urls: the places must match",
+        ),
+        (
+            "[[providers]]\nname = 'openai'\n[[providers]]\nname = 'x'\n",
+            None,
+            "cannot use the provider name 'openai' twice",
+        ),
+        (
+            "builtin_model_path = '/nonexistent/model.gguf'",
+            1,
+            "cannot use builtin_model_path = '/nonexistent/model.gguf': there is no such file",
+        ),
+    ],
+)
+def test_contradictions_are_refused(problems: Problems, text: str, line: int | None, sentence: str) -> None:
+    environ = {} if line else {"OPENAI_API_KEY": "k"}
+    assert problems(text, environ) == [f"gatewayd.toml:{line or 1}: {sentence}"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"scim_enabled = true\nscim_auth_provider = 'x'\nscim_token = '{'t' * 32}'",
+        "webui_auth_cookie_same_site = 'none'\nwebui_auth_cookie_secure = true",
+        "openai_api_keys = ['1']",
+        "openai_api_base_urls = ['', 'http://b']\nopenai_api_keys = ['1', '2']",
+        "env = 'dev'\nhost = '::1'",
+        "env = 'dev'\nhost = 'localhost'",
+        "enable_api_keys_endpoint_restrictions = true\napi_keys_allowed_endpoints = ['/api/models']",
+    ],
+)
+def test_good_combinations_pass_silently(load_text: Load, text: str) -> None:
+    assert load_text(text).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        (
+            "env = 'dev'\nhost = '0.0.0.0'",
+            "/docs and /openapi.json are open to everybody who reaches 0.0.0.0: env is dev",
+        ),
+        (
+            "scim_enabled = true\nscim_auth_provider = 'x'\nscim_token = 'short'",
+            "scim_token is shorter than 32 characters, a random one is harder to guess",
+        ),
+        (
+            f"scim_enabled = true\nscim_token = '{'t' * 32}'",
+            "external ids of SCIM clients are not kept: scim_auth_provider is not set",
+        ),
+        (
+            "enable_api_keys_endpoint_restrictions = true",
+            "API keys reach nothing: they are restricted and api_keys_allowed_endpoints is empty",
+        ),
+        (
+            "api_keys_allowed_endpoints = ['/api/models', 'api/chat']",
+            "'api/chat' in api_keys_allowed_endpoints matches no request: it does not begin with a slash",
+        ),
+    ],
+)
+def test_warnings(load_text: Load, text: str, warning: str) -> None:
+    assert load_text(text).warnings == (warning,)
+
+
+def test_a_model_file_that_is_there(load_text: Load, tmp_path: Path) -> None:
+    model = tmp_path / "m.gguf"
+    model.touch()
+    assert load_text(f"builtin_model_path = '{model}'").builtin_model_path == model

@@ -1,0 +1,131 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gatewayd.errors import Kind
+from gatewayd.settings import ConfigurationError, OriginKind, Settings, load
+
+File = Callable[..., Path]
+
+
+def test_nothing_configured_gives_the_defaults(tmp_path: Path) -> None:
+    settings = load(None, {}, default_file=tmp_path / "none.toml")
+    assert settings == Settings()
+    assert settings.warnings == ()
+    assert not any(origin.explicit for origin in settings.origins.values())
+
+
+def test_each_layer_wins_over_the_one_below(file: File, tmp_path: Path) -> None:
+    main = file('webui_name = "main"\n')
+    environ = {}
+    assert load(main, environ).webui_name == "main"
+    file('webui_name = "b"', "conf.d/20-b.toml")
+    file('webui_name = "a"', "conf.d/10-a.toml")
+    file('webui_name = "ignored"', "conf.d/30.toml.bak")
+    assert load(main, environ).webui_name == "b"
+    environ = {"WEBUI_NAME": "variable"}
+    assert load(main, environ).webui_name == "variable"
+    environ["WEBUI_NAME_FILE"] = str(file("named file\n", "name"))
+    assert load(main, environ).webui_name == "named file"
+    environ["CREDENTIALS_DIRECTORY"] = str(file("credential\n", "credentials/webui-name").parent)
+    assert load(main, environ).webui_name == "credential"
+    assert load(main, environ, {"webui_name": "option"}).webui_name == "option"
+
+
+def test_origins_tell_the_place_of_each_value(file: File) -> None:
+    main = file('# a comment\nwebui_name = "x"\nport = 1\n')
+    drop_in = file("\n\nhost = 'localhost'", "conf.d/a.toml")
+    credential = file("s" * 32, "credentials/webui_secret_key")
+    admin = file("a@example.org", "mail")
+    origins = load(
+        main,
+        {
+            "PORT": "2",
+            "GATEWAYD_ENV": "dev",
+            "STATE_DIRECTORY": "/var/lib/one:/var/lib/two",
+            "CREDENTIALS_DIRECTORY": str(credential.parent),
+            "ADMIN_EMAIL_FILE": str(admin),
+        },
+        {"control_group": "staff"},
+    ).origins
+    assert {name: origin.text for name, origin in origins.items() if origin.text != "default"} == {
+        "webui_name": f"file {main} line 2",
+        "host": f"file {drop_in} line 3",
+        "port": "environment PORT",
+        "env": "environment GATEWAYD_ENV",
+        "data_dir": "default in STATE_DIRECTORY",
+        "webui_secret_key": "credential webui_secret_key",
+        "admin_email": f"file {admin} named by environment ADMIN_EMAIL_FILE",
+        "control_group": "command line",
+    }
+    assert origins["data_dir"].explicit is False
+    assert origins["port"].explicit is True
+    assert origins["webui_name"].line == 2
+    assert origins["control_group"].kind is OriginKind.COMMAND_LINE
+
+
+def test_every_problem_of_every_layer_is_reported_at_once(file: File, tmp_path: Path) -> None:
+    main = file("port = 'abc'\nprot = 1\nscim_enabled = true\n")
+    file("a = [\n", "conf.d/a.toml")
+    with pytest.raises(ConfigurationError) as caught:
+        load(main, {"PORT": "9000", "HOST": "\n", "GATEWAYD_POTR": "1"}, {"nosuch": 1})
+    found = [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems]
+    assert found == [
+        "conf.d/a.toml:1: cannot read the line as TOML: expected a value: text in quotes, "
+        "a number, true, false or a list, at the end of the file",
+        "gatewayd.toml:1: cannot use port = 'abc': expected a whole number, from 0 to 65535",
+        "gatewayd.toml:2: unknown setting prot, did you mean port?",
+        "gatewayd.toml:3: cannot use scim_enabled = true: scim_token is not set",
+        "cannot use environment GATEWAYD_POTR: there is no such setting, did you mean GATEWAYD_PORT?",
+        "unknown setting nosuch",
+        "cannot use environment HOST = '\\n': expected one line of text, 1 to 255 characters",
+    ]
+    assert caught.value.kind is Kind.NOT_CONFIGURED
+    problem = caught.value.problems[1]
+    assert (problem.file, problem.line, problem.key) == (main, 1, "port")
+
+
+def test_a_value_hidden_by_a_higher_layer_is_still_checked(
+    problems: Callable[..., list[str]],
+) -> None:
+    assert problems("port = 70000", {"PORT": "80"}) == [
+        "gatewayd.toml:1: cannot use port = 70000: expected a whole number, from 0 to 65535"
+    ]
+
+
+def test_a_bad_value_causes_no_second_problem(problems: Callable[..., list[str]]) -> None:
+    found = problems("scim_enabled = true\nscim_token = 5")
+    assert found == ["gatewayd.toml:2: cannot use scim_token: expected one word of ASCII characters"]
+
+
+def test_overrides_are_checked_like_everything_else(problems: Callable[..., list[str]]) -> None:
+    assert problems("", {}, {"data_dir": Path("here"), "prot": 1}) == [
+        "unknown setting prot, did you mean port?",
+        "cannot use data_dir: expected an absolute path",
+    ]
+
+
+def test_overrides_take_values_of_the_settings_own_types(
+    load_text: Callable[..., Settings], tmp_path: Path
+) -> None:
+    settings = load_text("", {}, {"data_dir": tmp_path, "port": 0, "builtin_model_path": None})
+    assert settings.data_dir == tmp_path
+    assert settings.origins["port"].text == "command line"
+
+
+def test_the_default_file_and_its_drop_ins_are_read_when_present(file: File, tmp_path: Path) -> None:
+    default = tmp_path / "gatewayd.toml"
+    file("port = 2", "conf.d/a.toml")
+    assert load(None, {}, default_file=default).port == 2
+    file("host = '::1'")
+    assert load(None, {}, default_file=default).host == "::1"
+
+
+def test_a_named_file_must_exist(tmp_path: Path) -> None:
+    path = tmp_path / "no.toml"
+    with pytest.raises(ConfigurationError) as caught:
+        load(path, {})
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"{path}: cannot read the file: no such file or directory"
+    ]

@@ -1,0 +1,45 @@
+from pathlib import Path
+
+from gatewayd.settings.origins import (
+    BUILT_IN,
+    FROM_COMMAND_LINE,
+    from_credential,
+    from_environment,
+    from_file,
+    from_secret_file,
+    from_service_manager,
+)
+
+PATH = Path("/etc/gatewayd/gatewayd.toml")
+
+
+def test_texts() -> None:
+    assert [
+        origin.text
+        for origin in (
+            BUILT_IN,
+            from_service_manager("STATE_DIRECTORY"),
+            from_file(PATH, 12),
+            from_file(PATH, None),
+            from_environment("ENABLE_API_KEYS"),
+            from_credential("webui-secret-key"),
+            from_secret_file("SCIM_TOKEN_FILE", Path("/run/token")),
+            FROM_COMMAND_LINE,
+        )
+    ] == [
+        "default",
+        "default in STATE_DIRECTORY",
+        "file /etc/gatewayd/gatewayd.toml line 12",
+        "file /etc/gatewayd/gatewayd.toml",
+        "environment ENABLE_API_KEYS",
+        "credential webui-secret-key",
+        "file /run/token named by environment SCIM_TOKEN_FILE",
+        "command line",
+    ]
+
+
+def test_only_defaults_are_not_explicit() -> None:
+    assert not BUILT_IN.explicit
+    assert not from_service_manager("STATE_DIRECTORY").explicit
+    assert from_file(PATH, 1).explicit
+    assert FROM_COMMAND_LINE.explicit

@@ -1,0 +1,62 @@
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from gatewayd.settings.providers import Provider, from_ollama_list, from_openai_lists
+
+
+@pytest.mark.parametrize(
+    ("kind", "url"),
+    [
+        ("openai", "https://api.openai.com/v1"),
+        ("anthropic", "https://api.anthropic.com"),
+        ("ollama", "http://127.0.0.1:11434"),
+    ],
+)
+def test_the_address_follows_the_kind(kind: str, url: str) -> None:
+    assert Provider.model_validate({"name": "x", "kind": kind}).base_url == url
+
+
+def test_without_a_kind_it_is_openai() -> None:
+    assert Provider.model_validate({"name": "x"}) == Provider(
+        name="x", kind="openai", base_url="https://api.openai.com/v1"
+    )
+
+
+def test_everything_given() -> None:
+    provider = Provider.model_validate(
+        {
+            "name": "lab",
+            "base_url": "http://lab:8000/v1/",
+            "key": "k",
+            "prefix": "lab.",
+            "models": ["a", "b"],
+            "connect_timeout": 1,
+            "timeout": "",
+        }
+    )
+    assert provider.base_url == "http://lab:8000/v1"
+    assert provider.models == ("a", "b")
+    assert provider.connect_timeout == 1.0
+    assert provider.timeout is None
+    assert "'k'" not in repr(provider)
+
+
+@pytest.mark.parametrize("bad", [{}, {"name": ""}, {"name": "x", "extra": 1}, {"name": "x", "key": "a b"}])
+def test_bad_tables(bad: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Provider.model_validate(bad)
+
+
+def test_lists_are_matched_by_position() -> None:
+    providers = list(from_openai_lists(["http://a", ""], [SecretStr(""), SecretStr("2")]))
+    assert [(each.name, each.base_url, each.key.get_secret_value()) for each in providers] == [
+        ("openai", "http://a", ""),
+        ("openai-2", "https://api.openai.com/v1", "2"),
+    ]
+    [alone] = from_openai_lists([], [SecretStr("k")])
+    assert alone.base_url == "https://api.openai.com/v1"
+    assert list(from_openai_lists([], [])) == []
+
+
+def test_runtimes_are_numbered() -> None:
+    assert [each.name for each in from_ollama_list(["http://a", "http://b"])] == ["ollama", "ollama-2"]
