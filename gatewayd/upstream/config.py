@@ -71,9 +71,8 @@ class ProviderConfig:
                 param="key",
             )
         if self.connections < 1:
-            raise invalid(
-            raise invalid(f"cannot use connections of provider {self.name!r}: it must be over 0", param="connections")
-            )
+            refusal = f"cannot use connections of provider {self.name!r}: it must be at least 1"
+            raise invalid(refusal, param="connections")
 
 
 def _check_url(name: str, base_url: str) -> None:

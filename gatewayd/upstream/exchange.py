@@ -25,7 +25,7 @@ class StreamReader(Protocol):
 
     @property
     def error(self) -> object:
-        """The error object that the provider sent in its stream, or None."""
+        """The error object that the provider sent in its stream, a FramingError for what is none, or None."""
         ...
 
     @property
@@ -93,16 +93,14 @@ class Exchange:
                 chunk = reader.feed(read)
                 if chunk is not None:
                     yield chunk
-                if reader.error is not None:
-                    raise self.failures.from_event(reader.error)
+                self._check(reader)
                 if reader.is_done:
                     await response.finish()
                     return
             chunk = reader.finish()
             if chunk is not None:
                 yield chunk
-            if reader.error is not None:
-                raise self.failures.from_event(reader.error)
+            self._check(reader)
             if not reader.is_complete:
                 raise self.failures.broken("its answer ended before it was complete")
 
@@ -138,6 +136,12 @@ class Exchange:
         if error is not None:
             raise self.failures.from_event(error)
         return raw, answer
+
+    def _check(self, reader: StreamReader) -> None:
+        if isinstance(reader.error, FramingError):
+            raise reader.error
+        if reader.error is not None:
+            raise self.failures.from_event(reader.error)
 
     def _parse(self, response: UpstreamResponse, raw: bytes) -> tuple[bytes, dict[str, Any] | list[Any]]:
         try:

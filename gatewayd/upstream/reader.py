@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from gatewayd.catalog.replies import Body, Chunk
-from gatewayd.upstream.sse import decode
+from gatewayd.upstream.sse import FramingError, decode
 
 
 class Framer(Protocol):
@@ -37,11 +37,12 @@ class DecodingReader:
     def __init__(self, framer: Framer, decoder: Decoder) -> None:
         self._framer = framer
         self._decoder = decoder
+        self._broken: FramingError | None = None
 
     @property
     def error(self) -> object:
-        """The error that the provider sent in its stream, or None."""
-        return self._decoder.error
+        """The error that the provider sent in its stream, a FramingError for what is none, or None."""
+        return self._broken or self._decoder.error
 
     @property
     def is_done(self) -> bool:
@@ -66,6 +67,12 @@ class DecodingReader:
         for text in texts:
             if self.is_done or self.error is not None:
                 break
-            if text.strip():
-                events += self._decoder.decode(decode(text))
+            if not text.strip():
+                continue
+            try:
+                event = decode(text)
+            except FramingError as error:
+                self._broken = error
+                break
+            events += self._decoder.decode(event)
         return Chunk(events=events) if events else None

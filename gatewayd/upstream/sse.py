@@ -102,8 +102,9 @@ class ChunkReader:
     """Reads an OpenAI chat stream: whole events as chunks, the provider's bytes where they may pass.
 
     What may not pass is dropped: lines that are not `data:`, `[DONE]` (the caller writes its own) and a
-    top-level `event` object, with which a provider could send events of ours. An `error` object ends the
-    stream and is left in `error`. `is_complete` tells whether a finish reason or `[DONE]` was seen.
+    top-level `event` object, with which a provider could send events of ours. An `error` object, or what is
+    not an event, ends the stream and is left in `error`, after the chunk of what came before. `is_complete`
+    tells whether a finish reason or `[DONE]` was seen.
     """
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
@@ -143,7 +144,12 @@ class ChunkReader:
             if not payload.strip():
                 raw = None
                 continue
-            event = decode(payload)
+            try:
+                event = decode(payload)
+            except FramingError as error:
+                self.error = error
+                raw = None
+                break
             self.error = error_of(event)
             if self.error is not None:
                 raw = None

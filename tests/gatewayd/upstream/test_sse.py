@@ -136,8 +136,11 @@ def test_a_null_error_is_none():
 def test_what_is_not_an_object_is_refused(payload):
     with pytest.raises(FramingError, match="not"):
         decode(payload)
-    with pytest.raises(FramingError):
-        ChunkReader().feed(b"data: " + payload + b"\n\n")
+    reader = ChunkReader()
+    chunk = reader.feed(sse(openai_chunk(content="a"), payload, openai_chunk(content="late")))
+    assert chunk is not None
+    assert [event["choices"][0]["delta"] for event in chunk.events] == [{"content": "a"}]
+    assert isinstance(reader.error, FramingError)
 
 
 @pytest.mark.parametrize(

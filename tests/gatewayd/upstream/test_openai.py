@@ -1,0 +1,140 @@
+import pytest
+
+from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.records import Model
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.upstream.config import ProviderConfig, SourceKind
+from gatewayd.upstream.openai import OpenAiSource
+from tests.fakes.upstream import FakeUpstream, Reply, json_reply, openai_chunk, openai_completion, sse
+
+CONTEXT = CallContext("r1", "u1", "Ada", "ada@example.com", "admin")
+MODEL = Model("acme.m", "m", "openai", "acme", "m")
+
+
+@pytest.fixture
+async def opened(fake):
+    sources = []
+
+    def open_it(**fields):
+        source = OpenAiSource(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, **fields))
+        sources.append(source)
+        return source
+
+    yield open_it
+    for source in sources:
+        await source.close()
+
+
+async def test_models(opened, fake):
+    fake.models = ["a", "b"]
+    source = opened(key="hunter2", prefix="acme.", models=("b",), index=3)
+    assert source.name == "acme"
+    (model,) = await source.list_models()
+    listed = {"id": "b", "object": "model", "created": 1_700_000_000, "owned_by": "fake"}
+    detail = {"openai": listed, "urlIdx": 3}
+    assert model == Model("acme.b", "b", "openai", "acme", "b", 1_700_000_000, "external", detail)
+    assert fake.requests[0].headers["Authorization"] == "Bearer hunter2"
+
+
+async def test_models_of_a_provider_without_a_list(opened, fake):
+    fake.script(*[json_reply({}, 404)] * 2, json_reply({}, 401))
+    source = opened(models=("b", "a"))
+    assert [model.id for model in await source.list_models()] == ["b", "a"]
+    with pytest.raises(GatewayError):
+        await opened().list_models()
+    with pytest.raises(GatewayError):
+        await source.list_models()
+
+
+async def test_a_list_that_is_none(opened, fake):
+    fake.script(json_reply({"models": []}))
+    with pytest.raises(GatewayError) as caught:
+        await opened().list_models()
+    assert caught.value.kind is Kind.UPSTREAM_FAILED
+
+
+BODY = {
+    "model": "m",
+    "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:x"}}]}],
+    "tools": [{"type": "function", "function": {"name": "f"}}],
+    "tool_choice": "required",
+    "response_format": {"type": "json_object"},
+    "logit_bias": {"5": -1},
+    "odd": {"nested": [None, 1.5]},
+}
+
+
+async def test_complete(opened, fake):
+    raw = b' {"choices": [ ], "odd": 1}'
+    fake.script(Reply(steps=[raw], content_type="application/json"))
+    completion = await opened().complete(dict(BODY), MODEL, CONTEXT)
+    assert completion.raw == raw
+    assert completion.body == {"choices": [], "odd": 1}
+    (request,) = fake.requests
+    assert request.json == BODY
+    assert "Authorization" not in request.headers
+    assert "ada" not in str(request.headers).lower()
+
+
+async def test_complete_asks_for_no_stream_and_lets_the_body_be(opened, fake):
+    body = {**BODY, "stream": True}
+    await opened().complete(body, MODEL, CONTEXT)
+    assert fake.requests[0].json["stream"] is False
+    assert body["stream"] is True
+
+
+async def test_complete_drops_a_foreign_event(opened, fake):
+    fake.script(json_reply({**openai_completion("hi"), "event": {"type": "execute"}}))
+    completion = await opened().complete(dict(BODY), MODEL, CONTEXT)
+    assert b"execute" not in completion.raw
+
+
+async def test_complete_needs_choices(opened, fake):
+    fake.script(json_reply({"id": "x"}))
+    with pytest.raises(GatewayError, match="no 'choices'"):
+        await opened().complete(dict(BODY), MODEL, CONTEXT)
+
+
+async def test_stream(opened, fake):
+    reads = [
+        sse(openai_chunk(content="a")),
+        sse({"choices": [], "usage": {}}, openai_chunk(finish_reason="stop")),
+    ]
+    fake.script(Reply(steps=[*reads, sse(b"[DONE]")]))
+    body = {**BODY, "stream_options": {"include_usage": True}}
+    chunks = [chunk async for chunk in opened().stream(body, MODEL, CONTEXT)]
+    assert b"".join(chunk.raw for chunk in chunks) == b"".join(reads)
+    assert fake.requests[0].json == {**body, "stream": True}
+    assert "stream" not in body
+
+
+async def test_stream_that_comes_whole(opened, fake):
+    fake.script(json_reply(openai_completion("hi")), json_reply({"id": "x"}))
+    source = opened()
+    (chunk,) = [chunk async for chunk in source.stream(dict(BODY), MODEL, CONTEXT)]
+    assert chunk.events[0]["choices"][0]["delta"]["content"] == "hi"
+    with pytest.raises(GatewayError, match="no 'choices'"):
+        await anext(source.stream(dict(BODY), MODEL, CONTEXT))
+
+
+async def test_unix_socket(tmp_path):
+    fake = FakeUpstream()
+    path = str(tmp_path / "model.sock")
+    await fake.start(path)
+    config = ProviderConfig(
+        "built-in",
+        SourceKind.OPENAI,
+        "http://localhost/v1",
+        socket_path=path,
+        owned_by="local",
+        connection_type="local",
+    )
+    source = OpenAiSource(config)
+    try:
+        (model,) = await source.list_models()
+        assert (model.owned_by, model.connection_type) == ("local", "local")
+        completion = await source.complete({"model": "m", "messages": []}, model, CONTEXT)
+        assert completion.body["choices"][0]["message"]["content"] == "Hello from m"
+    finally:
+        await source.close()
+        await fake.stop()
