@@ -1,8 +1,8 @@
 """What the account services need from storage; every implementation passes one conformance suite.
 
-All changes are committed and flushed when a method returns, or, inside a block of `commits.Transactor`, when
-the block ends. Stores make no ids and no timestamps. `find_*` returns None when there is nothing; `change` and `remove`
-return False when there was nothing to change.
+All changes are committed and flushed when a method returns, or, inside a block of `commits.Transactor`,
+when it ends. Stores make no ids and no timestamps. `find_*` returns None when there is nothing; `change` and
+`remove` return False when there was nothing to change.
 """
 
 from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import Any, Final
 from gatewayd import ids
 from gatewayd.accounts.changes import Change, Changes
 from gatewayd.accounts.interfaces import ValueStore
-from gatewayd.accounts.records import Group, PermissionTree, Role, User
+from gatewayd.accounts.records import Actor, Group, PermissionTree, Role, User
 from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind, invalid
 
@@ -135,16 +135,27 @@ class Permissions:
         self._changes = changes
         self._clock = clock
         self._persistent = persistent
+        self._stored: PermissionTree = {}
         self._defaults = self._combine({})
 
     async def load(self) -> None:
         """Read the stored tree; at start, and when another process changed it."""
-        stored = (await self._values.load()).get(STORED_NAME, {})
-        self._defaults = self._combine(known(stored))
+        self._stored = known((await self._values.load()).get(STORED_NAME, {}))
+        self._defaults = self._combine(self._stored)
+
+    def configure(self, configured: PermissionTree) -> None:
+        """Take what a reloaded configuration names; what is stored stays stored."""
+        self._configured = check(configured)
+        self._defaults = self._combine(self._stored)
+        self._changes.publish(Change(None))
 
     def defaults(self) -> PermissionTree:
         """Return the complete default tree, which accounts with the role user have."""
         return copy(self._defaults)
+
+    def initial(self) -> PermissionTree:
+        """Return the default tree as it is while nothing is stored: built in, then configured."""
+        return overlay(copy(BUILTIN), self._configured)
 
     async def set_defaults(self, tree: PermissionTree, by: str) -> PermissionTree:
         """Store a tree and return it complete; a missing leaf gets its built-in value.
@@ -163,7 +174,7 @@ class Permissions:
                         param=f"{section}.{leaf}",
                     )
         await self._values.put({STORED_NAME: wanted}, at=self._clock(), by=by)
-        after_commit(lambda: self._keep(combined))
+        after_commit(lambda: self._keep(wanted, combined))
         self._changes.publish(Change(None))
         return copy(combined)
 
@@ -190,8 +201,17 @@ class Permissions:
         below, above = (self._configured, stored) if self._persistent else (stored, self._configured)
         return overlay(overlay(copy(BUILTIN), below), above)
 
-    def _keep(self, combined: PermissionTree) -> None:
+    def _keep(self, stored: PermissionTree, combined: PermissionTree) -> None:
+        self._stored = stored
         self._defaults = combined
+
+
+def require(actor: Actor, section: str, leaf: str) -> None:
+    """Raise forbidden, naming the permission, when an actor lacks it."""
+    if not actor.may(section, leaf):
+        raise GatewayError(
+            Kind.FORBIDDEN, f"cannot do this: the permission {section}.{leaf} is missing", code="permission"
+        )
 
 
 def _refuse_unknown(name: str, names: Iterable[str], where: str) -> None:

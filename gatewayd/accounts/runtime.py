@@ -149,11 +149,13 @@ class RuntimeSettings:
         self._persistent = persistent
         self._changes = changes
         self._clock = clock
-        self._configured = {
-            definition.name: _configured(definition, configured.get(definition.name))
-            for definition in DEFINITIONS
-        }
+        self._configured = _configured_all(configured)
         self._stored: dict[str, bool | str] = {}
+
+    def configure(self, configured: Mapping[str, ConfiguredValue]) -> None:
+        """Take what a reloaded configuration says; what is stored stays stored."""
+        self._configured = _configured_all(configured)
+        self._changes.publish(Change(None))
 
     async def load(self) -> None:
         """Read the stored values; at start, and when another process changed them."""
@@ -200,9 +202,21 @@ class RuntimeSettings:
         """Return every setting, in the order of the table."""
         return [self.describe(definition.name) for definition in DEFINITIONS]
 
+    def configured_origin(self, name: str) -> str:
+        """Return where the configured value of a setting comes from."""
+        return self._configured[_definition(name).name].origin
+
     def may_set(self, name: str) -> bool:
         """Tell whether a value can be stored, or is held fast by the configuration."""
         return not self._is_fixed(_definition(name).name)
+
+    def known(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values that this version has settings for; other clients send more."""
+        return {name: value for name, value in values.items() if name in _BY_NAME}
+
+    def checked(self, values: Mapping[str, Any]) -> dict[str, bool | str]:
+        """Return values as they would be stored; not_found or invalid_request naming the key."""
+        return {name: _check(_definition(name), value) for name, value in values.items()}
 
     async def set(self, values: Mapping[str, Any], by: str) -> None:
         """Store several values as one change; `by` says who did it.
@@ -210,7 +224,7 @@ class RuntimeSettings:
         Raises not_found for an unknown name, invalid_request naming the key for a wrong value, conflict when
         the configuration holds the key fast. Setting such a key to the value it has is no error.
         """
-        checked = {name: _check(_definition(name), value) for name, value in values.items()}
+        checked = self.checked(values)
         fixed = [name for name in checked if self._is_fixed(name)]
         for name in fixed:
             if checked[name] != self._configured[name].value:
@@ -241,6 +255,10 @@ class RuntimeSettings:
     def _forget(self, names: Sequence[str]) -> None:
         for name in names:
             self._stored.pop(name, None)
+
+
+def _configured_all(configured: Mapping[str, ConfiguredValue]) -> dict[str, ConfiguredValue]:
+    return {each.name: _configured(each, configured.get(each.name)) for each in DEFINITIONS}
 
 
 def _definition(name: str) -> Definition:

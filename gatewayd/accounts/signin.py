@@ -66,7 +66,10 @@ class Tries:
 class SignIn:
     """Checks e-mail and password. Every failure has one text and costs the same work."""
 
-    def __init__(self, users: UserStore, passwords: Passwords, clock: ids.Clock = ids.now) -> None:
+    def __init__(
+        self, users: UserStore, passwords: Passwords, clock: ids.Clock = ids.now, *, enabled: bool = True
+    ) -> None:
+        self._enabled = enabled
         self._users = users
         self._passwords = passwords
         self._by_account = Tries(PER_ACCOUNT, clock)
@@ -76,8 +79,13 @@ class SignIn:
         """Return the account; `peer` is the address that the connection comes from.
 
         Raises invalid_request (code `invalid_credentials`) when the pair does not fit, rate_limited with
-        `retry_after` after 15 failures per account or 60 per peer within 180 seconds.
+        `retry_after` after 15 failures per account or 60 per peer within 180 seconds, forbidden when
+        passwords are not accepted at all.
         """
+        if not self._enabled:
+            raise GatewayError(
+                Kind.FORBIDDEN, "cannot sign in: passwords are not accepted (ENABLE_PASSWORD_AUTH)"
+            )
         account, peer = _account(email), _network(peer)
         wait = max(self._by_account.wait(account), self._by_peer.wait(peer))
         if wait:

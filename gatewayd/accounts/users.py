@@ -140,6 +140,18 @@ class Users:
         self._changes.publish(Change(user_id))
         return user
 
+    async def change_shown(self, user_id: str, change: UserChange, by: Actor | None) -> User:
+        """Change an account for a client that sees a deactivated one as pending (`User.shown_role`).
+
+        The role pending leaves such an account as it is, any other role activates it.
+        """
+        user = await self.get(user_id)
+        if not user.active and change.role is Role.PENDING:
+            change = replace(change, role=None)
+        elif not user.active and change.role is not None:
+            change = replace(change, active=True)
+        return await self.change(user_id, change, by)
+
     async def set_password(self, user_id: str, password: str) -> None:
         """Give an account a password and end its sessions."""
         await self.change(user_id, UserChange(password=password), None)

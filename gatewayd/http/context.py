@@ -7,6 +7,7 @@ from gatewayd.errors import GatewayError, Kind
 
 ACTOR: web.RequestKey[Actor | None] = web.RequestKey("actor", object)  # type: ignore[arg-type]
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
+CREDENTIAL: web.RequestKey[str] = web.RequestKey("credential", str)
 
 
 def find_actor(request: web.Request) -> Actor | None:
@@ -21,6 +22,14 @@ def actor(request: web.Request) -> Actor:
     if known is None:
         raise GatewayError(Kind.UNAUTHENTICATED, "cannot tell who asks: no credential was sent")
     return known
+
+
+def credential(request: web.Request) -> str:
+    """Return what the caller proved its identity with; unauthenticated when it was nothing good."""
+    sent: str | None = request.get(CREDENTIAL)
+    if sent is None:
+        raise GatewayError(Kind.UNAUTHENTICATED, "cannot tell who asks: no credential was sent")
+    return sent
 
 
 def request_id(request: web.Request) -> str:

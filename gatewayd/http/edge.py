@@ -15,7 +15,7 @@ from aiohttp.typedefs import Middleware
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.context import ACTOR, REQUEST_ID
+from gatewayd.http.context import ACTOR, CREDENTIAL, REQUEST_ID
 from gatewayd.http.errors import guard, render
 from gatewayd.http.inflight import InFlight
 from gatewayd.http.routes import Access, Dialect, Handler, Route
@@ -97,6 +97,7 @@ class Edge:
                 return None
             raise
         admit(route.access, actor)
+        request[CREDENTIAL] = credential
         return actor
 
     def _credential(self, request: web.Request) -> str | None:

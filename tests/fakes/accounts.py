@@ -1,6 +1,7 @@
 """Every account service over the stores in memory, with a clock that tests turn."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,8 @@ from gatewayd.accounts.signin import SignIn
 from gatewayd.accounts.signup import SignUp
 from gatewayd.accounts.users import Users
 from gatewayd.commits import Commits
+from gatewayd.http.routes import Access, Route
+from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.stores import (
     Memory,
     MemoryGroups,
@@ -151,3 +154,61 @@ class Accounts:
     async def actor(self, user: User) -> Actor:
         rights = await self.rules.rights(user)
         return Actor(user, CredentialKind.SESSION, rights.group_ids, rights.permissions)
+
+
+@dataclass
+class Site:
+    """A served application over the account services, with one account of each role."""
+
+    accounts: Accounts
+    client: Client
+    admin: User
+    user: User
+    pending: User
+
+    async def call(self, method: str, path: str, who: User | str | None = None, body: Any = None) -> Any:
+        """Send one request as an account (by session) or with a credential; return status and JSON."""
+        credential = self.accounts.session(who) if isinstance(who, User) else who
+        headers = bearer(credential) if credential else {}
+        sent = {} if body is None else {"json": body}
+        async with self.client.request(method, path, headers=headers, **sent) as reply:
+            return reply.status, await reply.json()
+
+    async def get_ok(self, path: str, who: User | str | None = None) -> Any:
+        status, body = await self.call("GET", path, who)
+        assert status == 200, body
+        return body
+
+    async def post_ok(self, path: str, who: User | str | None = None, body: Any = None) -> Any:
+        status, answer = await self.call("POST", path, who, body)
+        assert status == 200, answer
+        return answer
+
+
+@asynccontextmanager
+async def serving_accounts(accounts: Accounts, rows: Sequence[Route]) -> AsyncIterator[Site]:
+    admin = await accounts.add_user("admin", Role.ADMIN, password="secret")
+    user = await accounts.add_user("user", password="secret")
+    pending = await accounts.add_user("pending", Role.PENDING, password="secret")
+    async with serving(rows, authenticator=accounts.authenticator) as client:
+        yield Site(accounts, client, admin, user, pending)
+
+
+async def check_access(site: Site, rows: Sequence[Route]) -> int:
+    """Check that each row refuses whom it must: 401 without an account, 403 with too little; count them."""
+    refused = {
+        Access.ACCOUNT: (),
+        Access.VERIFIED: (site.pending,),
+        Access.ADMIN: (site.pending, site.user),
+    }
+    checked = 0
+    for row in rows:
+        for who in refused.get(row.access, ()):
+            status, body = await site.call(row.method, row.path.replace("{id}", site.user.id), who)
+            assert (status, "detail" in body) == (403, True), (row.method, row.path, who.name)
+        if row.access in refused:
+            for credential in (None, "sk-unknown", "no.such.token"):
+                status, _ = await site.call(row.method, row.path.replace("{id}", "x"), credential)
+                assert status == 401, (row.method, row.path)
+            checked += 1
+    return checked

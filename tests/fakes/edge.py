@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.app import build
-from gatewayd.http.edge import Edge, EdgeOptions
+from gatewayd.http.edge import Authenticator, Edge, EdgeOptions
 from gatewayd.http.inflight import InFlight
 from gatewayd.http.routes import Route
 from gatewayd.tasks import Tasks
@@ -39,9 +39,10 @@ async def serving(
     *,
     options: EdgeOptions | None = None,
     body_limit: int = 1024 * 1024,
+    authenticator: Authenticator | None = None,
 ) -> AsyncIterator[Client]:
     tasks = Tasks()
-    edge = Edge(FakeAuthenticator(actors or {}), tasks, options or EdgeOptions(), InFlight())
+    edge = Edge(authenticator or FakeAuthenticator(actors or {}), tasks, options or EdgeOptions(), InFlight())
     server = TestServer(build(edge, rows, body_limit=body_limit), handler_cancellation=True)
     async with TestClient(server) as client:
         await client.start_server()

@@ -1,0 +1,192 @@
+"""Sign in, sign up, sign out, and one's own account: `/api/v1/auths`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict
+
+from gatewayd.accounts.records import NewUser, Role, UserChange
+from gatewayd.accounts.signin import SignIn
+from gatewayd.accounts.signup import SignUp
+from gatewayd.accounts.users import Users
+from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.context import CREDENTIAL, actor, credential, find_actor
+from gatewayd.http.public.session_replies import NO_STORE, SessionReplies
+from gatewayd.http.public.shapes import show_account
+from gatewayd.http.routes import Access, Handler, Route
+
+PREFIX = "/api/v1/auths"
+# What the session reply tells about its own account, beside the Session.
+OWN_PROFILE = ("bio", "gender", "date_of_birth", "status_emoji", "status_message", "status_expires_at")
+
+
+class SignInBody(BaseModel):
+    """An address and its password."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    email: str
+    password: str
+
+
+class SignUpBody(BaseModel):
+    """An account that somebody makes for himself."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    email: str
+    password: str
+    profile_image_url: str = "/user.png"
+
+
+class AddBody(SignUpBody):
+    """An account that an administrator makes."""
+
+    role: Role = Role.PENDING
+
+
+class ProfileBody(BaseModel):
+    """One's own profile; what is absent stays, null empties."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str | None = None
+    profile_image_url: str | None = None
+    bio: str | None = None
+    gender: str | None = None
+    date_of_birth: str | None = None
+
+
+class PasswordBody(BaseModel):
+    """The present password and the new one."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    password: str
+    new_password: str
+
+
+class TimezoneBody(BaseModel):
+    """The name of a time zone."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    timezone: str
+
+
+class AuthRoutes:
+    """Opens and ends sessions, and lets people look after their own account."""
+
+    def __init__(self, users: Users, sign_in: SignIn, sign_up: SignUp, replies: SessionReplies) -> None:
+        self._users = users
+        self._sign_in = sign_in
+        self._sign_up = sign_up
+        self._replies = replies
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 1.2 about sessions and one's own account."""
+        return [
+            _row("GET", "/", self.show, Access.ACCOUNT, "Show the session"),
+            _row("POST", "/signin", self.signin, Access.PUBLIC, "Sign in", SignInBody),
+            _row("POST", "/signup", self.signup, Access.PUBLIC, "Make an account", SignUpBody),
+            _row("POST", "/signout", self.signout, Access.OPTIONAL, "Sign out"),
+            _row("GET", "/signout", self.signout, Access.OPTIONAL, "Sign out"),
+            _row("POST", "/add", self.add, Access.ADMIN, "Make an account for somebody", AddBody),
+            _row(
+                "POST",
+                "/update/profile",
+                self.update_profile,
+                Access.VERIFIED,
+                "Change the profile",
+                ProfileBody,
+            ),
+            _row(
+                "POST",
+                "/update/password",
+                self.update_password,
+                Access.ACCOUNT,
+                "Change the password",
+                PasswordBody,
+            ),
+            _row(
+                "POST",
+                "/update/timezone",
+                self.update_timezone,
+                Access.ACCOUNT,
+                "Set the time zone",
+                TimezoneBody,
+            ),
+        ]
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer the Session, with the key itself as `token` for a key, and some of the profile."""
+        who = actor(request)
+        profile = {name: who.user.profile.get(name) for name in OWN_PROFILE}
+        return self._replies.show(who, credential(request), profile)
+
+    async def signin(self, request: web.Request) -> web.StreamResponse:
+        """`{"email", "password"}` -> Session and cookie; 400 for a wrong pair, 429 after too many."""
+        form = await read_model(request, SignInBody)
+        user = await self._sign_in.sign_in(form.email, form.password, request.remote or "")
+        return await self._replies.open(user)
+
+    async def signup(self, request: web.Request) -> web.StreamResponse:
+        """`{"name", "email", "password"}` -> Session and cookie; 403 when sign-up is off, 409 when taken."""
+        form = await read_model(request, SignUpBody)
+        new = NewUser(form.email, form.name, password=form.password, profile_image_url=form.profile_image_url)
+        return await self._replies.open(await self._sign_up.sign_up(new))
+
+    async def signout(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"status": true}`; the session is over and its cookie gone."""
+        return await self._replies.close(find_actor(request), request.get(CREDENTIAL, ""))
+
+    async def add(self, request: web.Request) -> web.StreamResponse:
+        """`{"name", "email", "password", "role"}` -> the account and a token for it; 409 when taken."""
+        form = await read_model(request, AddBody)
+        user = await self._users.create(
+            NewUser(
+                form.email,
+                form.name,
+                role=form.role,
+                password=form.password,
+                profile_image_url=form.profile_image_url,
+            )
+        )
+        token = {"token": self._replies.issue(user), "token_type": "Bearer"}
+        return json_reply({**token, **show_account(user)}, headers=NO_STORE)
+
+    async def update_profile(self, request: web.Request) -> web.StreamResponse:
+        """`{"name", "profile_image_url", "bio"?, "gender"?, "date_of_birth"?}` -> the account in short."""
+        form = await read_model(request, ProfileBody)
+        profile: dict[str, Any] = form.model_dump(
+            include={"bio", "gender", "date_of_birth"} & form.model_fields_set
+        )
+        change = UserChange(name=form.name, profile_image_url=form.profile_image_url, profile=profile)
+        who = actor(request)
+        return json_reply(show_account(await self._users.change(who.user_id, change, who)))
+
+    async def update_password(self, request: web.Request) -> web.StreamResponse:
+        """`{"password", "new_password"}` -> true; 400 for a wrong password. Every session ends."""
+        form = await read_model(request, PasswordBody)
+        await self._users.change_own_password(actor(request).user_id, form.password, form.new_password)
+        return json_reply(data=True)
+
+    async def update_timezone(self, request: web.Request) -> web.StreamResponse:
+        """`{"timezone"}` -> `{"status": true}`."""
+        form = await read_model(request, TimezoneBody)
+        who = actor(request)
+        await self._users.change(who.user_id, UserChange(profile={"timezone": form.timezone}), who)
+        return json_reply({"status": True})
+
+
+def _row(
+    method: str,
+    path: str,
+    handler: Handler,
+    access: Access,
+    summary: str,
+    request: type[BaseModel] | None = None,
+) -> Route:
+    return Route(method, PREFIX + path, handler, access, summary, request=request, tag="auths")

@@ -1,0 +1,153 @@
+"""Groups and their members: `/api/v1/groups`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict
+
+from gatewayd import ids
+from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.permissions import known
+from gatewayd.accounts.records import GroupChange, NewGroup
+from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.context import actor
+from gatewayd.http.public.shapes import show_group, show_user_info
+from gatewayd.http.routes import Access, Handler, Route
+
+PREFIX = "/api/v1/groups"
+
+
+class GroupBody(BaseModel):
+    """A group to make; of `permissions` only the leaves that matter are needed."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    description: str = ""
+    permissions: dict[str, Any] | None = None
+    data: dict[str, Any] | None = None
+
+
+class GroupChangeBody(BaseModel):
+    """What to change in a group; what is absent or null stays."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str | None = None
+    description: str | None = None
+    permissions: dict[str, Any] | None = None
+    data: dict[str, Any] | None = None
+
+
+class MembersBody(BaseModel):
+    """Users to add or remove."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    user_ids: list[str]
+
+
+class GroupRoutes:
+    """Shows people their groups and lets administrators keep them."""
+
+    def __init__(self, groups: Groups, clock: ids.Clock = ids.now) -> None:
+        self._groups = groups
+        self._clock = clock
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 1.4."""
+        admin, verified = Access.ADMIN, Access.VERIFIED
+        return [
+            _row("GET", "/", self.list, verified, "List groups"),
+            _row("POST", "/create", self.create, admin, "Make a group", GroupBody),
+            _row("GET", "/id/{id}", self.show, admin, "Show a group"),
+            _row("GET", "/id/{id}/info", self.show_info, verified, "Show a group in short"),
+            _row("GET", "/id/{id}/export", self.export, admin, "Show a group and who is in it"),
+            _row("POST", "/id/{id}/users", self.list_members, admin, "List the members"),
+            _row("POST", "/id/{id}/update", self.change, admin, "Change a group", GroupChangeBody),
+            _row("POST", "/id/{id}/users/add", self.add_members, admin, "Add members", MembersBody),
+            _row("POST", "/id/{id}/users/remove", self.remove_members, admin, "Remove members", MembersBody),
+            _row("DELETE", "/id/{id}/delete", self.remove, admin, "Delete a group"),
+        ]
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer groups: all for administrators, their own for others."""
+        who = actor(request)
+        groups = await self._groups.list(user_id=None if who.is_admin else who.user_id)
+        return json_reply([show_group(group) for group in groups])
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """`{"name", "description", "permissions"?, "data"?}` -> Group; 409 when the name is taken."""
+        form = await read_model(request, GroupBody)
+        group = await self._groups.create(
+            NewGroup(
+                name=form.name,
+                description=form.description,
+                user_id=actor(request).user_id,
+                permissions=known(form.permissions or {}),
+                data=form.data or {},
+            )
+        )
+        return json_reply(show_group(group))
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer Group; 404 for an unknown id."""
+        return json_reply(show_group(await self._groups.get(_id(request))))
+
+    async def show_info(self, request: web.Request) -> web.StreamResponse:
+        """Answer Group without permissions, data and meta; 404 for an unknown id."""
+        group = show_group(await self._groups.get(_id(request)))
+        hidden = {"permissions", "data", "meta"}
+        return json_reply({name: value for name, value in group.items() if name not in hidden})
+
+    async def export(self, request: web.Request) -> web.StreamResponse:
+        """Answer Group with `user_ids`."""
+        group = await self._groups.get(_id(request))
+        members = await self._groups.list_members(group.id)
+        return json_reply({**show_group(group), "user_ids": [user.id for user in members]})
+
+    async def list_members(self, request: web.Request) -> web.StreamResponse:
+        """Answer the members, `[UserInfo]`."""
+        members = await self._groups.list_members(_id(request))
+        now = self._clock()
+        return json_reply([show_user_info(user, now) for user in members])
+
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """`{"name"?, "description"?, "permissions"?, "data"?}` -> Group."""
+        form = await read_model(request, GroupChangeBody)
+        permissions = None if form.permissions is None else known(form.permissions)
+        change = GroupChange(form.name, form.description, permissions, form.data)
+        return json_reply(show_group(await self._groups.change(_id(request), change)))
+
+    async def add_members(self, request: web.Request) -> web.StreamResponse:
+        """`{"user_ids"}` -> Group; unknown users are left out."""
+        form = await read_model(request, MembersBody)
+        await self._groups.add_members(_id(request), form.user_ids)
+        return await self.show(request)
+
+    async def remove_members(self, request: web.Request) -> web.StreamResponse:
+        """`{"user_ids"}` -> Group."""
+        form = await read_model(request, MembersBody)
+        await self._groups.remove_members(_id(request), form.user_ids)
+        return await self.show(request)
+
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Answer true; 404 for an unknown id."""
+        await self._groups.remove(_id(request))
+        return json_reply(data=True)
+
+
+def _id(request: web.Request) -> str:
+    return request.match_info["id"]
+
+
+def _row(
+    method: str,
+    path: str,
+    handler: Handler,
+    access: Access,
+    summary: str,
+    request: type[BaseModel] | None = None,
+) -> Route:
+    return Route(method, PREFIX + path, handler, access, summary, request=request, tag="groups")

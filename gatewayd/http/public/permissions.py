@@ -1,0 +1,56 @@
+"""Default and effective permissions: `/api/v1/users/.../permissions`."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from gatewayd.accounts.permissions import BUILTIN, Permissions, known
+from gatewayd.http.body import json_reply, read_object
+from gatewayd.http.context import actor
+from gatewayd.http.routes import Access, Route
+
+PREFIX = "/api/v1/users"
+
+
+class PermissionRoutes:
+    """Shows what people may do, and lets administrators set what everybody may."""
+
+    def __init__(self, permissions: Permissions) -> None:
+        self._permissions = permissions
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 1.3 about permissions."""
+        default = f"{PREFIX}/default/permissions"
+        tag = "permissions"
+        return [
+            Route("GET", f"{PREFIX}/permissions", self.show, Access.VERIFIED, "Show what one may", tag=tag),
+            Route("GET", default, self.show_defaults, Access.ADMIN, "Show the default permissions", tag=tag),
+            Route(
+                "POST", default, self.change_defaults, Access.ADMIN, "Set the default permissions", tag=tag
+            ),
+            Route(
+                "GET",
+                f"{default}/defaults",
+                self.show_builtin,
+                Access.ADMIN,
+                "Show the built-in permissions",
+                tag=tag,
+            ),
+        ]
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer the effective tree of the caller, `{"workspace": {...}, "features": {...}, ...}`."""
+        return json_reply(actor(request).permissions)
+
+    async def show_defaults(self, request: web.Request) -> web.StreamResponse:
+        """Answer the tree that accounts with the role user have."""
+        return json_reply(self._permissions.defaults())
+
+    async def change_defaults(self, request: web.Request) -> web.StreamResponse:
+        """A tree -> the stored one; a missing leaf gets its built-in value, an unknown one is dropped."""
+        tree = known(await read_object(request))
+        return json_reply(await self._permissions.set_defaults(tree, by=actor(request).user_id))
+
+    async def show_builtin(self, request: web.Request) -> web.StreamResponse:
+        """Answer the tree as it is without any configuration."""
+        return json_reply(BUILTIN)

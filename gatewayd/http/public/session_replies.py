@@ -1,0 +1,98 @@
+"""Session replies: a token, who it is for, and the cookie that carries it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from gatewayd.accounts.keyrules import KeyRules
+from gatewayd.accounts.records import Actor, CredentialKind, PermissionTree, User
+from gatewayd.accounts.runtime import RuntimeSettings
+from gatewayd.accounts.sessions import Sessions
+from gatewayd.http.body import json_reply
+from gatewayd.http.public.shapes import show_account
+
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+@dataclass(frozen=True, slots=True)
+class CookieOptions:
+    """How the session cookie is set; `secure` keeps it from plain HTTP."""
+
+    name: str = "token"
+    same_site: str = "lax"
+    secure: bool = False
+
+
+class SessionReplies:
+    """Opens, shows and ends sessions towards clients.
+
+    A Session body: `{"token", "token_type": "Bearer", "expires_at", "id", "email", "name", "role",
+    "profile_image_url", "permissions"}`.
+    """
+
+    def __init__(
+        self, sessions: Sessions, rules: KeyRules, runtime: RuntimeSettings, cookie: CookieOptions
+    ) -> None:
+        self._sessions = sessions
+        self._rules = rules
+        self._runtime = runtime
+        self._cookie = cookie
+
+    async def open(self, user: User) -> web.Response:
+        """Answer a new session of the user, with its cookie."""
+        token, claims = self._sessions.issue(user, self._runtime.session_seconds())
+        rights = await self._rules.rights(user)
+        reply = json_reply(_body(user, token, claims.expires_at, rights.permissions), headers=NO_STORE)
+        self._set(reply, token, claims.expires_at - claims.issued_at)
+        return reply
+
+    def issue(self, user: User) -> str:
+        """Return a token for the user, without a cookie: an administrator made the account."""
+        return self._sessions.issue(user, self._runtime.session_seconds())[0]
+
+    def show(self, who: Actor, credential: str, more: dict[str, Any]) -> web.Response:
+        """Answer the session or key that asks; a session gets its cookie again."""
+        is_session = who.kind is CredentialKind.SESSION
+        expires_at = who.expires_at if is_session else None
+        body = _body(who.user, credential, expires_at, who.permissions)
+        reply = json_reply({**body, **more}, headers=NO_STORE)
+        if is_session:
+            claims = self._sessions.read(credential)
+            self._set(reply, credential, claims.expires_at - claims.issued_at)
+        return reply
+
+    async def close(self, who: Actor | None, credential: str) -> web.Response:
+        """Answer `{"status": true}`, with the session revoked and the cookie deleted."""
+        if who is not None and who.kind is CredentialKind.SESSION:
+            await self._sessions.revoke(self._sessions.read(credential))
+        reply = json_reply({"status": True})
+        reply.del_cookie(
+            self._cookie.name,
+            path="/",
+            httponly=True,
+            secure=self._cookie.secure,
+            samesite=self._cookie.same_site,
+        )
+        return reply
+
+    def _set(self, reply: web.Response, token: str, seconds: int) -> None:
+        reply.set_cookie(
+            self._cookie.name,
+            token,
+            max_age=seconds,
+            path="/",
+            httponly=True,
+            secure=self._cookie.secure,
+            samesite=self._cookie.same_site,
+        )
+
+
+def _body(user: User, token: str, expires_at: int | None, permissions: PermissionTree) -> dict[str, Any]:
+    return {
+        "token": token,
+        "token_type": "Bearer",
+        "expires_at": expires_at,
+        **show_account(user),
+        "permissions": permissions,
+    }
