@@ -7,6 +7,8 @@ from aiohttp import web
 from gatewayd.http.edge import Wrapper
 from gatewayd.http.routes import Handler, Route
 
+Application = web.Application
+
 
 def build(edge: Wrapper, rows: Iterable[Route], *, body_limit: int) -> web.Application:
     """Return an application: each row under both spellings of a trailing slash, HEAD beside GET."""

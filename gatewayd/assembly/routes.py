@@ -1,0 +1,114 @@
+"""The routes over the services, and the two applications over the routes."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gatewayd import __version__
+from gatewayd.assembly.accounts import Accounts
+from gatewayd.catalog.service import Catalog
+from gatewayd.chat.pipeline import Pipeline
+from gatewayd.http.app import Application, build
+from gatewayd.http.control import chat as control_chat
+from gatewayd.http.control import groups as control_groups
+from gatewayd.http.control import health as control_health
+from gatewayd.http.control import keys as control_keys
+from gatewayd.http.control import models as control_models
+from gatewayd.http.control import permissions as control_permissions
+from gatewayd.http.control import settings as control_settings
+from gatewayd.http.control import setup as control_setup
+from gatewayd.http.control import users as control_users
+from gatewayd.http.control.edge import ControlEdge
+from gatewayd.http.control.peer import Peers
+from gatewayd.http.control.viewers import Viewers
+from gatewayd.http.control.writes import Writes
+from gatewayd.http.edge import Edge, EdgeOptions
+from gatewayd.http.inflight import InFlight
+from gatewayd.http.public.admin import AdminRoutes
+from gatewayd.http.public.auths import AuthRoutes
+from gatewayd.http.public.chat import ChatRoutes
+from gatewayd.http.public.config import ClientConfig, SiteFacts
+from gatewayd.http.public.docs import DocsRoutes
+from gatewayd.http.public.groups import GroupRoutes
+from gatewayd.http.public.health import HealthRoutes
+from gatewayd.http.public.keys import KeyRoutes
+from gatewayd.http.public.models import ModelRoutes
+from gatewayd.http.public.permissions import PermissionRoutes
+from gatewayd.http.public.session_replies import CookieOptions, SessionReplies
+from gatewayd.http.public.users import UserRoutes
+from gatewayd.http.routes import Route
+from gatewayd.observe.health import HealthMonitor
+from gatewayd.settings import Settings
+from gatewayd.tasks import Tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the routes are built over."""
+
+    settings: Settings
+    accounts: Accounts
+    catalog: Catalog
+    pipeline: Pipeline
+    health: HealthMonitor
+
+
+def make_public(parts: Parts, tasks: Tasks, in_flight: InFlight) -> Application:
+    """Return the public application: every row of the interface specification that exists."""
+    settings = parts.settings
+    options = EdgeOptions(
+        key_header=settings.custom_api_key_header, allowed_origins=tuple(settings.cors_allow_origin)
+    )
+    edge = Edge(parts.accounts.authenticator, tasks, options, in_flight)
+    rows = public_rows(parts)
+    if settings.env == "dev":
+        rows = [*rows, *DocsRoutes(rows, title=settings.webui_name, version=__version__).routes()]
+    return build(edge, rows, body_limit=settings.request_body_limit)
+
+
+def public_rows(parts: Parts) -> Sequence[Route]:
+    """Return the rows of the public application, in the order of the interface specification."""
+    settings, accounts = parts.settings, parts.accounts
+    facts = SiteFacts(settings.webui_name, __version__, enable_login_form=settings.enable_login_form)
+    config = ClientConfig(facts, accounts.runtime, accounts.permissions, accounts.users)
+    cookie = CookieOptions(
+        same_site=settings.webui_auth_cookie_same_site, secure=settings.webui_auth_cookie_secure
+    )
+    replies = SessionReplies(accounts.sessions, accounts.key_rules, accounts.runtime, cookie)
+    return [
+        *HealthRoutes(parts.health, config, __version__).routes(),
+        *ModelRoutes(parts.catalog).routes(),
+        *ChatRoutes(parts.pipeline, body_limit=settings.request_body_limit).routes(),
+        *AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies).routes(),
+        *KeyRoutes(accounts.keys).routes(),
+        *AdminRoutes(accounts.runtime, accounts.contact).routes(),
+        *UserRoutes(accounts.users, accounts.groups).routes(),
+        *PermissionRoutes(accounts.permissions).routes(),
+        *GroupRoutes(accounts.groups).routes(),
+    ]
+
+
+def make_control(parts: Parts, tasks: Tasks, in_flight: InFlight) -> Application:
+    """Return the control application."""
+    peers = Peers(parts.settings.control_group, os.getuid())
+    edge = ControlEdge(peers, tasks, in_flight)
+    return build(edge, control_rows(parts), body_limit=parts.settings.request_body_limit)
+
+
+def control_rows(parts: Parts) -> Sequence[Route]:
+    """Return the rows of the control application, a noun after the other."""
+    accounts = parts.accounts
+    users, groups = accounts.users, accounts.groups
+    writes = Writes(accounts.commits)
+    viewers = Viewers(users, accounts.key_rules, accounts.permissions)
+    return [
+        *control_setup.SetupRoutes(accounts.setup, writes).routes(),
+        *control_users.UserRoutes(users, groups, writes).routes(),
+        *control_groups.GroupRoutes(groups, users, writes).routes(),
+        *control_permissions.PermissionRoutes(accounts.permissions, groups, users, writes).routes(),
+        *control_keys.KeyRoutes(accounts.keys, users, writes).routes(),
+        *control_models.ModelRoutes(parts.catalog, viewers, users, groups, writes).routes(),
+        *control_settings.SettingRoutes(accounts.runtime, writes).routes(),
+        *control_health.ControlHealthRoutes(parts.health, parts.catalog, __version__).routes(),
+        *control_chat.ControlChatRoutes(parts.pipeline, parts.catalog, viewers).routes(),
+    ]

@@ -1,0 +1,73 @@
+"""The model sources that the settings name, and the built-in model."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gatewayd.catalog.interfaces import ModelSource
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.settings import Provider, Settings
+from gatewayd.tasks import Tasks
+from gatewayd.upstream.config import ProviderConfig, SourceKind, Timeouts
+from gatewayd.upstream.sources import open_source
+
+
+# Seconds that stand for no limit.
+UNLIMITED: Final = 1e9
+
+
+class Sources:
+    """The sources that the settings name, kept over a reload where nothing about them changed."""
+
+    def __init__(self, builtin: Sequence[ModelSource]) -> None:
+        self._builtin = tuple(builtin)
+        self._open: dict[ProviderConfig, ModelSource] = {}
+
+    @property
+    def count(self) -> int:
+        """How many sources are in use."""
+        return len(self._open) + len(self._builtin)
+
+    def choose(self, settings: Settings) -> Sequence[ModelSource]:
+        """Return the sources to use from now on, opening the new ones."""
+        configs = provider_configs(settings)
+        chosen = {config: self._open.get(config) or open_source(config) for config in configs}
+        self._open = chosen
+        return (*chosen.values(), *self._builtin)
+
+    async def close(self) -> None:
+        """Close every source."""
+        for source in (*self._open.values(), *self._builtin):
+            await source.close()
+
+
+def provider_configs(settings: Settings) -> Sequence[ProviderConfig]:
+    """Return how each provider is reached; not_configured when two have one name."""
+    providers = settings.all_providers()
+    names = [provider.name for provider in providers]
+    for name in names:
+        if names.count(name) > 1:
+            raise GatewayError(Kind.NOT_CONFIGURED, f"cannot use two providers with the name {name!r}")
+    return [_provider_config(each, index, settings) for index, each in enumerate(providers)]
+
+
+def _provider_config(provider: Provider, index: int, settings: Settings) -> ProviderConfig:
+    return ProviderConfig(
+        name=provider.name,
+        kind=SourceKind(provider.kind),
+        base_url=str(provider.base_url),
+        key=provider.key.get_secret_value() or None,
+        prefix=provider.prefix,
+        models=tuple(provider.models),
+        index=index,
+        timeouts=Timeouts(
+            connect=provider.connect_timeout or settings.upstream_connect_timeout,
+            first_byte=provider.first_byte_timeout or settings.upstream_first_byte_timeout,
+            idle=provider.stream_idle_timeout or settings.aiohttp_client_stream_idle_timeout or UNLIMITED,
+            total=provider.timeout or settings.aiohttp_client_timeout,
+        ),
+    )
+
+
+async def start_builtin(settings: Settings, tasks: Tasks) -> Sequence[ModelSource]:
+    """Start the built-in model when it is wanted and here; not_configured when it is wanted and cannot be."""
+    return ()

@@ -1,0 +1,194 @@
+"""The composition root: opens everything in order on one exit stack, serves, reloads, drains.
+
+The only module that knows the settings, the services and the adapters together.
+"""
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from gatewayd import __version__
+from gatewayd.assembly.gateway import Gateway, assemble, reload
+from gatewayd.errors import GatewayError
+from gatewayd.http.server import Server
+from gatewayd.observe.logs import LogFormat, configure
+from gatewayd.observe.loop import LoopErrors, StallMonitor
+from gatewayd.observe.systemd import (
+    ActivatedSockets,
+    Watchdog,
+    activated_sockets,
+    from_environment,
+)
+from gatewayd.settings import Settings, changed, definitions
+from gatewayd.storage.location import parse
+from gatewayd.storage.lock import locked
+from gatewayd.storage.migrate import migrate
+
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS: Final = 5.0
+PRUNE_SECONDS: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """How the daemon was called.
+
+    `load` reads the settings again, for a reload. `prepare` runs before anything is opened, `on_ready` once
+    everything is served.
+    """
+
+    load: Callable[[], Settings]
+    environ: Mapping[str, str]
+    pid: int
+    prepare: Callable[[Settings], Awaitable[None]] | None = None
+    on_ready: Callable[[Gateway], Awaitable[None]] | None = None
+
+
+class Daemon:
+    """One run from opening to the last closed connection."""
+
+    def __init__(self, settings: Settings, invocation: Invocation) -> None:
+        self._settings = settings
+        self._invocation = invocation
+        self._notifier = from_environment(invocation.environ)
+        self._signal = asyncio.Event()
+        self._stopping = False
+
+    async def run(self) -> None:
+        """Serve until a signal says stop; raises GatewayError when the start fails."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(LoopErrors())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_stop)
+        loop.add_signal_handler(signal.SIGHUP, self._signal.set)
+        for warning in self._settings.warnings:
+            log.warning("%s", warning)
+        if self._invocation.prepare is not None:
+            await self._invocation.prepare(self._settings)
+        async with AsyncExitStack() as stack:
+            self._notifier.status("opening the database")
+            gateway = await assemble(self._settings, stack)
+            servers = await self._serve(gateway, stack)
+            gateway.health.ready = True
+            self._start_chores(gateway)
+            _settle_memory()
+            self._notifier.ready("serving")
+            log.info("ready", extra={"version": __version__})
+            if self._invocation.on_ready is not None:
+                await self._invocation.on_ready(gateway)
+            await self._until_stopped(gateway)
+            await self._drain(gateway, servers)
+
+    async def _serve(self, gateway: Gateway, stack: AsyncExitStack) -> Sequence[Server]:
+        public = Server(gateway.public, gateway.in_flight)
+        control = Server(gateway.control, gateway.in_flight)
+        for server in (public, control):
+            await server.open()
+            stack.push_async_callback(server.close)
+        given = activated_sockets(self._invocation.environ, self._invocation.pid)
+        addresses = await self._listen(public, control, given)
+        gateway.url = f"http://{addresses[0]}"
+        for address in addresses:
+            log.info("listening", extra={"address": address})
+        return (public, control)
+
+    async def _listen(self, public: Server, control: Server, given: ActivatedSockets) -> Sequence[str]:
+        settings = self._settings
+        addresses = await public.listen_sockets(given.http)
+        if not given.http:
+            addresses.append(await public.listen_tcp(settings.host, settings.port))
+        if given.control is not None:
+            addresses += await control.listen_sockets([given.control])
+        else:
+            addresses.append(await control.listen_unix(settings.control_socket, settings.control_group))
+        return addresses
+
+    def _start_chores(self, gateway: Gateway) -> None:
+        tasks = gateway.tasks
+        accounts = gateway.accounts
+        tasks.spawn("last-used times", _every(FLUSH_SECONDS, accounts.authenticator.flush))
+        tasks.spawn("expired revocations", _every(PRUNE_SECONDS, accounts.sessions.prune))
+        tasks.spawn("stall monitor", StallMonitor().run())
+        interval = self._notifier.watchdog_interval
+        if interval is not None:
+            tasks.spawn("watchdog", Watchdog(self._notifier, gateway.database.ping, interval).run())
+
+    async def _until_stopped(self, gateway: Gateway) -> None:
+        while True:
+            await self._signal.wait()
+            self._signal.clear()
+            if self._stopping:
+                return
+            await self._apply(gateway)
+
+    def _on_stop(self) -> None:
+        self._stopping = True
+        self._signal.set()
+
+    async def _apply(self, gateway: Gateway) -> None:
+        """Validate the new configuration, then apply what a running daemon can; or change nothing."""
+        self._notifier.reloading()
+        try:
+            fresh = self._invocation.load()
+            names = changed(self._settings, fresh)
+            await reload(gateway, fresh)
+        except GatewayError as error:
+            log.error("reload refused, the old configuration stays: %s", error.message)
+            self._notifier.ready(f"reload refused: {error.message}")
+            return
+        table = definitions()
+        waiting = [name for name in names if not table[name].reloadable]
+        self._settings = fresh
+        start_logging(fresh, self._invocation.environ)
+        for name in waiting:
+            log.warning("changed setting needs a restart", extra={"setting": name})
+        log.info("reloaded", extra={"changed": ", ".join(names) or "nothing"})
+        self._notifier.ready("serving")
+
+    async def _drain(self, gateway: Gateway, servers: Sequence[Server]) -> None:
+        self._notifier.stopping()
+        gateway.health.ready = False
+        self._notifier.status("finishing the answers that run")
+        for server in servers:
+            await server.stop_listening()
+        seconds = self._settings.drain_timeout
+        if not await servers[0].drain(seconds):
+            log.warning("stopping with answers unfinished", extra={"in_flight": gateway.in_flight.count})
+        await gateway.accounts.authenticator.flush()
+        log.info("stopped")
+
+
+def start_logging(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Send the log to standard error as the settings say; call again after a reload."""
+    log_format = LogFormat(settings.log_format or "text")
+    configure(settings.global_log_level, log_format, sys.stderr, environ)
+
+
+async def migrate_database(settings: Settings) -> None:
+    """Bring the schema up to date: what `gatewayd --migrate` does."""
+    with locked(settings.data_dir):
+        done = await migrate(parse(settings.database_location(), settings.database_pool_size))
+    log.info("migrated", extra={"applied": ", ".join(done) or "nothing was pending"})
+
+
+async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await work()
+        except GatewayError as error:
+            log.warning("chore failed, it is tried again: %s", error.message)
+
+
+def _settle_memory() -> None:
+    """Keep what the start made out of the collector's way: its pauses are the tail of the answers."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 10, 10)

@@ -1,0 +1,111 @@
+"""`gatewayd --quickstart`: state in a local directory, an administrator, a key and a model, all at once."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from gatewayd.assembly.gateway import Gateway
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.settings import Settings
+from gatewayd.upstream.weights import fetch_weights, find_weights
+
+FOLDER: Final = Path("gatewayd-state")
+ADDRESS: Final = "admin@localhost"
+MODEL_SECONDS: Final = 60.0
+
+GREETING: Final = """
+gatewayd is ready at {url}
+
+  administrator  {email}
+  password       {password}
+  API key        {key}
+
+The password and the key are shown this once. Ask the model:
+
+  curl {url}/v1/chat/completions \\
+    -H "Authorization: Bearer {key}" -H "Content-Type: application/json" \\
+    -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Say hello."}}]}}'
+
+  python - <<'PY'
+  from openai import OpenAI
+  client = OpenAI(base_url="{url}/v1", api_key="{key}")
+  messages = [{{"role": "user", "content": "Say hello."}}]
+  answer = client.chat.completions.create(model="{model}", messages=messages)
+  print(answer.choices[0].message.content)
+  for chunk in client.chat.completions.create(model="{model}", messages=messages, stream=True):
+      print(chunk.choices[0].delta.content or "", end="", flush=True)
+  print()
+  PY
+
+  gatewayctl --socket {socket} chat {model} "Say hello."
+
+Stop it with Control-C. The state stays in {state}.
+"""
+
+AGAIN: Final = """
+gatewayd is ready at {url}
+
+The administrator and the key were made and shown at the first start. Make another key:
+
+  gatewayctl --socket {socket} key create --user {email} --name another
+
+Stop it with Control-C. The state stays in {state}.
+"""
+
+
+class Quickstart:
+    """What a first try needs around the ordinary daemon."""
+
+    def __init__(self, folder: Path | None, out: TextIO = sys.stdout) -> None:
+        self._state = (folder or FOLDER).absolute()
+        self._out = out
+
+    def overrides(self, environ: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return the settings that differ from an ordinary start."""
+        return {"data_dir": str(self._state), "control_socket": str(self._state / "control.sock")}
+
+    async def prepare(self, settings: Settings) -> None:
+        """Fetch the built-in model unless it is here or unwanted; the gateway starts without it too."""
+        if settings.enable_builtin_model == "false":
+            return
+        if find_weights(settings.data_dir, settings.builtin_model_path) is not None:
+            return
+        self._say("Fetching the built-in model (93 MB, once) ...")
+        try:
+            await fetch_weights(settings.data_dir, self._say)
+        except GatewayError as error:
+            self._say(f"{error.message}; starting without it")
+
+    async def greet(self, gateway: Gateway) -> None:
+        """Make the first administrator and key, wait for the model, and print three calls that work."""
+        settings = gateway.settings
+        facts = {
+            "url": gateway.url,
+            "socket": settings.control_socket,
+            "state": settings.data_dir,
+            "email": ADDRESS,
+        }
+        model = await gateway.first_model(MODEL_SECONDS)
+        try:
+            made = await gateway.accounts.setup.run(ADDRESS, "Administrator", None)
+        except GatewayError as error:
+            if error.kind is not Kind.CONFLICT:
+                raise
+            self._say(AGAIN.format(**facts))
+            return
+        self._say(
+            GREETING.format(
+                **facts,
+                password=made.password_value,
+                key=made.key_value,
+                model=model or "MODEL",
+            )
+        )
+        if model is None:
+            self._say(
+                "No model is ready: install gatewayd[local], or set OPENAI_API_BASE_URLS or OLLAMA_BASE_URLS."
+            )
+
+    def _say(self, text: str) -> None:
+        print(text, file=self._out, flush=True)
