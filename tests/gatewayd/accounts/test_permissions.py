@@ -107,3 +107,24 @@ async def test_defaults_do_not_change_in_a_rehearsal(accounts: Accounts) -> None
     assert shown["features"]["api_keys"] is True
     assert accounts.permissions.defaults() == BUILTIN
     assert accounts.heard == []
+
+
+async def test_a_reloaded_configuration_shows_where_nothing_is_stored(accounts: Accounts) -> None:
+    accounts.permissions.configure(KEYS)
+    assert accounts.permissions.defaults()["features"]["api_keys"] is True
+    assert accounts.heard == [Change(None)]
+    await accounts.permissions.set_defaults(BUILTIN, by="test")
+    accounts.permissions.configure({"chat": {"edit": False}})
+    assert accounts.permissions.defaults() == BUILTIN
+    assert accounts.permissions.initial()["chat"]["edit"] is False
+    with pytest.raises(GatewayError):
+        accounts.permissions.configure({"nothing": {}})
+    assert accounts.permissions.initial()["chat"]["edit"] is False
+
+
+async def test_a_required_permission_is_named(accounts: Accounts) -> None:
+    actor = await accounts.actor(await accounts.add_user())
+    trees.require(actor, "settings", "interface")
+    with pytest.raises(GatewayError, match=r"workspace\.tools") as caught:
+        trees.require(actor, "workspace", "tools")
+    assert caught.value.kind is Kind.FORBIDDEN

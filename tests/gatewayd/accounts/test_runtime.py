@@ -125,3 +125,26 @@ async def test_an_empty_address_is_none(accounts: Accounts) -> None:
     await accounts.runtime.set({"ADMIN_EMAIL": None, "WEBUI_URL": "https://x.org/"}, by="test")
     assert accounts.runtime.text("ADMIN_EMAIL") == ""
     assert accounts.runtime.text("WEBUI_URL") == "https://x.org"
+
+
+async def test_a_reloaded_configuration_shows_where_nothing_is_stored(accounts: Accounts) -> None:
+    await accounts.runtime.set({"ENABLE_SIGNUP": False}, by="test")
+    accounts.heard.clear()
+    fresh = {
+        name: ConfiguredValue(True, "environment", explicit=True)
+        for name in ("ENABLE_API_KEYS", "ENABLE_SIGNUP")
+    }
+    accounts.runtime.configure(fresh)
+    assert accounts.heard == [Change(None)]
+    assert accounts.runtime.flag("ENABLE_API_KEYS") is True
+    assert accounts.runtime.flag("ENABLE_SIGNUP") is False
+    assert accounts.runtime.configured_origin("ENABLE_SIGNUP") == "environment"
+    assert accounts.runtime.describe("ENABLE_SIGNUP").origin == "stored"
+    with pytest.raises(GatewayError):
+        accounts.runtime.configure({"JWT_EXPIRES_IN": ConfiguredValue("x", "environment", explicit=True)})
+    assert accounts.runtime.flag("ENABLE_API_KEYS") is True
+
+
+def test_values_are_checked_and_known_before_they_are_stored(accounts: Accounts) -> None:
+    assert accounts.runtime.checked({"ENABLE_SIGNUP": "FALSE"}) == {"ENABLE_SIGNUP": False}
+    assert accounts.runtime.known({"ENABLE_SIGNUP": 1, "ENABLE_FOLDERS": 2}) == {"ENABLE_SIGNUP": 1}

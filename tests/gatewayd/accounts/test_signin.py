@@ -4,7 +4,7 @@ import pytest
 
 from gatewayd.accounts import signin as module
 from gatewayd.accounts.records import Role, UserChange
-from gatewayd.accounts.signin import Limit, Tries
+from gatewayd.accounts.signin import Limit, SignIn, Tries
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import Accounts
 
@@ -123,3 +123,11 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     tries.take_back("49")
     tries.take_back("0")
     assert len(tries._times) == 4
+
+
+async def test_passwords_can_be_switched_off(accounts: Accounts) -> None:
+    ann = await accounts.add_user(password="secret")
+    closed = SignIn(accounts.users_store, accounts.passwords, accounts.clock, enabled=False)
+    with pytest.raises(GatewayError, match="ENABLE_PASSWORD_AUTH") as caught:
+        await closed.sign_in(ann.email, "secret", HERE)
+    assert caught.value.kind is Kind.FORBIDDEN

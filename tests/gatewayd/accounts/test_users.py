@@ -236,3 +236,13 @@ async def test_group_ids(accounts: Accounts) -> None:
     group = await accounts.groups.create(NewGroup("g"))
     await accounts.groups.add_members(group.id, [user.id])
     assert await accounts.users.list_group_ids([user]) == {user.id: [group.id]}
+
+
+async def test_clients_that_see_pending_for_deactivated(accounts: Accounts) -> None:
+    user = await accounts.add_user(role=Role.ADMIN, active=False)
+    same = await accounts.users.change_shown(user.id, UserChange(role=Role.PENDING), None)
+    assert (same.role, same.active) == (Role.ADMIN, False)
+    back = await accounts.users.change_shown(user.id, UserChange(role=Role.USER), None)
+    assert (back.role, back.active) == (Role.USER, True)
+    pending = await accounts.users.change_shown(user.id, UserChange(role=Role.PENDING), None)
+    assert (pending.role, pending.active) == (Role.PENDING, True)
