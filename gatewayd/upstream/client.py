@@ -4,6 +4,7 @@ Nothing above this module knows aiohttp, so that a leaner client can take its pl
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import Mapping
 from typing import Protocol
@@ -273,6 +274,6 @@ def _reason(error: Exception) -> str:
         return cause.verify_message
     if isinstance(cause, ssl.SSLError) and cause.reason:
         return cause.reason
-    if isinstance(cause, OSError) and cause.strerror:
-        return cause.strerror.split(":", 1)[0].lower() if "Connect call" not in cause.strerror else "refused"
+    if isinstance(cause, OSError) and cause.errno:
+        return os.strerror(cause.errno).lower()
     return type(cause).__name__

@@ -1,9 +1,16 @@
 import asyncio
+import errno
 import gzip
 import socket
+import ssl
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from gatewayd.errors import Kind
 from gatewayd.upstream.client import AiohttpClient, TransportError
@@ -35,6 +42,17 @@ async def raw_server(answer: bytes):
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def self_signed(path: Path) -> Path:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1))
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    certificate = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    path.write_bytes(certificate + key.private_bytes(*form))
+    return path
 
 
 async def failure_of(client, url, method="GET") -> TransportError:
@@ -79,6 +97,26 @@ async def test_nobody_listens():
     assert error.kind is Kind.UPSTREAM_UNREACHABLE
     assert "127.0.0.1" not in error.sentence
     assert "refused" in error.sentence
+
+
+async def test_no_route(monkeypatch):
+    async def connect(*_, **__):
+        raise OSError(errno.EHOSTUNREACH, "Connect call failed ('10.0.0.1', 80)")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", connect)
+    async with client_of() as client:
+        error = await failure_of(client, "http://127.0.0.1:9/")
+    assert (error.kind, error.sentence) == (Kind.UPSTREAM_UNREACHABLE, "no connection (no route to host)")
+
+
+async def test_certificate_that_nobody_signed(tmp_path):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(self_signed(tmp_path / "cert.pem"))
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    async with server, client_of() as client:
+        error = await failure_of(client, f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+    assert error.kind is Kind.UPSTREAM_UNREACHABLE
+    assert error.sentence == "its certificate or TLS failed (self-signed certificate)"
 
 
 async def test_unknown_host(monkeypatch):
