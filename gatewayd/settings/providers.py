@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from gatewayd.settings.types import Expect, Line, OptionalSeconds, ProviderKey, Texts, Url
+from gatewayd.settings.types import Expect, Line, OwnSeconds, ProviderKey, Texts, Url
 
 DEFAULT_BASE_URLS: Final = {
     "openai": "https://api.openai.com/v1",
@@ -43,14 +43,12 @@ class Provider(BaseModel):
     )
     prefix: Line = Field("", description="Put before the id of each model, with nothing between.")
     models: Texts = Field((), description="The only models to offer, by the provider's ids; all when empty.")
-    connect_timeout: OptionalSeconds = Field(None, gt=0, description="Replaces upstream_connect_timeout.")
-    first_byte_timeout: OptionalSeconds = Field(
-        None, gt=0, description="Replaces upstream_first_byte_timeout."
-    )
-    stream_idle_timeout: OptionalSeconds = Field(
+    connect_timeout: OwnSeconds = Field(None, gt=0, description="Replaces upstream_connect_timeout.")
+    first_byte_timeout: OwnSeconds = Field(None, gt=0, description="Replaces upstream_first_byte_timeout.")
+    stream_idle_timeout: OwnSeconds = Field(
         None, gt=0, description="Replaces aiohttp_client_stream_idle_timeout."
     )
-    timeout: OptionalSeconds = Field(None, gt=0, description="Replaces aiohttp_client_timeout.")
+    timeout: OwnSeconds = Field(None, gt=0, description="Replaces aiohttp_client_timeout.")
 
     @model_validator(mode="before")
     @classmethod

@@ -182,6 +182,11 @@ Seconds = Annotated[Finite, BeforeValidator(_number), Expect("a number of second
 OptionalSeconds = Annotated[
     Finite | None, BeforeValidator(_number_or_none), Expect('a number of seconds, or "" for no limit')
 ]
+OwnSeconds = Annotated[
+    Finite | None,
+    BeforeValidator(_number_or_none),
+    Expect('a number of seconds, or "" for the general setting'),
+]
 Line = Annotated[str, AfterValidator(_line), Expect("one line of text")]
 Lifetime = Annotated[
     str, AfterValidator(_lifetime), Expect('a duration such as "4w" (ms, s, m, h, d, w), at least a second')
@@ -219,7 +224,9 @@ AutoSwitch = Annotated[
 
 ProviderKey = Annotated[SecretStr, AfterValidator(_provider_key), Expect("one word of ASCII characters")]
 SigningSecret = Annotated[
-    SecretStr, AfterValidator(_signing_secret), Expect(f"at least {MINIMUM_SECRET_BYTES} bytes")
+    SecretStr,
+    AfterValidator(_signing_secret),
+    Expect(f'text of at least {MINIMUM_SECRET_BYTES} bytes, or ""'),
 ]
 DatabaseUrl = Annotated[
     SecretStr,

@@ -111,7 +111,7 @@ def test_credentials(load_text: Load, file: File, name: str) -> None:
 def test_a_bad_credential_is_named_without_its_value(problems: Problems, file: File) -> None:
     path = file("hush", "credentials/webui-secret-key")
     assert problems("", {"CREDENTIALS_DIRECTORY": str(path.parent)}) == [
-        "cannot use webui-secret-key: expected at least 32 bytes"
+        'cannot use webui-secret-key: expected text of at least 32 bytes, or ""'
     ]
 
 

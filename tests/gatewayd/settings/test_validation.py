@@ -33,7 +33,7 @@ Problems = Callable[..., list[str]]
             "trusted_proxies[1] = '10.0.0.1/8': expected a list of networks or addresses such as 10.0.0.0/8 "
             "separated by ','",
         ),
-        ("webui_secret_key = 'hush'", "webui_secret_key: expected at least 32 bytes"),
+        ("webui_secret_key = 'hush'", 'webui_secret_key: expected text of at least 32 bytes, or ""'),
         ("openai_api_keys = ['two words']", "openai_api_keys[0]: expected a list of keys separated by ';'"),
         ("data_dir = 5", "data_dir = 5: expected an absolute path"),
         ("providers = 5", "providers = 5: expected [[providers]] tables"),
@@ -67,7 +67,7 @@ models = [
         "gatewayd.toml:6: cannot use providers[1].base_url = 'ftp://x': "
         "expected an http:// or https:// address without query or password",
         "gatewayd.toml:7: cannot use providers[1].timeout = 0: "
-        'expected a number of seconds, or "" for no limit, greater than 0',
+        'expected a number of seconds, or "" for the general setting, greater than 0',
         "gatewayd.toml:8: unknown key providers[1].nmae, did you mean name?",
         "gatewayd.toml:9: cannot use providers[1].key: expected one word of ASCII characters",
         "gatewayd.toml:10: cannot use providers[1].models = 2: expected a list of texts",

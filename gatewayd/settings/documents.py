@@ -1,0 +1,106 @@
+"""The settings as documents: the sample file, and the lists of the manual page gatewayd.toml(5)."""
+
+import re
+import textwrap
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final
+
+from gatewayd.settings.definitions import Definition, definitions, provider_fields
+
+_HEAD: Final = """\
+# Configuration of gatewayd(8). Every setting stands here at its default; see gatewayd.toml(5).
+# Files conf.d/*.toml beside this one, the environment and credentials win over it.
+"""
+
+_PROVIDERS: Final = """\
+#[[providers]]
+#name = "example"
+#kind = "openai"
+#base_url = "https://llm.example.org/v1"
+#key_credential = "example-key"
+#prefix = "example."
+#models = ["small", "large"]
+"""
+
+_COMMENT_WIDTH: Final = 98
+_MANUAL_WIDTH: Final = 78
+
+
+def render_sample() -> str:
+    """Return config/gatewayd.toml: all settings, commented out, by category."""
+    parts = [_HEAD]
+    for category, members in groupby(definitions().values(), key=lambda each: each.category):
+        parts.append(f"\n### {category}\n")
+        parts.extend(_sample(each) for each in members)
+    return "".join(parts)
+
+
+def render_settings_list() -> str:
+    """Return the settings as mdoc, a subsection for each category."""
+    parts = []
+    for category, members in groupby(definitions().values(), key=lambda each: each.category):
+        parts += [f".Ss {category}", ".Bl -tag -width Ds"]
+        for each in members:
+            parts += _item(each)
+        parts.append(".El")
+    return "\n".join(parts) + "\n"
+
+
+def render_provider_list() -> str:
+    """Return the keys of a `[[providers]]` table as mdoc."""
+    parts = [".Bl -tag -width Ds"]
+    for name, expects, description in provider_fields():
+        parts += [f".It Ic {name}", *_sentences(description), *_sentences(f"Takes {expects}.")]
+    return "\n".join([*parts, ".El"]) + "\n"
+
+
+def update_manual(page: str) -> str:
+    """Return the manual page with its two generated lists made anew, between the comments that mark them."""
+    for name, text in (("settings", render_settings_list()), ("providers", render_provider_list())):
+        begin, end = f'.\\" begin {name}\n', f'.\\" end {name}\n'
+        if page.count(begin) != 1 or page.count(end) != 1:
+            raise ValueError(f"cannot update the manual page: the list {name} is not marked once")
+        before, rest = page.split(begin)
+        page = before + begin + text + end + rest.split(end)[1]
+    return page
+
+
+def _sample(each: Definition) -> str:
+    note = f"{each.description} Takes {_accepted(each)}."
+    comment = "\n".join(f"# {line}" for line in _wrap(note, _COMMENT_WIDTH))
+    value = _PROVIDERS if each.name == "providers" else f"#{each.name} = {each.default}\n"
+    return f"\n{comment}\n{value}"
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+def _accepted(each: Definition) -> str:
+    if not each.separator:
+        return each.expects
+    return f"{each.expects}; as one text, separated by {each.separator!r}"
+
+
+def _item(each: Definition) -> Iterator[str]:
+    yield f".It Ic {each.name}"
+    yield from _sentences(each.description)
+    yield from _sentences(f"Takes {_accepted(each)}.")
+    yield f"Default: {_plain(each.default)}."
+    if each.variables:
+        *others, last = (name.upper() for name in each.names)
+        yield from ("Environment:", *(f".Ev {name} ," for name in others), f".Ev {last} .")
+    yield "Applied by a reload." if each.reloadable else "Applied at start."
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Give text as mdoc, each sentence beginning on its own line, no line too long."""
+    for sentence in re.split(r"(?<=\.) (?=[A-Z])", text):
+        yield from _wrap(_plain(sentence), _MANUAL_WIDTH)
+
+
+def _plain(text: str) -> str:
+    """Escape what roff would read as more than text."""
+    escaped = text.replace("\\", "\\e").replace('"', "\\(dq").replace("'", "\\(aq").replace("-", "\\-")
+    return re.sub(r"(?m)^(?=\.)", r"\\&", escaped)
