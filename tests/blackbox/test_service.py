@@ -1,0 +1,274 @@
+"""The daemon as a service manager sees it: readiness, activation, reload, watchdog, drain, exit statuses."""
+
+import contextlib
+import http.client
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import missing
+from tests.fakes.daemon import Daemon, environment, free_port, running_daemon, wait_ready
+from tests.fakes.slow import slow_provider
+
+CHAT = {"model": "slow", "messages": [{"role": "user", "content": "hi"}], "stream": True}
+
+
+class NotifySocket:
+    """A real notify socket, read message by message."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.channel = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.channel.bind(str(path))
+        self.channel.settimeout(20)
+
+    def next(self) -> dict[str, str]:
+        lines = self.channel.recv(65536).decode().splitlines()
+        return dict(line.split("=", 1) for line in lines)
+
+    def until(self, name: str) -> dict[str, str]:
+        while True:
+            fields = self.next()
+            if name in fields:
+                return fields
+
+
+@pytest.fixture
+def notify(tmp_path: Path) -> Iterator[NotifySocket]:
+    listener = NotifySocket(tmp_path / "n")
+    yield listener
+    listener.channel.close()
+
+
+def first_key(daemon: Daemon) -> str:
+    made = daemon.run_ctl("setup", "--email", "root@example.org", "--name", "Root", "-o", "name")
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
+def test_readiness_comes_only_when_it_serves(state: Path, notify: NotifySocket) -> None:
+    with running_daemon(state, ready=False, NOTIFY_SOCKET=str(notify.path)) as daemon:
+        notify.until("READY")
+        assert daemon.call("GET", "/readyz")[0] == 200
+        daemon.process.send_signal(signal.SIGTERM)
+        assert notify.until("STOPPING")["STOPPING"] == "1"
+        assert daemon.process.wait(20) == 0
+
+
+def test_watchdog_is_fed_while_the_database_answers(state: Path, notify: NotifySocket) -> None:
+    with running_daemon(state, ready=False, NOTIFY_SOCKET=str(notify.path), WATCHDOG_USEC="400000"):
+        notify.until("READY")
+        for _ in range(3):
+            assert notify.until("WATCHDOG")["WATCHDOG"] == "1"
+
+
+def test_reload_takes_a_good_configuration_and_keeps_the_old_for_a_bad(
+    state: Path, notify: NotifySocket
+) -> None:
+    file = state / "gatewayd.toml"
+    file.write_text('webui_name = "before"\nenable_signup = true\n')
+    with running_daemon(state, "-f", str(file), ready=False, NOTIFY_SOCKET=str(notify.path)) as daemon:
+        notify.until("READY")
+        file.write_text("webui_name = 5\nenabel_signup = false\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        assert "MONOTONIC_USEC" in notify.until("RELOADING")
+        assert "refused" in notify.until("READY")["STATUS"]
+        assert daemon.call("GET", "/api/config")[1]["features"]["enable_signup"] is True
+        file.write_text("enable_signup = false\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        notify.until("RELOADING")
+        assert notify.until("READY")["STATUS"] == "serving"
+        assert daemon.call("GET", "/api/config")[1]["features"]["enable_signup"] is False
+
+
+def test_reload_opens_and_closes_providers(state: Path, notify: NotifySocket) -> None:
+    file = state / "gatewayd.toml"
+    file.write_text("")
+    with (
+        slow_provider() as provider,
+        running_daemon(state, "-f", str(file), ready=False, NOTIFY_SOCKET=str(notify.path)) as daemon,
+    ):
+        notify.until("READY")
+        headers = {"Authorization": f"Bearer {first_key(daemon)}"}
+        assert daemon.call("GET", "/api/models", headers=headers)[1]["data"] == []
+        file.write_text(f'[[providers]]\nname = "slow"\nbase_url = "{provider.url}/v1"\n')
+        daemon.process.send_signal(signal.SIGHUP)
+        notify.until("RELOADING")
+        notify.until("READY")
+        listed = daemon.call("GET", "/api/models", headers=headers)[1]["data"]
+        assert [model["id"] for model in listed] == ["slow"]
+
+
+def open_stream(daemon: Daemon, key: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    host, port = daemon.base_url.removeprefix("http://").split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    connection.request(
+        "POST",
+        "/api/chat/completions",
+        json.dumps(CHAT),
+        {"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
+    )
+    return connection, connection.getresponse()
+
+
+def test_stop_lets_a_stream_finish_and_refuses_new_work(state: Path) -> None:
+    with (
+        slow_provider() as provider,
+        running_daemon(state, OPENAI_API_BASE_URLS=f"{provider.url}/v1", OPENAI_API_KEYS="k") as daemon,
+    ):
+        connection, reply = open_stream(daemon, first_key(daemon))
+        assert b"data:" in reply.readline()
+        daemon.process.send_signal(signal.SIGTERM)
+        with pytest.raises(OSError):  # noqa: PT012 - it takes a moment until the listener is closed
+            while True:
+                with socket.create_connection(("127.0.0.1", connection.port), timeout=5):
+                    time.sleep(0.05)
+        provider.release.set()
+        rest = reply.read()
+        assert rest.rstrip().endswith(b"data: [DONE]")
+        connection.close()
+        assert daemon.process.wait(20) == 0
+
+
+def test_stop_does_not_wait_longer_than_the_drain_timeout(state: Path) -> None:
+    with (
+        slow_provider() as provider,
+        running_daemon(
+            state, OPENAI_API_BASE_URLS=f"{provider.url}/v1", OPENAI_API_KEYS="k", DRAIN_TIMEOUT="0.2"
+        ) as daemon,
+    ):
+        connection, reply = open_stream(daemon, first_key(daemon))
+        assert b"data:" in reply.readline()
+        daemon.process.send_signal(signal.SIGTERM)
+        assert daemon.process.wait(20) == 0
+        with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
+            assert b"[DONE]" not in reply.read()
+        connection.close()
+        assert provider.closed.wait(5)
+
+
+def test_client_that_leaves_a_silent_stream_closes_the_provider_within_a_second(state: Path) -> None:
+    with (
+        slow_provider() as provider,
+        running_daemon(state, OPENAI_API_BASE_URLS=f"{provider.url}/v1", OPENAI_API_KEYS="k") as daemon,
+    ):
+        connection, reply = open_stream(daemon, first_key(daemon))
+        assert b"data:" in reply.readline()
+        reply.close()
+        connection.close()
+        assert provider.closed.wait(1)
+
+
+def test_socket_activation(state: Path) -> None:
+    tool = shutil.which("systemd-socket-activate")
+    if tool is None:
+        missing("systemd-socket-activate", "not installed")
+    port = free_port()
+    control = state / "control.sock"
+    # One name for each socket, in the order of the sockets.
+    process = subprocess.Popen(
+        [
+            str(tool),
+            "-l",
+            f"127.0.0.1:{port}",
+            "-l",
+            str(control),
+            "--fdname=http:control",
+            *[f"-E{name}={value}" for name, value in environment(state, 1, {}).items()],
+            sys.executable,
+            "-m",
+            "gatewayd",
+        ],
+        env=environment(state, 1, {}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    daemon = Daemon(process, f"http://127.0.0.1:{port}", control, state)
+    try:
+        # The first connection starts the daemon; port 1 of the settings is not used.
+        wait_ready(daemon)
+        assert daemon.run_ctl("health").returncode == 0
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def run_daemon(state: Path, *args: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gatewayd", *args],
+        env=environment(state, free_port(), settings),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_configuration_check(state: Path) -> None:
+    good = state / "good.toml"
+    good.write_text("port = 8080\n")
+    assert run_daemon(state, "-n", "-f", str(good)).returncode == 0
+    bad = state / "bad.toml"
+    bad.write_text('# a comment\nenable_api_keys = "maybe"\nprot = 1\n')
+    refused = run_daemon(state, "-n", "-f", str(bad))
+    assert refused.returncode == 78
+    assert "bad.toml" in refused.stderr
+    assert "line 2" in refused.stderr or ":2" in refused.stderr
+    assert "enable_api_keys" in refused.stderr
+    assert "port" in refused.stderr
+    assert not (state / "gatewayd.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "settings", "status", "words"),
+    [
+        (["--nonsense"], {}, 64, "--nonsense"),
+        (["--state", "x"], {}, 64, "--quickstart"),
+        ([], {"GATEWAYD_PRT": "1"}, 78, "GATEWAYD_PORT"),
+        ([], {"DATABASE_URL": "mysql://x"}, 78, "DATABASE_URL"),
+        ([], {"HOST": "192.0.2.1"}, 78, "192.0.2.1"),
+        ([], {"CONTROL_GROUP": "no-such-group"}, 78, "no-such-group"),
+        ([], {"OPENAI_API_BASE_URLS": "ftp://x"}, 78, "openai_api_base_urls"),
+    ],
+)
+def test_a_start_that_cannot_be_says_why(
+    state: Path, args: list[str], settings: dict[str, str], status: int, words: str
+) -> None:
+    ended = run_daemon(state, *args, **settings)
+    assert ended.returncode == status, ended.stderr
+    assert words.lower() in ended.stderr.lower()
+    assert "Traceback" not in ended.stderr
+
+
+def test_second_daemon_on_the_same_state_is_refused(state: Path) -> None:
+    with running_daemon(state) as daemon:
+        second = run_daemon(state)
+        assert second.returncode != 0
+        assert str(daemon.process.pid) in second.stderr
+
+
+def test_state_is_private(state: Path) -> None:
+    with running_daemon(state) as daemon:
+        first_key(daemon)
+        for path in state.iterdir():
+            assert path.stat().st_mode & 0o077 == 0, path
+        assert (state / "gatewayd.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_migrate_brings_the_schema_up_to_date(state: Path) -> None:
+    done = run_daemon(state, "--migrate")
+    assert done.returncode == 0, done.stderr
+    assert (state / "gatewayd.db").exists()
+    assert run_daemon(state, "--migrate").returncode == 0
+    with running_daemon(state) as daemon:
+        assert daemon.call("GET", "/health")[0] == 200
