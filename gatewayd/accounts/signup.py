@@ -22,12 +22,7 @@ class SignUp:
 
     async def sign_up(self, new: NewUser) -> User:
         """Add an account with the default role and group; forbidden when sign-up is off (ENABLE_SIGNUP)."""
-        if not self._runtime.flag("ENABLE_SIGNUP"):
-            raise GatewayError(
-                Kind.FORBIDDEN,
-                "cannot sign up: sign-up is switched off (setting ENABLE_SIGNUP)",
-                code="signup_off",
-            )
+        self._check_open()
         role = Role(self._runtime.text("DEFAULT_USER_ROLE"))
         return await self._users.sign_up(replace(new, role=role), self._welcome)
 
@@ -36,6 +31,8 @@ class SignUp:
             if self._runtime.may_set("ENABLE_SIGNUP"):
                 await self._runtime.set({"ENABLE_SIGNUP": False}, by=user.id)
             return
+        # Whoever waited while the first signed up finds the door closed.
+        self._check_open()
         group_id = self._runtime.text("DEFAULT_GROUP_ID")
         if not group_id:
             return
@@ -43,3 +40,11 @@ class SignUp:
             log.warning("default group does not exist", extra={"group": group_id})
             return
         await self._groups.add_members(group_id, [user.id], source="default")
+
+    def _check_open(self) -> None:
+        if not self._runtime.flag("ENABLE_SIGNUP"):
+            raise GatewayError(
+                Kind.FORBIDDEN,
+                "cannot sign up: sign-up is switched off (setting ENABLE_SIGNUP)",
+                code="signup_off",
+            )
