@@ -104,7 +104,13 @@ async def migrate(location: Location) -> Sequence[str]:
     """Apply what is pending and return the names; raises like `check` when that cannot be."""
     if location.path is not None:
         return await _migrate_copy(location.path)
-    async with Database.open(location) as database, database.exclusive("gatewayd migrations"):
+    async with Database.open(location) as database:
+        return await migrate_open(database)
+
+
+async def migrate_open(database: Database) -> Sequence[str]:
+    """Apply what is pending to an open database, in place, and return the names."""
+    async with database.exclusive("gatewayd migrations"):
         return await _apply(database)
 
 
