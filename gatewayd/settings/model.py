@@ -85,7 +85,7 @@ class Settings(PermissionFields):
         "Group whose members may use the control socket, beside root and the daemon's user.",
     )
     webui_name: types.Line = setting(
-        reload(SERVER), "gatewayd", "Name of this gateway, shown to people.", min_length=1, max_length=128
+        restart(SERVER), "gatewayd", "Name of this gateway, shown to people.", min_length=1, max_length=128
     )
     webui_url: types.UrlOrEmpty = setting(
         reload(SERVER), "", "Address under which people reach this gateway, for links."
@@ -138,7 +138,7 @@ class Settings(PermissionFields):
         reload(ACCOUNTS), True, "Whether people may make accounts themselves."
     )
     enable_login_form: types.Switch = setting(
-        reload(ACCOUNTS), True, "Whether the sign-in form is offered to people."
+        restart(ACCOUNTS), True, "Whether the sign-in form is offered to people."
     )
     enable_password_auth: types.Switch = setting(
         restart(ACCOUNTS), True, "Whether a password is accepted for signing in."

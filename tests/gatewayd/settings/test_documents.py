@@ -5,7 +5,7 @@ from gatewayd.settings.documents import render_sample, render_settings_list, upd
 PAGE = """\
 .Sh A
 .\\" begin settings
-old
+what was here before
 .\\" end settings
 .Sh B
 .\\" begin providers
@@ -16,7 +16,7 @@ old
 
 def test_the_lists_of_the_page_are_replaced() -> None:
     page = update_manual(PAGE)
-    assert "old" not in page
+    assert "what was here before" not in page
     assert render_settings_list() in page
     assert page.startswith('.Sh A\n.\\" begin settings\n.Ss Server\n')
     assert page.endswith('.El\n.\\" end providers\n.Sh C\n')
