@@ -1,6 +1,5 @@
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
 
 import pytest
 from pydantic import ByteSize, SecretStr
@@ -112,7 +111,7 @@ def test_toml_of_something_else() -> None:
 
 def test_a_setting_without_an_expectation_cannot_be_declared() -> None:
     with pytest.raises(TypeError, match="no expectation"):
-        expectation(FieldInfo.from_annotation(Annotated[int, "nothing"]))
+        expectation(FieldInfo(annotation=int))
 
 
 def test_provider_keys_are_described() -> None:

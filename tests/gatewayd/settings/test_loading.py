@@ -18,7 +18,7 @@ def test_nothing_configured_gives_the_defaults(tmp_path: Path) -> None:
 
 def test_each_layer_wins_over_the_one_below(file: File, tmp_path: Path) -> None:
     main = file('webui_name = "main"\n')
-    environ = {}
+    environ: dict[str, str] = {}
     assert load(main, environ).webui_name == "main"
     file('webui_name = "b"', "conf.d/20-b.toml")
     file('webui_name = "a"', "conf.d/10-a.toml")
