@@ -1,0 +1,106 @@
+"""The manual pages: correct, complete in their sections, and true about the daemon."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gatewayd import __main__ as command
+from gatewayd.settings import definitions
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "man").glob("*.[1-9]"))
+UNIT = ROOT / "systemd" / "gatewayd.service"
+
+# mdoc(7) has this order; a page may have more.
+SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "ENVIRONMENT", "FILES", "EXIT STATUS", "EXAMPLES", "SEE ALSO"]
+REQUIRED = {
+    "1": {"NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "SEE ALSO"},
+    "5": {"NAME", "DESCRIPTION", "SEE ALSO"},
+    "7": {"NAME", "DESCRIPTION", "SEE ALSO"},
+    "8": {"NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "SEE ALSO"},
+}
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def sections(page: Path) -> dict[str, str]:
+    """Return the source of each section of a page by title, in order."""
+    parts = re.split(r"(?m)^\.Sh (.+)$", page.read_text())
+    return {title.strip('"'): text for title, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def plain(source: str) -> str:
+    """Return mdoc source without the escapes of hyphens and spaces."""
+    return source.replace(r"\-", "-").replace("Fl -", "--").replace("Fl ", "-")
+
+
+DAEMON = sections(ROOT / "man" / "gatewayd.8")
+
+
+def test_there_is_a_page_for_each_part() -> None:
+    assert {page.name for page in PAGES} >= {"gatewayd.8", "gatewayctl.1", "gatewayd.toml.5"}
+
+
+@pytest.mark.real("mandoc")
+@each_page
+def test_pages_are_correct(page: Path) -> None:
+    lint = subprocess.run(
+        ["mandoc", "-Tlint", "-Wwarning", str(page)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert lint.stdout == ""
+    assert lint.returncode == 0
+
+
+@each_page
+def test_pages_have_their_sections_in_order(page: Path) -> None:
+    titles = list(sections(page))
+    assert set(titles) >= REQUIRED[page.suffix[1:]]
+    known = [title for title in titles if title in SECTIONS]
+    assert known == sorted(known, key=SECTIONS.index)
+
+
+@each_page
+def test_the_name_is_the_name_of_the_file(page: Path) -> None:
+    text = sections(page)["NAME"]
+    assert f".Nm {page.stem}\n" in text
+    assert re.search(r"(?m)^\.Nd \S.*[^.]$", text)
+    assert f".Dt {page.stem.upper()} {page.suffix[1:]}\n" in page.read_text()
+
+
+@each_page
+def test_references_within_the_manual_lead_somewhere(page: Path) -> None:
+    pages = {other.name for other in PAGES}
+    for name, section in re.findall(r"(?m)^\.Xr (\S+) (\d)", page.read_text()):
+        if name.startswith("gateway"):
+            assert f"{name}.{section}" in pages
+
+
+def test_every_option_of_the_daemon_has_its_line() -> None:
+    options = plain(DAEMON["DESCRIPTION"])
+    documented = {
+        option
+        for line in re.findall(r"(?m)^\.It (-.*)$", options)
+        for option in re.findall(r"--?[A-Za-z][a-z-]*", line)
+    }
+    assert documented == {
+        option for action in command.make_parser()._actions for option in action.option_strings
+    }
+
+
+def test_every_exit_status_of_the_daemon_has_its_line() -> None:
+    documented = {int(number) for number in re.findall(r"(?m)^\.It (\d+)$", DAEMON["EXIT STATUS"])}
+    assert documented == {value for name, value in vars(command).items() if name.startswith("EX_")}
+
+
+def test_every_credential_of_the_unit_has_its_file() -> None:
+    handed = set(re.findall(r"(?m)^LoadCredential=[^:]+:(\S+)$", UNIT.read_text()))
+    assert handed
+    assert handed == set(re.findall(r"/etc/credstore/(\S+)", DAEMON["FILES"]))
+
+
+def test_settings_that_the_page_names_exist() -> None:
+    named = set(re.findall(r"(?m)^\.Ic ([a-z_]+)", DAEMON["DESCRIPTION"]))
+    assert named
+    assert named <= set(definitions())
