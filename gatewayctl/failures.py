@@ -1,11 +1,14 @@
 """What went wrong, as a sentence, a hint and an exit code.
 
-The kinds are those of the daemon and three of our own: `usage`, `unreachable` and `protocol_mismatch`.
+The kinds are those of the daemon and four of our own: `cancelled`, `usage`, `unreachable` and
+`protocol_mismatch`.
 """
 
 import json
 from dataclasses import dataclass
 from typing import Final
+
+from gatewayctl.safe import clean
 
 OK: Final = 0
 FAILURE: Final = 1
@@ -44,6 +47,7 @@ TABLE: Final[dict[str, Row]] = {
     "internal": Row(FAILURE, "the gateway is at fault", "the daemon's log has the details"),
     "unavailable": Row(FAILURE, "the daemon cannot take the request now", "try again"),
     "timeout": Row(FAILURE, "no answer came in time", "try again"),
+    "cancelled": Row(FAILURE, "a question at the terminal was answered with no"),
     "usage": Row(USAGE, "the command line is wrong", "see gatewayctl --help"),
     "unreachable": Row(
         UNREACHABLE,
@@ -87,7 +91,7 @@ class CommandError(Exception):
 
     def sentence(self) -> str:
         """Return the failure for people: one line, and a second one when there is a hint."""
-        lines = f"gatewayctl: {self.message}"
+        lines = f"gatewayctl: {clean(self.message)}"
         return f"{lines}\n  hint: {self.hint}" if self.hint else lines
 
     def as_json(self) -> str:

@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CommandError as error:
         return report(error, session)
     except typer.Abort:
-        return report(CommandError("usage", "not confirmed: nothing was changed", hint=""), session)
+        return report(CommandError("cancelled", "cancelled: nothing was changed"), session)
     except typer.TyperException as error:
         return report(_misused(error), session)
     return code if isinstance(code, int) else failures.OK

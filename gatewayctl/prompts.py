@@ -1,9 +1,8 @@
 """What is asked of the person at the terminal, and secrets that come from a file or standard input."""
 
+import getpass
 import sys
 from pathlib import Path
-
-import typer
 
 from gatewayctl.failures import CommandError
 
@@ -19,7 +18,10 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise usage(f"cannot ask {question!r} without a terminal: add --yes", param="--yes")
-    typer.confirm(question, abort=True, err=True)
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise CommandError("cancelled", "not confirmed: nothing was changed")
 
 
 def read_secret(source: str, option: str) -> str:
@@ -37,5 +39,11 @@ def read_secret(source: str, option: str) -> str:
 
 def ask_password() -> str:
     """Ask for a new password twice, without showing it."""
-    answer: str = typer.prompt("New password", hide_input=True, confirmation_prompt=True, err=True)
-    return answer
+    if not sys.stdin.isatty():
+        raise usage("cannot ask for the password without a terminal: add --password-file", "--password-file")
+    password = getpass.getpass("New password: ", stream=sys.stderr)
+    if getpass.getpass("Again: ", stream=sys.stderr) != password:
+        raise CommandError("cancelled", "the two passwords differ: nothing was changed")
+    if not password:
+        raise CommandError("cancelled", "the password is empty: nothing was changed")
+    return password

@@ -2,7 +2,6 @@
 
 import io
 import json
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,10 +14,11 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
+from gatewayctl.safe import clean, clean_lines
+
 # Wide enough that a table in a pipe is never folded.
 PIPE_WIDTH: Final = 1_000_000
 PREVIEW_LINES: Final = 8
-_TURNERS: Final = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 Row = TypeVar("Row", bound=BaseModel)
 
@@ -159,24 +159,6 @@ class Blocks:
                 start = position
         self.rest = self.rest[start:]
         return [block for block in blocks if block.strip()]
-
-
-def clean(text: str) -> str:
-    """Return a text on one line that cannot steer a terminal: control characters are shown, not sent."""
-    if text.isprintable():
-        return text
-    return "".join(_shown(character) for character in text)
-
-
-def clean_lines(text: str) -> str:
-    """Return a text of several lines that cannot steer a terminal."""
-    return "".join(character if character in "\n\t" else _shown(character) for character in text)
-
-
-def _shown(character: str) -> str:
-    if unicodedata.category(character) in {"Cc", "Cs"} or character in _TURNERS:
-        return character.encode("unicode_escape").decode("ascii")
-    return character
 
 
 def _cells(row: Row, view: View[Row]) -> list[str]:

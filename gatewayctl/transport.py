@@ -7,6 +7,7 @@ import http.client
 import json
 import socket
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
@@ -55,40 +56,34 @@ class Transport:
         """Send a request and return its reply."""
         given = {name: value for name, value in query.items() if value is not None}
         target = f"{path}?{urlencode(given)}" if given else path
-        connection = UnixConnection(self._path, self._timeout)
-        try:
-            return _parse(reply, _read_all(self._send(connection, method, target, request)))
-        finally:
-            connection.close()
+        with self._sent(method, target, request, self._timeout) as answer:
+            return _parse(reply, _read_all(answer))
 
     def ask(self, path: str, request: base.Request) -> dict[str, Any]:
         """Post a request and return the JSON object that comes back, however long that takes."""
-        connection = UnixConnection(self._path, None)
-        try:
-            return _object(_read_all(self._send(connection, "POST", path, request)))
-        finally:
-            connection.close()
+        with self._sent("POST", path, request, None) as answer:
+            return _object(_read_all(answer))
 
     def stream(self, path: str, request: base.Request) -> Generator[dict[str, Any], None, None]:
         """Post a request and yield the events of the reply; closing the iterator closes the connection."""
-        connection = UnixConnection(self._path, None)
-        try:
-            yield from _events(self._send(connection, "POST", path, request))
-        finally:
-            connection.close()
+        with self._sent("POST", path, request, None) as answer:
+            yield from _events(answer)
 
-    def _send(
-        self, connection: UnixConnection, method: str, target: str, request: base.Request | None
-    ) -> http.client.HTTPResponse:
+    @contextmanager
+    def _sent(
+        self, method: str, target: str, request: base.Request | None, timeout: float | None
+    ) -> Iterator[http.client.HTTPResponse]:
         body = request.model_dump_json(exclude_unset=True).encode() if request is not None else None
         headers = {base.HEADER: base.VERSION, "Content-Type": "application/json", "Connection": "close"}
-        try:
-            connection.request(method, target, body, headers)
-            reply = connection.getresponse()
-        except (OSError, http.client.HTTPException) as error:
-            raise self._unreachable(error) from error
-        _check(reply)
-        return reply
+        with closing(UnixConnection(self._path, timeout)) as connection:
+            try:
+                connection.request(method, target, body, headers)
+                answer = connection.getresponse()
+            except (OSError, http.client.HTTPException) as error:
+                raise self._unreachable(error) from error
+            with answer:
+                _check(answer)
+                yield answer
 
     def _unreachable(self, error: OSError | http.client.HTTPException) -> CommandError:
         if isinstance(error, TimeoutError):

@@ -1,0 +1,25 @@
+"""Makes foreign text safe to show: names, messages and answers must not steer the terminal."""
+
+import unicodedata
+from typing import Final
+
+# Line and paragraph separators, and the characters that turn the direction of writing around.
+_TURNERS: Final = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def clean(text: str) -> str:
+    """Return a text on one line that cannot steer a terminal: control characters are shown, not sent."""
+    if text.isprintable():
+        return text
+    return "".join(_shown(character) for character in text)
+
+
+def clean_lines(text: str) -> str:
+    """Return a text of several lines that cannot steer a terminal."""
+    return "".join(character if character in "\n\t" else _shown(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    if unicodedata.category(character) in {"Cc", "Cs"} or character in _TURNERS:
+        return character.encode("unicode_escape").decode("ascii")
+    return character

@@ -1,0 +1,154 @@
+"""The real control application on a unix socket, over services in memory and a scripted model source."""
+
+import asyncio
+import io
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from gatewayctl.client import ControlClient
+from gatewayctl.main import main
+from gatewayctl.transport import Transport
+from gatewayd.catalog.replies import Body, Chunk
+from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.chat.pipeline import NoAttachments, NoFilters, NoTools, Pipeline
+from gatewayd.http.app import build
+from gatewayd.http.control.chat import ControlChatRoutes
+from gatewayd.http.control.edge import ControlEdge
+from gatewayd.http.control.groups import GroupRoutes
+from gatewayd.http.control.health import ControlHealthRoutes
+from gatewayd.http.control.keys import KeyRoutes
+from gatewayd.http.control.models import ModelRoutes
+from gatewayd.http.control.peer import Peers
+from gatewayd.http.control.permissions import PermissionRoutes
+from gatewayd.http.control.settings import SettingRoutes
+from gatewayd.http.control.setup import SetupRoutes
+from gatewayd.http.control.users import UserRoutes
+from gatewayd.http.control.viewers import Viewers
+from gatewayd.http.control.writes import Writes
+from gatewayd.http.inflight import InFlight
+from gatewayd.http.routes import Route
+from gatewayd.tasks import Tasks
+from tests.fakes.accounts import Accounts
+from tests.fakes.models import FakeRecords, FakeSource, make_model
+
+
+@dataclass
+class FakeHealth:
+    """A database that answers, or does not."""
+
+    problem: str | None = None
+
+    async def database_problem(self) -> str | None:
+        return self.problem
+
+
+@dataclass
+class Control:
+    """A running control socket and what stands behind it."""
+
+    socket: Path
+    accounts: Accounts
+    catalog: Catalog
+    source: FakeSource
+    health: FakeHealth
+
+    @property
+    def client(self) -> ControlClient:
+        return ControlClient(Transport(self.socket))
+
+    async def call(self, method: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """Run a client method, which blocks, beside the server."""
+        return await asyncio.to_thread(method, *args, **named)
+
+
+def say(*texts: str) -> Callable[[Body], Sequence[Chunk | Exception]]:
+    """Return the script of a source that answers with these pieces."""
+
+    def script(body: Body) -> Sequence[Chunk | Exception]:
+        return [
+            Chunk(events=[{"id": "c1", "choices": [{"index": 0, "delta": {"content": text}}]}])
+            for text in texts
+        ]
+
+    return script
+
+
+def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
+    accounts = control.accounts
+    writes = Writes(accounts.commits)
+    viewers = Viewers(accounts.users, accounts.rules, accounts.permissions)
+    return [
+        *SetupRoutes(accounts.setup, writes).routes(),
+        *UserRoutes(accounts.users, accounts.groups, writes).routes(),
+        *GroupRoutes(accounts.groups, accounts.users, writes).routes(),
+        *PermissionRoutes(accounts.permissions, accounts.groups, accounts.users, writes).routes(),
+        *KeyRoutes(accounts.keys, accounts.users, writes, accounts.clock).routes(),
+        *ModelRoutes(control.catalog, viewers, accounts.users, accounts.groups, writes).routes(),
+        *SettingRoutes(accounts.runtime, writes).routes(),
+        *ControlHealthRoutes(control.health, control.catalog, "1.2.3", accounts.clock).routes(),
+        *ControlChatRoutes(pipeline, control.catalog, viewers).routes(),
+    ]
+
+
+@asynccontextmanager
+async def control_socket(folder: Path, *, owner_uid: int | None = None) -> AsyncIterator[Control]:
+    """Serve the control application on `control.sock` in a folder."""
+    tasks = Tasks()
+    source = FakeSource(models=[make_model("alpha"), make_model("beta/b:1")], script=say("hel", "lo"))
+    catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
+    catalog.use([source])
+    control = Control(folder / "control.sock", Accounts(), catalog, source, FakeHealth())
+    pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
+    owner = os.geteuid() if owner_uid is None else owner_uid
+    edge = ControlEdge(Peers("", owner), tasks, InFlight())
+    app = build(edge, rows(control, pipeline), body_limit=1024 * 1024)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
+    await runner.setup()
+    await web.UnixSite(runner, control.socket).start()
+    try:
+        yield control
+    finally:
+        await runner.cleanup()
+        await tasks.close()
+
+
+@dataclass
+class Result:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Terminal(io.StringIO):
+    """A text stream that says that somebody looks at it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@dataclass
+class Ctl:
+    """Runs gatewayctl in this process against a socket."""
+
+    socket: Path
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+    ran: list[tuple[str, ...]] = field(default_factory=list)
+
+    async def __call__(self, *args: str, stdin: str | io.StringIO = "") -> Result:
+        self.monkeypatch.setattr(sys, "stdin", io.StringIO(stdin) if isinstance(stdin, str) else stdin)
+        self.capsys.readouterr()
+        code = await asyncio.to_thread(main, ["--socket", str(self.socket), *args])
+        captured = self.capsys.readouterr()
+        self.ran.append(args)
+        return Result(code, captured.out, captured.err)

@@ -1,0 +1,36 @@
+"""gatewayctl health."""
+
+import json
+
+from gatewayd.errors import GatewayError, Kind
+from tests.fakes.control import Control, Ctl
+
+
+async def test_a_daemon_in_order(ctl: Ctl, control: Control) -> None:
+    await ctl("model", "list")
+    control.accounts.time += 90
+    shown = json.loads((await ctl("health", "-o", "json")).out)
+    assert list(shown) == [
+        "status",
+        "version",
+        "protocol",
+        "started_at",
+        "uptime_seconds",
+        "database",
+        "sources",
+    ]
+    assert shown["uptime_seconds"] == 90
+    assert shown["sources"] == [{"name": "fake", "models": 2, "problem": None}]
+    assert (await ctl("health", "-o", "name")).out == "pass\n"
+    assert "fake: 2 models" in (await ctl("health")).out
+
+
+async def test_a_dead_source_warns_and_a_dead_database_fails(ctl: Ctl, control: Control) -> None:
+    control.source.failure = GatewayError(Kind.UPSTREAM_UNREACHABLE, "cannot reach fake")
+    await ctl("model", "list", "--refresh")
+    assert (await ctl("health", "-o", "name")).out == "warn\n"
+    assert "fake: cannot reach fake" in (await ctl("health")).out
+    control.health.problem = "cannot reach the database"
+    failing = await ctl("health", "-o", "jsonl")
+    assert failing.code == 0
+    assert json.loads(failing.out)["status"] == "fail"

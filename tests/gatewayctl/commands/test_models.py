@@ -1,0 +1,67 @@
+"""gatewayctl model."""
+
+import json
+
+import pytest
+
+from tests.fakes.control import Control, Ctl
+
+ANN = "ann@example.org"
+
+
+@pytest.fixture(autouse=True)
+async def ann(control: Control) -> None:
+    await control.accounts.add_user("ann")
+
+
+async def test_list_and_show(ctl: Ctl) -> None:
+    assert (await ctl("model", "list", "-o", "name")).out == "alpha\nbeta/b:1\n"
+    assert "AVAILABLE" in (await ctl("model", "list", "--refresh")).out
+    shown = json.loads((await ctl("model", "show", "beta/b:1", "-o", "json")).out)
+    assert list(shown) == [
+        "id",
+        "name",
+        "owned_by",
+        "source",
+        "available",
+        "recorded",
+        "active",
+        "grants",
+    ]
+    assert (shown["source"], shown["recorded"]) == ("fake", False)
+    missing = await ctl("model", "show", "gamma")
+    assert (missing.code, missing.out) == (5, "")
+
+
+async def test_publish_lets_everyone_use_it(ctl: Ctl) -> None:
+    assert (await ctl("model", "list", "--user", ANN, "-o", "name")).out == ""
+    dry = await ctl("model", "publish", "alpha", "--dry-run", "-o", "json")
+    assert json.loads(dry.out)["grants"][0]["principal"] == "*"
+    assert (await ctl("model", "list", "--user", ANN, "-o", "name")).out == ""
+    assert (await ctl("model", "publish", "alpha")).out == "changed model alpha\n"
+    assert (await ctl("model", "publish", "alpha")).out == "unchanged model alpha\n"
+    assert (await ctl("model", "list", "--user", ANN, "-o", "name")).out == "alpha\n"
+    assert (await ctl("model", "revoke-access", "alpha", "--everyone")).code == 0
+    assert (await ctl("model", "list", "--user", ANN, "-o", "name")).out == ""
+
+
+async def test_grants_to_users_and_groups(ctl: Ctl) -> None:
+    await ctl("group", "create", "team")
+    await ctl("group", "add-member", "team", ANN)
+    done = await ctl("model", "grant", "beta/b:1", "--group", "team", "-o", "json")
+    grants = json.loads(done.out)["grants"]
+    assert [(grant["principal_type"], grant["principal"], grant["permission"]) for grant in grants] == [
+        ("group", "team", "read")
+    ]
+    assert (await ctl("model", "list", "--user", ANN, "-o", "name")).out == "beta/b:1\n"
+    await ctl("model", "grant", "beta/b:1", "--user", ANN, "--permission", "write")
+    assert "group team, user ann@example.org (write)" in (await ctl("model", "show", "beta/b:1")).out
+    await ctl("model", "revoke-access", "beta/b:1", "--group", "team")
+    assert "group team" not in (await ctl("model", "show", "beta/b:1")).out
+
+
+async def test_bad_access(ctl: Ctl) -> None:
+    assert (await ctl("model", "grant", "alpha")).code == 2
+    assert (await ctl("model", "grant", "alpha", "--user", "zoe@example.org")).code == 5
+    assert (await ctl("model", "grant", "gamma", "--everyone")).code == 5
+    assert (await ctl("model", "grant", "alpha", "--everyone", "--permission", "own")).code == 2

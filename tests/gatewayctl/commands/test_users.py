@@ -1,0 +1,174 @@
+"""gatewayctl user."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gatewayctl.wire.base import Outcome
+from gatewayd.accounts.records import Role
+from tests.fakes.control import Control, Ctl, Terminal
+
+
+@pytest.fixture
+async def ada(control: Control) -> str:
+    """Return the address of an administrator, and have another beside."""
+    await control.accounts.add_user("root", role=Role.ADMIN)
+    user = await control.accounts.add_user("ada")
+    return user.email
+
+
+async def test_list_as_table_json_jsonl_and_names(ctl: Ctl, ada: str) -> None:
+    table = await ctl("user", "list")
+    assert table.code == 0
+    assert table.out.splitlines()[0].split() == [
+        "EMAIL",
+        "NAME",
+        "ROLE",
+        "ACTIVE",
+        "GROUPS",
+        "LAST",
+        "ACTIVE",
+        "ID",
+    ]
+    assert ada in table.out
+    listed = json.loads((await ctl("user", "list", "-o", "json")).out)
+    assert [user["email"] for user in listed] == ["root@example.org", ada]
+    lines = (await ctl("-o", "jsonl", "user", "list")).out.splitlines()
+    assert [json.loads(line) for line in lines] == listed
+    assert (await ctl("user", "list", "-o", "name")).out == f"root@example.org\n{ada}\n"
+
+
+async def test_list_with_query_and_limit(ctl: Ctl, ada: str) -> None:
+    assert (await ctl("user", "list", "--query", "ada", "-o", "name")).out == f"{ada}\n"
+    assert (await ctl("user", "list", "--limit", "1", "-o", "name")).out == "root@example.org\n"
+    assert (await ctl("user", "list", "--limit", "0")).code == 2
+
+
+async def test_json_fields_and_their_order_are_stable(ctl: Ctl, ada: str) -> None:
+    shown = json.loads((await ctl("user", "show", ada, "-o", "json")).out)
+    assert list(shown) == [
+        "id",
+        "email",
+        "name",
+        "role",
+        "active",
+        "username",
+        "groups",
+        "last_active_at",
+        "created_at",
+        "updated_at",
+    ]
+    assert shown["created_at"].startswith("2023-11-14T")
+    assert shown["created_at"].endswith("Z")
+
+
+async def test_show_unknown_user_leaves_stdout_empty(ctl: Ctl, ada: str) -> None:
+    missing = await ctl("user", "show", "nobody@example.org")
+    assert (missing.code, missing.out) == (5, "")
+    assert missing.err == "gatewayctl: cannot find user 'nobody@example.org'\n"
+    told = json.loads((await ctl("user", "show", "nobody@example.org", "-o", "json")).err)
+    assert told["error"]["kind"] == "not_found"
+    assert told["error"]["request_id"]
+
+
+async def test_create_with_a_password_from_stdin(ctl: Ctl, control: Control) -> None:
+    made = await ctl(
+        "user",
+        "create",
+        "--email",
+        "Eve@Example.org",
+        "--role",
+        "admin",
+        "--password-file",
+        "-",
+        stdin="correct horse\n",
+    )
+    assert (made.code, made.out) == (0, "created user eve@example.org\n")
+    user = await control.accounts.users.resolve("eve@example.org")
+    assert await control.accounts.users_store.find_password_hash(user.id) == "hash:correct horse"
+
+
+async def test_create_with_a_made_up_password_prints_it_once(ctl: Ctl, control: Control) -> None:
+    made = await ctl("user", "create", "--email", "a@example.org", "--generate")
+    first, second = made.out.splitlines()
+    assert first == "created user a@example.org"
+    user = await control.accounts.users.resolve("a@example.org")
+    stored = await control.accounts.users_store.find_password_hash(user.id)
+    assert stored == f"hash:{second.removeprefix('password ')}"
+    bare = await ctl("user", "create", "--email", "b@example.org", "--generate", "-o", "name")
+    user = await control.accounts.users.resolve("b@example.org")
+    assert await control.accounts.users_store.find_password_hash(user.id) == f"hash:{bare.out.strip()}"
+
+
+async def test_create_twice_is_a_conflict(ctl: Ctl, ada: str) -> None:
+    again = await ctl("user", "create", "--email", ada)
+    assert (again.code, again.out) == (6, "")
+
+
+async def test_create_refuses_a_bad_address_and_both_kinds_of_password(ctl: Ctl, tmp_path: Path) -> None:
+    bad = await ctl("user", "create", "--email", "nonsense", "-o", "json")
+    assert bad.code == 1
+    assert json.loads(bad.err)["error"]["param"] == "email"
+    both = await ctl(
+        "user", "create", "--email", "a@b.c", "--generate", "--password-file", str(tmp_path / "x")
+    )
+    assert both.code == 2
+
+
+async def test_dry_run_checks_and_keeps_nothing(ctl: Ctl, control: Control, ada: str) -> None:
+    made = await ctl("user", "create", "--email", "new@example.org", "--generate", "--dry-run", "-o", "json")
+    shown = json.loads(made.out)
+    assert (shown["dry_run"], shown["outcome"], shown["password"]) == (True, "created", None)
+    assert (await ctl("user", "show", "new@example.org")).code == 5
+    assert (await ctl("user", "create", "--email", ada, "--dry-run")).code == 6
+    removed = await ctl("user", "remove", ada, "--dry-run")
+    assert removed.out == f"dry run: removed user {ada}\n"
+    assert (await ctl("user", "show", ada)).code == 0
+
+
+async def test_ensure_tells_created_changed_unchanged(ctl: Ctl, control: Control, ada: str) -> None:
+    words = []
+    for extra in (["--name", "New"], ["--name", "New"], ["--role", "admin"], []):
+        words.append((await ctl("user", "ensure", "--email", "new@example.org", *extra, "-o", "json")).out)
+    assert [json.loads(word)["outcome"] for word in words] == [
+        Outcome.CREATED,
+        Outcome.UNCHANGED,
+        Outcome.CHANGED,
+        Outcome.UNCHANGED,
+    ]
+    user = await control.accounts.users.resolve("new@example.org")
+    assert (user.name, user.role) == ("New", "admin")
+
+
+async def test_change_says_what_it_did(ctl: Ctl, ada: str) -> None:
+    assert (await ctl("user", "change", ada, "--name", "Ada L")).out == f"changed user {ada}\n"
+    assert (await ctl("user", "change", ada, "--name", "Ada L")).out == f"unchanged user {ada}\n"
+    assert (await ctl("user", "change", ada)).code == 2
+    assert (await ctl("user", "change", ada, "--role", "king")).code == 2
+
+
+async def test_remove_asks_on_a_terminal_and_needs_yes_without(ctl: Ctl, ada: str) -> None:
+    assert (await ctl("user", "remove", ada)).code == 2
+    refused = await ctl("user", "remove", ada, stdin=Terminal("n\n"))
+    assert (refused.code, refused.out) == (1, "")
+    assert (await ctl("user", "show", ada)).code == 0
+    assert (await ctl("user", "remove", ada, stdin=Terminal("y\n"))).code == 0
+    assert (await ctl("user", "remove", ada, "--yes")).code == 5
+
+
+async def test_the_last_administrator_stays(ctl: Ctl, ada: str) -> None:
+    assert (await ctl("user", "remove", "root@example.org", "--yes")).code == 6
+    assert (await ctl("user", "deactivate", "root@example.org")).code == 6
+
+
+async def test_password_and_activation(ctl: Ctl, control: Control, ada: str) -> None:
+    given = await ctl("user", "password", ada, "--password-file", "-", stdin="other horse")
+    assert given.out == f"changed user {ada}\n"
+    made = await ctl("user", "password", ada, "--generate", "-o", "name")
+    user = await control.accounts.users.resolve(ada)
+    assert await control.accounts.users_store.find_password_hash(user.id) == f"hash:{made.out.strip()}"
+    assert (await ctl("user", "deactivate", ada)).out == f"changed user {ada}\n"
+    assert json.loads((await ctl("user", "show", ada, "-o", "json")).out)["active"] is False
+    assert (await ctl("user", "activate", ada)).code == 0
+    assert (await ctl("user", "password", ada, "--password-file", "/nowhere/at/all")).code == 2

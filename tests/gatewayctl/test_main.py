@@ -1,0 +1,101 @@
+"""The root command."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gatewayctl
+import gatewayd
+from gatewayctl.main import main, wanted_output
+from gatewayctl.render import Output
+from tests.fakes.control import Control, Ctl
+
+
+def test_both_programs_have_one_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gatewayctl.__version__ == gatewayd.__version__
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"gatewayctl {gatewayctl.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["user"], ["nonsense"], ["user", "list", "--bogus"], ["user", "show"], ["-o", "xml"]]
+)
+def test_usage_failures(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("gatewayctl: ")
+    assert "--help" in told.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-o", "json", "user", "list", "-x"], ["user", "list", "-x", "-ojsonl"]]
+)
+def test_usage_failures_as_json(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert json.loads(told.err)["error"]["kind"] == "usage"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "output"),
+    [
+        ([], Output.TABLE),
+        (["-o", "json"], Output.JSON),
+        (["--output=name", "-ojsonl"], Output.JSONL),
+        (["-o"], Output.TABLE),
+        (["-o", "xml"], Output.TABLE),
+    ],
+)
+def test_the_form_that_is_asked_for(arguments: list[str], output: Output) -> None:
+    assert wanted_output(arguments) is output
+
+
+async def test_no_daemon(ctl: Ctl, tmp_path: Path) -> None:
+    ctl.socket = tmp_path / "absent.sock"
+    told = await ctl("health")
+    assert (told.code, told.out) == (3, "")
+    assert "absent.sock" in told.err
+    assert "hint:" in told.err
+
+
+async def test_the_environment_names_socket_and_form(
+    control: Control, ctl: Ctl, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GATEWAYCTL_SOCKET", str(control.socket))
+    monkeypatch.setenv("GATEWAYCTL_OUTPUT", "name")
+    assert await control.call(main, ["model", "list"]) == 0
+    assert capsys.readouterr().out == "alpha\nbeta/b:1\n"
+    assert await control.call(main, ["-o", "json", "model", "list"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["id"] == "alpha"
+
+
+def test_interruption_has_its_own_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gatewayctl.client.Transport.call", interrupt, raising=False)
+    assert main(["--socket", str(tmp_path / "s"), "health"]) == 130
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_completion(shell: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gatewayctl", "user", "l"],
+        env={
+            "_GATEWAYCTL_COMPLETE": f"complete_{shell}",
+            "_TYPER_COMPLETE_ARGS": "gatewayctl user l",
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+            "COMP_WORDS": "gatewayctl user l",
+            "COMP_CWORD": "2",
+            "PYTHONPATH": str(Path(gatewayctl.__file__).parents[1]),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "list" in done.stdout, done.stderr

@@ -1,0 +1,75 @@
+"""Questions at the terminal, and secrets from files."""
+
+import getpass
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from gatewayctl.failures import CommandError
+from gatewayctl.prompts import ask_password, confirm, read_secret, usage
+from tests.fakes.control import Terminal
+
+
+def test_usage_failures_exit_with_two_and_no_hint() -> None:
+    error = usage("cannot", "--yes")
+    assert (error.exit_code, error.hint, error.param) == (2, "", "--yes")
+
+
+@pytest.mark.parametrize("answer", ["y", "Y", "yes", "YES"])
+def test_yes_goes_on(
+    answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
+    confirm("Remove it?", yes=False)
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", "Remove it? [y/N] ")
+
+
+@pytest.mark.parametrize("answer", ["", "\n", "n\n", "yep\n"])
+def test_anything_else_stops(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    with pytest.raises(CommandError) as caught:
+        confirm("Remove it?", yes=False)
+    assert caught.value.kind == "cancelled"
+
+
+def test_without_a_terminal_yes_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    confirm("Remove it?", yes=True)
+    with pytest.raises(CommandError) as caught:
+        confirm("Remove it?", yes=False)
+    assert caught.value.exit_code == 2
+
+
+def test_secrets_lose_one_newline_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "secret"
+    path.write_text(" two \n\n")
+    assert read_secret(str(path), "--password-file") == " two \n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO("from stdin\r\n"))
+    assert read_secret("-", "--password-file") == "from stdin"
+
+
+def test_unreadable_and_empty_secrets(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    for name in ("absent", "empty", "binary"):
+        with pytest.raises(CommandError) as caught:
+            read_secret(str(tmp_path / name), "--password-file")
+        assert caught.value.exit_code == 2
+        assert "--password-file" in caught.value.message
+
+
+def test_passwords_are_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    answers = iter(["one", "one", "one", "two", "", ""])
+    monkeypatch.setattr(getpass, "getpass", lambda *_, **__: next(answers))
+    assert ask_password() == "one"
+    for _ in range(2):
+        with pytest.raises(CommandError) as caught:
+            ask_password()
+        assert caught.value.kind == "cancelled"
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    with pytest.raises(CommandError, match="without a terminal"):
+        ask_password()

@@ -1,0 +1,45 @@
+"""The small languages of the command line."""
+
+import pytest
+
+from gatewayctl.failures import CommandError
+from gatewayctl.values import parse_duration, parse_flags, parse_pairs, split_permission, tree_of
+
+
+def test_pairs_keep_everything_after_the_first_equals_sign() -> None:
+    assert parse_pairs(["A=1", "B=x=y", "C="]) == {"A": "1", "B": "x=y", "C": ""}
+
+
+@pytest.mark.parametrize("text", ["A", "=1", ""])
+def test_bad_pairs(text: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        parse_pairs([text])
+    assert caught.value.exit_code == 2
+
+
+def test_flags_and_trees() -> None:
+    flags = parse_flags(["a.b=true", "a.c=FALSE", "d.e=true"])
+    assert tree_of(flags) == {"a": {"b": True, "c": False}, "d": {"e": True}}
+    for bad in ("a.b=1", "ab=true"):
+        with pytest.raises(CommandError):
+            parse_flags([bad])
+
+
+def test_permission_names() -> None:
+    assert split_permission("features.api_keys") == ("features", "api_keys")
+    for bad in ("features", ".x", "x."):
+        with pytest.raises(CommandError):
+            split_permission(bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("45s", 45), ("90m", 5400), ("12h", 43200), ("30d", 2592000), ("2w", 1209600)]
+)
+def test_durations(text: str, seconds: int) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0d", "-1d", "1", "1y", "1.5h", "1 d", "12345678901s"])
+def test_bad_durations(text: str) -> None:
+    with pytest.raises(CommandError):
+        parse_duration(text)

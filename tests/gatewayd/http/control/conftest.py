@@ -1,0 +1,14 @@
+"""A control socket."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.control import Control, control_socket
+
+
+@pytest.fixture
+async def control(tmp_path: Path) -> AsyncIterator[Control]:
+    async with control_socket(tmp_path) as running:
+        yield running
