@@ -15,13 +15,14 @@ class TortoiseValues:
     async def load(self) -> Mapping[str, Any]:
         """Return all stored values."""
         async with translated("read the settings"):
-            return {row.name: row.value for row in await ValueRow.all()}
+            return {row.name: row.value["is"] for row in await ValueRow.all()}
 
     async def put(self, values: Mapping[str, Any], *, at: int, by: str) -> None:
         """Write several values as one change."""
         async with translated("store the settings"), in_transaction():
             for name, value in values.items():
-                row = ValueRow(name=name, value=value, updated_at=at, updated_by=by)
+                # Wrapped, as a JSON field takes a bare text for JSON already written.
+                row = ValueRow(name=name, value={"is": value}, updated_at=at, updated_by=by)
                 await ValueRow.bulk_create(
                     [row], on_conflict=["name"], update_fields=["value", "updated_at", "updated_by"]
                 )
