@@ -109,7 +109,7 @@ async def make_accounts(
         runtime=runtime,
         sessions=sessions,
         setup=Setup(users, groups, keys, runtime, commits),
-        sign_in=SignIn(stores.users, passwords),
+        sign_in=SignIn(stores.users, passwords, enabled=settings.enable_password_auth),
         sign_up=SignUp(users, groups, runtime),
         authenticator=Authenticator(stores.users, stores.keys, rules, sessions, changes),
         contact=Contact(users, runtime),

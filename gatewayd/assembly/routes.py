@@ -57,7 +57,9 @@ def make_public(parts: Parts, tasks: Tasks, in_flight: InFlight) -> Application:
     """Return the public application: every row of the interface specification that exists."""
     settings = parts.settings
     options = EdgeOptions(
-        key_header=settings.custom_api_key_header, allowed_origins=tuple(settings.cors_allow_origin)
+        key_header=settings.custom_api_key_header,
+        allowed_origins=tuple(settings.cors_allow_origin),
+        trusted_proxies=tuple(settings.trusted_proxies),
     )
     edge = Edge(parts.accounts.authenticator, tasks, options, in_flight)
     rows = public_rows(parts)

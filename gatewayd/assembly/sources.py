@@ -10,7 +10,6 @@ from gatewayd.tasks import Tasks
 from gatewayd.upstream.config import ProviderConfig, SourceKind, Timeouts
 from gatewayd.upstream.sources import open_source
 
-
 # Seconds that stand for no limit.
 UNLIMITED: Final = 1e9
 

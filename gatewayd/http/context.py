@@ -6,6 +6,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
 
 ACTOR: web.RequestKey[Actor | None] = web.RequestKey("actor", object)  # type: ignore[arg-type]
+CLIENT: web.RequestKey[str] = web.RequestKey("client", str)
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 CREDENTIAL: web.RequestKey[str] = web.RequestKey("credential", str)
 
@@ -35,3 +36,9 @@ def credential(request: web.Request) -> str:
 def request_id(request: web.Request) -> str:
     """Return the id that names this request in the reply, the log and the audit."""
     return request[REQUEST_ID]
+
+
+def client_address(request: web.Request) -> str:
+    """Return the address that the request comes from, behind trusted proxies the one that they report."""
+    address: str = request.get(CLIENT) or request.remote or ""
+    return address

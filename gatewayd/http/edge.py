@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import MutableMapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Final, Protocol
 
 from aiohttp import hdrs, web
@@ -15,7 +16,7 @@ from aiohttp.typedefs import Middleware
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.context import ACTOR, CREDENTIAL, REQUEST_ID
+from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REQUEST_ID
 from gatewayd.http.errors import guard, render
 from gatewayd.http.inflight import InFlight
 from gatewayd.http.routes import Access, Dialect, Handler, Route
@@ -54,6 +55,7 @@ class EdgeOptions:
     key_header: str = "x-api-key"
     cookie: str = "token"
     allowed_origins: tuple[str, ...] = ()
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
 
 
 class Edge:
@@ -121,6 +123,8 @@ class Edge:
             started = time.perf_counter()
             given = request.headers.get("X-Request-Id", "")
             request[REQUEST_ID] = given if SANE_REQUEST_ID.fullmatch(given) else ids.new_id()
+            if self._options.trusted_proxies:
+                request[CLIENT] = forwarded_for(request, self._options.trusted_proxies)
             with self._in_flight:
                 reply = await self._reply(request, handler)
             if not reply.prepared:
@@ -173,6 +177,23 @@ def decorate(headers: MutableMapping[str, str], request_id: str) -> None:
     headers["X-Content-Type-Options"] = "nosniff"
     headers["Referrer-Policy"] = "no-referrer"
     headers["Server"] = "gatewayd"
+
+
+def forwarded_for(request: web.Request, trusted: tuple[IPv4Network | IPv6Network, ...]) -> str:
+    """Return the last address that no trusted proxy vouches for: the peer itself, unless it is trusted."""
+    address = request.remote or ""
+    hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",") if hop.strip()]
+    while hops and _is_within(address, trusted):
+        address = hops.pop()
+    return address
+
+
+def _is_within(address: str, networks: tuple[IPv4Network | IPv6Network, ...]) -> bool:
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return False
+    return any(known in network for network in networks)
 
 
 def _is_same_origin(request: web.Request) -> bool:

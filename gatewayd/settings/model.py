@@ -240,9 +240,6 @@ class Settings(PermissionFields):
         restart(BUILT_IN_MODEL), 0, "Threads of the built-in model; 0 chooses by the machine.", ge=0, le=1024
     )
 
-    max_connections: types.Whole = setting(
-        restart(LIMITS), 0, "Most open client connections; 0 follows the limit of open files.", ge=0
-    )
     request_body_limit: types.Size = setting(
         restart(LIMITS), ByteSize(32 * 2**20), "Largest body of a chat request.", ge=1024, le=2**30
     )

@@ -11,7 +11,7 @@ from gatewayd.accounts.signin import SignIn
 from gatewayd.accounts.signup import SignUp
 from gatewayd.accounts.users import Users
 from gatewayd.http.body import json_reply, read_model
-from gatewayd.http.context import CREDENTIAL, actor, credential, find_actor
+from gatewayd.http.context import CREDENTIAL, actor, client_address, credential, find_actor
 from gatewayd.http.public.session_replies import NO_STORE, SessionReplies
 from gatewayd.http.public.shapes import show_account
 from gatewayd.http.routes import Access, Handler, Route
@@ -129,7 +129,7 @@ class AuthRoutes:
     async def signin(self, request: web.Request) -> web.StreamResponse:
         """`{"email", "password"}` -> Session and cookie; 400 for a wrong pair, 429 after too many."""
         form = await read_model(request, SignInBody)
-        user = await self._sign_in.sign_in(form.email, form.password, request.remote or "")
+        user = await self._sign_in.sign_in(form.email, form.password, client_address(request))
         return await self._replies.open(user)
 
     async def signup(self, request: web.Request) -> web.StreamResponse:

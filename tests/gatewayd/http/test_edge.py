@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from ipaddress import ip_network
 
 import pytest
 from aiohttp import web
@@ -9,7 +10,7 @@ from aiohttp import web
 from gatewayd.accounts.records import Role
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.body import json_reply
-from gatewayd.http.context import actor, find_actor
+from gatewayd.http.context import actor, client_address, find_actor
 from gatewayd.http.edge import EdgeOptions
 from gatewayd.http.routes import Access, Route
 from tests.fakes.edge import bearer, raw_get, serving
@@ -197,3 +198,27 @@ async def test_retry_after_is_sent() -> None:
     async with serving([Route("GET", "/x", busy, Access.PUBLIC, "Be busy")]) as client:
         reply = await client.get("/x")
         assert (reply.status, reply.headers["Retry-After"]) == (429, "7")
+
+
+@pytest.mark.parametrize(
+    ("trusted", "header", "client"),
+    [
+        ((), "203.0.113.9", "127.0.0.1"),
+        (("127.0.0.0/8",), "", "127.0.0.1"),
+        (("127.0.0.0/8",), "203.0.113.9", "203.0.113.9"),
+        (("127.0.0.0/8",), "198.51.100.1, 203.0.113.9", "203.0.113.9"),
+        (("127.0.0.0/8", "203.0.113.0/24"), "198.51.100.1, 203.0.113.9", "198.51.100.1"),
+        (("127.0.0.0/8",), "nonsense", "nonsense"),
+        (("10.0.0.0/8",), "203.0.113.9", "127.0.0.1"),
+    ],
+)
+async def test_forwarded_addresses_are_believed_of_trusted_proxies_only(
+    trusted: tuple[str, ...], header: str, client: str
+) -> None:
+    async def where(request: web.Request) -> web.StreamResponse:
+        return json_reply({"client": client_address(request)})
+
+    options = EdgeOptions(trusted_proxies=tuple(ip_network(network) for network in trusted))
+    async with serving([Route("GET", "/x", where, Access.PUBLIC, "Tell")], options=options) as http:
+        reply = await http.get("/x", headers={"X-Forwarded-For": header} if header else {})
+        assert (await reply.json())["client"] == client
