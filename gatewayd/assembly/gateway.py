@@ -16,7 +16,6 @@ from gatewayd.assembly.accounts import (
 )
 from gatewayd.assembly.routes import Parts, make_control, make_public
 from gatewayd.assembly.sources import Sources, start_builtin
-from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.pipeline import NoAttachments, NoFilters, NoTools, Pipeline
 from gatewayd.http.app import Application
@@ -98,17 +97,9 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     sources = gateway.sources.choose(settings)
     gateway.accounts.runtime.configure(configured_values(settings))
     gateway.accounts.permissions.configure(configured_permissions(settings))
-    for source in gateway.catalog.use(sources):
-        gateway.tasks.spawn(f"closing {source.name}", _close_later(source, settings.drain_timeout))
+    gateway.catalog.use(sources)
+    gateway.tasks.spawn("closing replaced sources", gateway.sources.close_retired(settings.drain_timeout))
     gateway.settings = settings
-
-
-async def _close_later(source: ModelSource, seconds: float) -> None:
-    """Close a source that is no longer used, once its answers had the time to end."""
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        await source.close()
 
 
 async def open_database(settings: Settings, stack: AsyncExitStack) -> Database:

@@ -1,5 +1,6 @@
 """The model sources that the settings name, and the built-in model."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,6 +21,7 @@ class Sources:
     def __init__(self, builtin: Sequence[ModelSource]) -> None:
         self._builtin = tuple(builtin)
         self._open: dict[ProviderConfig, ModelSource] = {}
+        self._retired: list[ModelSource] = []
 
     @property
     def count(self) -> int:
@@ -30,12 +32,22 @@ class Sources:
         """Return the sources to use from now on, opening the new ones."""
         configs = provider_configs(settings)
         chosen = {config: self._open.get(config) or open_source(config) for config in configs}
+        self._retired += [source for config, source in self._open.items() if config not in chosen]
         self._open = chosen
         return (*chosen.values(), *self._builtin)
 
+    async def close_retired(self, seconds: float) -> None:
+        """Close the sources that are no longer chosen, after their answers had so long to end."""
+        leaving = list(self._retired)
+        await asyncio.sleep(seconds)
+        for source in leaving:
+            if source in self._retired:
+                self._retired.remove(source)
+                await source.close()
+
     async def close(self) -> None:
         """Close every source."""
-        for source in (*self._open.values(), *self._builtin):
+        for source in (*self._open.values(), *self._retired, *self._builtin):
             await source.close()
 
 

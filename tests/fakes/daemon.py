@@ -146,3 +146,15 @@ def _drain(daemon: Daemon) -> None:
     assert daemon.process.stdout is not None
     for line in daemon.process.stdout:
         daemon.log.append(line.decode(errors="replace"))
+
+
+def run_daemon(state: Path, *args: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m gatewayd` until it ends by itself."""
+    return subprocess.run(
+        [sys.executable, "-m", "gatewayd", *args],
+        env=environment(state, free_port(), settings),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )

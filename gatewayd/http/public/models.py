@@ -1,7 +1,7 @@
 """Model lists (interface specification 2.4, 4.1) and the records that administrators keep about models."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,7 +11,9 @@ from gatewayd.catalog.service import Catalog
 from gatewayd.errors import not_found
 from gatewayd.http import body
 from gatewayd.http.context import actor
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Access, Dialect, Handler, Route
+
+LISTS: Final = ("/api/models", "/api/v1/models", "/v1/models")
 
 
 class GrantBody(BaseModel):
@@ -64,74 +66,23 @@ class ModelRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 4.1 and peer-compatible record routes."""
-        lists = [
-            Route("GET", path, self.list, Access.VERIFIED, "List the models", Dialect.OPENAI, tag="models")
-            for path in ("/api/models", "/api/v1/models", "/v1/models")
+        records = "/api/v1/models"
+        return [
+            *(_listing(path, self.list, "List the models") for path in LISTS),
+            _record("GET", "/api/models/base", self.list_base, "List every model"),
+            _record("GET", f"{records}/base", self.list_base, "List every model"),
+            _record("GET", f"{records}/list", self.list_records, "List model records"),
+            _record("GET", f"{records}/model", self.show_record, "Show a record"),
+            _record("POST", f"{records}/create", self.create, "Store a record", ModelBody),
+            _record("POST", f"{records}/model/update", self.create, "Change a record", ModelBody),
+            _record(
+                "POST", f"{records}/model/access/update", self.grant, "Change an access list", ModelAccessBody
+            ),
+            _record("POST", f"{records}/model/toggle", self.toggle, "Switch a model"),
+            _record("POST", f"{records}/model/delete", self.remove, "Delete a record", ModelIdBody),
+            # Last, as an id may be any text.
+            *(_listing(f"{path}/{{id:.+}}", self.show, "Show one model", slashes=True) for path in LISTS),
         ]
-        singles = [
-            Route(
-                "GET",
-                f"{path}/{{id:.+}}",
-                self.show,
-                Access.VERIFIED,
-                "Show one model",
-                Dialect.OPENAI,
-                tag="models",
-                slashes=True,
-            )
-            for path in ("/api/models", "/api/v1/models", "/v1/models")
-        ]
-        records = [
-            Route("GET", "/api/models/base", self.list_base, Access.ADMIN, "List every model", tag="models"),
-            Route(
-                "GET", "/api/v1/models/base", self.list_base, Access.ADMIN, "List every model", tag="models"
-            ),
-            Route(
-                "GET",
-                "/api/v1/models/list",
-                self.list_records,
-                Access.ADMIN,
-                "List model records",
-                tag="models",
-            ),
-            Route(
-                "GET", "/api/v1/models/model", self.show_record, Access.ADMIN, "Show a record", tag="models"
-            ),
-            Route("POST", "/api/v1/models/create", self.create, Access.ADMIN, "Store a record", tag="models"),
-            Route(
-                "POST",
-                "/api/v1/models/model/update",
-                self.create,
-                Access.ADMIN,
-                "Change a record",
-                tag="models",
-            ),
-            Route(
-                "POST",
-                "/api/v1/models/model/access/update",
-                self.grant,
-                Access.ADMIN,
-                "Change who may use a model",
-                tag="models",
-            ),
-            Route(
-                "POST",
-                "/api/v1/models/model/toggle",
-                self.toggle,
-                Access.ADMIN,
-                "Switch a model",
-                tag="models",
-            ),
-            Route(
-                "POST",
-                "/api/v1/models/model/delete",
-                self.remove,
-                Access.ADMIN,
-                "Delete a record",
-                tag="models",
-            ),
-        ]
-        return [*lists, *records, *singles]
 
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"object": "list", "data": [...]}` with the models that the caller may use."""
@@ -248,3 +199,15 @@ def render_record(record: ModelRecord) -> dict[str, Any]:
 
 def _grants(rows: Sequence[GrantBody]) -> tuple[Grant, ...]:
     return tuple(Grant(row.principal_type, row.principal_id, row.permission) for row in rows)
+
+
+def _listing(path: str, handler: Handler, summary: str, *, slashes: bool = False) -> Route:
+    return Route(
+        "GET", path, handler, Access.VERIFIED, summary, Dialect.OPENAI, tag="models", slashes=slashes
+    )
+
+
+def _record(
+    method: str, path: str, handler: Handler, summary: str, request: type[BaseModel] | None = None
+) -> Route:
+    return Route(method, path, handler, Access.ADMIN, summary, request=request, tag="models")

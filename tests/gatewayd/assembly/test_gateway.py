@@ -1,0 +1,67 @@
+"""Tests for gatewayd.assembly.gateway: opening, reloading and closing the whole."""
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from gatewayd.assembly.gateway import assemble, reload
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.settings import Settings, load
+from tests.fakes.postgres import Postgres
+from tests.fakes.upstream import FakeUpstream
+
+
+def settings_for(state: Path, **values: str) -> Settings:
+    return load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false", **values})
+
+
+async def test_state_outlives_the_gateway(state: Path) -> None:
+    async with AsyncExitStack() as stack:
+        gateway = await assemble(settings_for(state), stack)
+        made = await gateway.accounts.setup.run("a@example.org", "A", "a password")
+    async with AsyncExitStack() as stack:
+        gateway = await assemble(settings_for(state), stack)
+        actor = await gateway.accounts.authenticator.authenticate(made.key_value, "GET", "/api/models")
+        assert actor.user.email == "a@example.org"
+        assert gateway.accounts.runtime.flag("ENABLE_API_KEYS")
+
+
+async def test_the_same_on_postgresql_and_one_daemon_only(state: Path, postgres: Postgres) -> None:
+    settings = settings_for(state, DATABASE_URL=postgres.create_database())
+    async with AsyncExitStack() as stack:
+        gateway = await assemble(settings, stack)
+        made = await gateway.accounts.setup.run("a@example.org", "A", "a password")
+        other = settings_for(state / "other", DATABASE_URL=settings.database_location())
+        with pytest.raises(GatewayError) as caught:
+            async with AsyncExitStack() as second:
+                await assemble(other, second)
+        assert caught.value.kind is Kind.CONFLICT
+    async with AsyncExitStack() as stack:
+        gateway = await assemble(settings, stack)
+        actor = await gateway.accounts.authenticator.authenticate(made.key_value, "GET", "/api/models")
+        assert actor.is_admin
+
+
+async def test_reload_changes_providers_and_runtime_values(state: Path) -> None:
+    async with FakeUpstream() as upstream, AsyncExitStack() as stack:
+        gateway = await assemble(settings_for(state), stack)
+        assert await gateway.first_model(0.1) is None
+        fresh = settings_for(
+            state, OPENAI_API_BASE_URLS=upstream.openai_url, OPENAI_API_KEYS="k", ENABLE_SIGNUP="false"
+        )
+        await reload(gateway, fresh)
+        assert await gateway.first_model(5) is not None
+        assert not gateway.accounts.runtime.flag("ENABLE_SIGNUP")
+        await reload(gateway, settings_for(state))
+        assert await gateway.catalog.list_all() == []
+        assert gateway.accounts.runtime.flag("ENABLE_SIGNUP")
+
+
+async def test_second_gateway_on_the_same_state_is_refused(state: Path) -> None:
+    async with AsyncExitStack() as stack:
+        await assemble(settings_for(state), stack)
+        with pytest.raises(GatewayError) as caught:
+            async with AsyncExitStack() as second:
+                await assemble(settings_for(state), second)
+        assert caught.value.kind is Kind.CONFLICT

@@ -1,0 +1,51 @@
+"""Tests for gatewayd.assembly.sources."""
+
+import pytest
+
+from gatewayd.assembly.sources import Sources, provider_configs
+from gatewayd.errors import GatewayError
+from gatewayd.settings import load
+from gatewayd.upstream.config import SourceKind
+
+
+async def test_unchanged_providers_keep_their_source_over_a_reload() -> None:
+    first = load(None, {"OPENAI_API_BASE_URLS": "http://127.0.0.1:1/v1", "OPENAI_API_KEYS": "k"})
+    second = load(
+        None,
+        {
+            "OPENAI_API_BASE_URLS": "http://127.0.0.1:1/v1",
+            "OPENAI_API_KEYS": "k",
+            "OLLAMA_BASE_URLS": "http://127.0.0.1:2",
+        },
+    )
+    sources = Sources(())
+    (before,) = sources.choose(first)
+    kept, added = sources.choose(second)
+    assert kept is before
+    assert added is not before
+    assert sources.count == 2
+    await sources.close()
+
+
+def test_general_times_fill_in_for_a_provider_without_its_own() -> None:
+    settings = load(
+        None,
+        {
+            "OLLAMA_BASE_URLS": "http://127.0.0.1:2",
+            "UPSTREAM_CONNECT_TIMEOUT": "2",
+            "AIOHTTP_CLIENT_TIMEOUT": "9",
+        },
+    )
+    (config,) = provider_configs(settings)
+    assert config.kind is SourceKind.OLLAMA
+    assert config.key is None
+    assert (config.timeouts.connect, config.timeouts.total) == (2.0, 9.0)
+
+
+async def test_a_provider_that_cannot_be_is_refused_before_anything_changes() -> None:
+    settings = load(None, {}, {"providers": [{"name": "a", "base_url": "http://x/v1"}] * 1})
+    sources = Sources(())
+    assert len(sources.choose(settings)) == 1
+    await sources.close()
+    with pytest.raises(GatewayError):
+        load(None, {}, {"providers": [{"name": "a", "base_url": "http://x/v1"}] * 2})

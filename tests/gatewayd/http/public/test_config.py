@@ -1,0 +1,39 @@
+"""Tests for gatewayd.http.public.config."""
+
+from gatewayd.accounts.records import Role
+from gatewayd.http.public.config import ClientConfig, SiteFacts
+from tests.fakes.accounts import Accounts
+from tests.fakes.models import make_actor
+
+STRANGER = {"status", "name", "version", "default_locale", "oauth", "features"}
+
+
+class Count:
+    """So many accounts."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    async def count(self) -> int:
+        return self.number
+
+
+async def test_strangers_learn_little_and_whether_to_begin() -> None:
+    accounts = Accounts()
+    facts = SiteFacts("ours", "1.2")
+    fresh = ClientConfig(facts, accounts.runtime, accounts.permissions, Count(0))
+    assert (await fresh.describe(None))["onboarding"] is True
+    config = ClientConfig(facts, accounts.runtime, accounts.permissions, Count(1))
+    body = await config.describe(None)
+    assert body.keys() == STRANGER
+    assert (body["name"], body["version"]) == ("ours", "1.2")
+    assert "enable_api_keys" not in body["features"]
+
+
+async def test_accounts_learn_more_and_pending_ones_do_not() -> None:
+    accounts = Accounts()
+    config = ClientConfig(SiteFacts("n", "v"), accounts.runtime, accounts.permissions, Count(1))
+    known = await config.describe(make_actor(role=Role.USER))
+    assert known["features"]["enable_api_keys"] is accounts.runtime.flag("ENABLE_API_KEYS")
+    assert known["permissions"] == accounts.permissions.defaults()
+    assert (await config.describe(make_actor(role=Role.PENDING))).keys() == STRANGER

@@ -1,0 +1,26 @@
+"""Tests for gatewayd.http.context."""
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http import context
+from tests.fakes.models import make_actor
+
+
+def test_actor_is_the_one_that_the_edge_found() -> None:
+    request = make_mocked_request("GET", "/")
+    assert context.find_actor(request) is None
+    with pytest.raises(GatewayError) as caught:
+        context.actor(request)
+    assert caught.value.kind is Kind.UNAUTHENTICATED
+    request[context.ACTOR] = make_actor("u7")
+    assert context.actor(request).user_id == "u7"
+
+
+def test_request_id_and_client() -> None:
+    request = make_mocked_request("GET", "/")
+    request[context.REQUEST_ID] = "r1"
+    assert context.request_id(request) == "r1"
+    request[context.CLIENT] = "203.0.113.9"
+    assert context.client_address(request) == "203.0.113.9"

@@ -1,0 +1,52 @@
+"""Tests for gatewayd.__main__: arguments, the configuration check, exit statuses."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.daemon import run_daemon, running_daemon
+
+
+def test_configuration_check(state: Path) -> None:
+    good = state / "good.toml"
+    good.write_text("port = 8080\n")
+    assert run_daemon(state, "-n", "-f", str(good)).returncode == 0
+    bad = state / "bad.toml"
+    bad.write_text('# a comment\nenable_api_keys = "maybe"\nprot = 1\n')
+    refused = run_daemon(state, "-n", "-f", str(bad))
+    assert refused.returncode == 78
+    assert "bad.toml" in refused.stderr
+    assert "line 2" in refused.stderr or ":2" in refused.stderr
+    assert "enable_api_keys" in refused.stderr
+    assert "port" in refused.stderr
+    assert not (state / "gatewayd.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "settings", "status", "words"),
+    [
+        (["--nonsense"], {}, 64, "--nonsense"),
+        (["--state", "x"], {}, 64, "--quickstart"),
+        ([], {"GATEWAYD_PRT": "1"}, 78, "GATEWAYD_PORT"),
+        ([], {"DATABASE_URL": "mysql://x"}, 78, "DATABASE_URL"),
+        ([], {"HOST": "192.0.2.1"}, 78, "192.0.2.1"),
+        ([], {"CONTROL_GROUP": "no-such-group"}, 78, "no-such-group"),
+        ([], {"OPENAI_API_BASE_URLS": "ftp://x"}, 78, "openai_api_base_urls"),
+    ],
+)
+def test_a_start_that_cannot_be_says_why(
+    state: Path, args: list[str], settings: dict[str, str], status: int, words: str
+) -> None:
+    ended = run_daemon(state, *args, **settings)
+    assert ended.returncode == status, ended.stderr
+    assert words.lower() in ended.stderr.lower()
+    assert "Traceback" not in ended.stderr
+
+
+def test_migrate_brings_the_schema_up_to_date(state: Path) -> None:
+    done = run_daemon(state, "--migrate")
+    assert done.returncode == 0, done.stderr
+    assert (state / "gatewayd.db").exists()
+    assert run_daemon(state, "--migrate").returncode == 0
+    with running_daemon(state) as daemon:
+        assert daemon.call("GET", "/health")[0] == 200
