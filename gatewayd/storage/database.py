@@ -1,9 +1,9 @@
 """The open database: its connections, its transactions, and one daemon at a time."""
 
-import zlib
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
 
 from tortoise.context import TortoiseContext
 from tortoise.exceptions import ConfigurationError
@@ -11,68 +11,112 @@ from tortoise.transactions import in_transaction
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.failures import translated
-from gatewayd.storage.location import Location
-
-OWNER_LOCK: Final = "gatewayd daemon"
+from gatewayd.storage.location import APP, Location
 
 
-class _RolledBack(Exception):  # noqa: N818 - a way out, not a failure
-    """Ends a rehearsal."""
+class Engine(Protocol):
+    """What the engines of `sqlite` and `postgres` add to the ORM's client."""
+
+    async def claim(self, *, shared: bool) -> None:
+        """Keep other daemons out, or raise conflict."""
+        ...
+
+    async def keep_claim(self) -> None:
+        """See that a claim still holds."""
+        ...
+
+    async def release(self) -> None:
+        """Let others in."""
+        ...
+
+    def schema_editor(self, transaction: Any) -> Any:
+        """Return what migrations change tables with."""
+        ...
+
+    async def columns(self) -> list[dict[str, str]]:
+        """Return the `table` and `column` of every column there is."""
+        ...
+
+    async def exclude(self, transaction: Any, name: str) -> None:
+        """Wait until no other transaction excludes by this name."""
+        ...
+
+    async def snapshot(self, label: str) -> Path | None:
+        """Copy the database, None when that is not for us to do."""
+        ...
+
+    def migrating(self) -> AbstractAsyncContextManager[Any]:
+        """Run a block that changes tables, in one transaction."""
+        ...
+
+    async def execute_query_dict(self, query: str, values: list[Any] | None = None) -> list[dict[str, Any]]:
+        """Run one query."""
+        ...
 
 
 class Database:
     """Implements `commits.Transactor`; the stores work inside it.
 
-    It must be opened before the listeners, in the task that starts them: the stores find it by context.
+    It must be opened before the listeners, in the task that starts them: the stores find it by context. One
+    task at a time may use a transaction; a task that was started inside one, and outlives it, is outside.
     """
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: Location, context: TortoiseContext) -> None:
         self.location = location
-        self._context = TortoiseContext()
-        self._stack = AsyncExitStack()
+        self._context = context
+        self._engine: Any = context.db()
 
     @classmethod
     @asynccontextmanager
     async def open(cls, location: Location) -> AsyncIterator["Database"]:
         """Connect; not_configured when the database cannot be reached or opened."""
-        database = cls(location)
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(database._context)
-            stack.push_async_callback(database._stack.aclose)
+            context = await stack.enter_async_context(TortoiseContext())
             try:
-                await database._context.init(config=location.config())
-                async with translated("open the database"):
-                    await database.ping()
-            except (GatewayError, ConfigurationError, OSError) as error:
-                raise GatewayError(Kind.NOT_CONFIGURED, f"cannot open the database: {error}") from error
+                await context.init(config=location.config())
+                database = cls(location, context)
+                stack.push_async_callback(database.engine.release)
+                await database.ping()
+            except (GatewayError, ConfigurationError) as error:
+                raise GatewayError(
+                    Kind.NOT_CONFIGURED, f"cannot open the database: {error}", param="database_url"
+                ) from error
             yield database
 
+    @property
+    def engine(self) -> Engine:
+        """What is particular to SQLite or PostgreSQL."""
+        engine: Engine = self._engine
+        return engine
+
     async def ping(self) -> None:
-        """Return when the database answers; unavailable when it does not."""
-        async with translated("reach the database"):
-            await self._context.db().execute_query("SELECT 1")
+        """Return when the database answers; unavailable when it does not, conflict when it is not ours."""
+        with translated("reach the database"):
+            await self.engine.keep_claim()
+            await self.engine.execute_query_dict("SELECT 1")
 
-    async def own(self) -> None:
-        """Be the only daemon on this PostgreSQL database until it is closed; conflict when there is another.
+    async def own(self, *, shared: bool = False) -> None:
+        """Be the only daemon on this database until it is closed; conflict when there is another.
 
-        A SQLite database is owned through the lock on its directory.
+        With `shared`, on PostgreSQL only, others may be there that are `shared` too.
         """
-        if self.location.is_sqlite:
-            return
-        client = self._context.db()
-        async with translated("own the database"):
-            connection = await self._stack.enter_async_context(client.acquire_connection())
-            owned = await connection.fetchval("SELECT pg_try_advisory_lock($1)", _lock_number(OWNER_LOCK))
-        if not owned:
-            raise GatewayError(
-                Kind.CONFLICT,
-                "cannot use the database: another gatewayd works on it, and several need the cluster profile",
-            )
+        with translated("own the database"):
+            await self.engine.claim(shared=shared)
+
+    def expected_columns(self) -> frozenset[tuple[str, str]]:
+        """Return the table and name of every column that the rows have."""
+        apps = self._context.apps
+        rows = apps[APP].values() if apps else ()
+        return frozenset(
+            (str(row._meta.db_table), column)
+            for row in rows
+            for column in row._meta.fields_db_projection.values()
+        )
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
         """Commit everything inside the block at its end, or nothing when it raises; blocks may nest."""
-        async with translated("commit the change"), in_transaction():
+        async with in_transaction():
             yield
 
     @asynccontextmanager
@@ -81,21 +125,21 @@ class Database:
 
         On SQLite every transaction excludes every other.
         """
-        async with translated("commit the change"), in_transaction() as connection:
-            if not self.location.is_sqlite:
-                await connection.execute_query("SELECT pg_advisory_xact_lock($1)", [_lock_number(name)])
+        async with in_transaction() as transaction:
+            with translated("wait for other changes"):
+                await self.engine.exclude(transaction, name)
             yield
 
     @asynccontextmanager
     async def rehearsal(self) -> AsyncIterator[None]:
         """Be a transaction that is always rolled back; what raises inside still raises."""
         try:
-            async with translated("rehearse the change"), in_transaction():
+            async with in_transaction():
                 yield
                 raise _RolledBack
         except _RolledBack:
             return
 
 
-def _lock_number(name: str) -> int:
-    return zlib.crc32(name.encode())
+class _RolledBack(Exception):  # noqa: N818 - a way out, not a failure
+    """Ends a rehearsal."""

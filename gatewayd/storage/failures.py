@@ -1,60 +1,136 @@
-"""Where the exceptions of the database libraries end: each becomes a GatewayError or passes as a defect."""
+"""Where the errors of the database libraries end: each becomes a `GatewayError`.
+
+Codes are compared, never texts. Of a driver's text only the names of the columns in a broken unique
+constraint are taken: the rest may hold values, and values may be secret. The driver's error stays the cause.
+"""
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Final
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple
 
-from tortoise.exceptions import (
-    BaseORMException,
-    DBConnectionError,
-    IntegrityError,
-    OperationalError,
-    TransactionManagementError,
-    ValidationError,
-)
+from tortoise.exceptions import BaseORMException
 
 from gatewayd.errors import GatewayError, Kind, invalid
 
 BUSY_SECONDS: Final = 2
-BUSY: Final = re.compile(r"locked|busy|deadlock|could not serialize|too many (clients|connections)", re.I)
-FULL: Final = re.compile(r"disk is full|no space left|disk i/o error|read-?only", re.I)
-UNSTORABLE: Final = re.compile(
-    r"invalid byte sequence|null character|\\u0000|out of range|too long|surrogate", re.I
-)
+BROKEN_SECONDS: Final = 10
 
 
-@asynccontextmanager
-async def translated(what: str, taken: str = "") -> AsyncIterator[None]:
-    """Translate failures of the block.
+class Reason(NamedTuple):
+    """What a code means for the caller."""
 
-    `what` completes "cannot ..."; `taken` says which field is taken when a unique value is there already.
-    """
+    kind: Kind
+    text: str
+    retry_after: int | None = None
+
+
+LOCKED: Final = Reason(Kind.UNAVAILABLE, "the database is locked", BUSY_SECONDS)
+LATE: Final = Reason(Kind.UNAVAILABLE, "the database did not answer in time", BUSY_SECONDS)
+LOST: Final = Reason(Kind.UNAVAILABLE, "the database cannot be reached", BUSY_SECONDS)
+RACED: Final = Reason(Kind.UNAVAILABLE, "another change came first", BUSY_SECONDS)
+FULL: Final = Reason(Kind.UNAVAILABLE, "the database's disk is full", BROKEN_SECONDS)
+BROKEN: Final = Reason(Kind.UNAVAILABLE, "the database's disk failed", BROKEN_SECONDS)
+DANGLING: Final = Reason(Kind.CONFLICT, "what it refers to does not exist")
+UNSTORABLE: Final = Reason(Kind.INVALID_REQUEST, "a value is too long or cannot be stored")
+
+# The result code of SQLite, or the primary code in it, which is the first two words.
+SQLITE: Final = {
+    "SQLITE_CONSTRAINT_FOREIGNKEY": DANGLING,
+    "SQLITE_BUSY": LOCKED,
+    "SQLITE_LOCKED": LOCKED,
+    "SQLITE_FULL": FULL,
+    "SQLITE_IOERR": BROKEN,
+    "SQLITE_NOMEM": Reason(Kind.UNAVAILABLE, "there is no memory left", BROKEN_SECONDS),
+    "SQLITE_READONLY": Reason(Kind.UNAVAILABLE, "the database may not be written", BROKEN_SECONDS),
+    "SQLITE_CANTOPEN": Reason(Kind.INTERNAL, "the database's file cannot be opened"),
+    "SQLITE_PERM": Reason(Kind.INTERNAL, "the database's file may not be opened"),
+    "SQLITE_CORRUPT": Reason(Kind.INTERNAL, "the database's file is damaged"),
+    "SQLITE_NOTADB": Reason(Kind.INTERNAL, "the file is no SQLite database"),
+    "SQLITE_TOOBIG": UNSTORABLE,
+}
+
+# SQLSTATE, or the class that its first two characters are.
+SQLSTATES: Final = {
+    "23503": DANGLING,
+    "25006": Reason(Kind.UNAVAILABLE, "the database may not be written", BROKEN_SECONDS),
+    "40001": RACED,
+    "40P01": RACED,
+    "53100": FULL,
+    "54000": UNSTORABLE,
+    "55P03": LOCKED,
+    "57014": LATE,
+    "08": LOST,
+    "22": UNSTORABLE,
+    "28": Reason(Kind.NOT_CONFIGURED, "the database refuses the user name or the password"),
+    "3D": Reason(Kind.NOT_CONFIGURED, "there is no such database"),
+    "53": Reason(Kind.UNAVAILABLE, "the database is short of resources", BROKEN_SECONDS),
+    "57": Reason(Kind.UNAVAILABLE, "the database is starting or stopping", BUSY_SECONDS),
+    "58": BROKEN,
+}
+
+UNIQUE: Final = frozenset({"SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY"})
+FIELDS: Final = {"email": "e-mail address"}
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Translate what the ORM, a driver or the system raises inside; `what` completes "cannot ..."."""
     try:
         yield
-    except IntegrityError as error:
-        raise GatewayError(
-            Kind.CONFLICT, f"cannot {what}: {taken or 'it conflicts with what is stored'}"
-        ) from error
-    except (ValidationError, UnicodeEncodeError) as error:
-        raise invalid(f"cannot {what}: a value is too long or cannot be stored") from error
-    except (BaseORMException, OSError) as error:
+    except (BaseORMException, sqlite3.Error, OSError) as error:
         raise failure(what, error) from error
 
 
 def failure(what: str, error: Exception) -> GatewayError:
-    """Return the failure that says what a sysadmin can do; none of them is ever acknowledged as success."""
-    text = str(error)
-    if UNSTORABLE.search(text):
-        return invalid(f"cannot {what}: a value is too long or cannot be stored")
-    if BUSY.search(text):
-        return GatewayError(
-            Kind.UNAVAILABLE, f"cannot {what}: the database is busy", retry_after=BUSY_SECONDS
-        )
-    if FULL.search(text):
-        return GatewayError(Kind.UNAVAILABLE, f"cannot {what}: the database cannot write ({text})")
-    if isinstance(error, OperationalError | DBConnectionError | TransactionManagementError | OSError):
-        return GatewayError(
-            Kind.UNAVAILABLE, f"cannot {what}: the database failed ({text})", retry_after=BUSY_SECONDS
-        )
-    return GatewayError(Kind.INTERNAL, f"cannot {what}: the database refused ({text})")
+    """Return the error to raise for a foreign one; none is ever taken for success."""
+    inner = error.args[0] if isinstance(error, BaseORMException) and error.args else None
+    cause = inner if isinstance(inner, Exception) else error
+    columns = _taken_columns(cause)
+    if columns:
+        return _taken(what, columns)
+    reason = _reason(cause)
+    return GatewayError(reason.kind, f"cannot {what}: {reason.text}", retry_after=reason.retry_after)
+
+
+def unstorable(field: str, reason: str) -> GatewayError:
+    """Return the error for a value that its column cannot hold."""
+    name = field.removesuffix("_key")
+    return invalid(f"cannot store {name}: {reason}", param=name)
+
+
+def _reason(error: Exception) -> Reason:
+    if isinstance(error, sqlite3.Error):
+        name = getattr(error, "sqlite_errorname", "")
+        known = SQLITE.get(name) or SQLITE.get("_".join(name.split("_")[:2]))
+        return known or Reason(Kind.INTERNAL, f"the database refused ({name or type(error).__name__})")
+    state = getattr(error, "sqlstate", None)
+    if isinstance(state, str):
+        known = SQLSTATES.get(state) or SQLSTATES.get(state[:2])
+        return known or Reason(Kind.INTERNAL, f"the database refused (SQLSTATE {state})")
+    if isinstance(error, ValueError):
+        return UNSTORABLE
+    if isinstance(error, TimeoutError):
+        return LATE
+    if isinstance(error, OSError) or getattr(error, "is_lost_connection", False):
+        return LOST
+    return Reason(Kind.INTERNAL, f"the database refused ({type(error).__name__})")
+
+
+def _taken_columns(error: Exception) -> Sequence[str]:
+    if getattr(error, "sqlite_errorname", "") in UNIQUE:
+        # The text ends with the columns, each with its table.
+        return [path.rpartition(".")[2] for path in str(error).partition(": ")[2].split(", ")]
+    if getattr(error, "sqlstate", None) == "23505":
+        # The detail begins with "Key" and the columns in brackets.
+        found = re.match(r"Key \(([^)]+)\)=", getattr(error, "detail", None) or "")
+        return found[1].split(", ") if found else ["id"]
+    return ()
+
+
+def _taken(what: str, columns: Sequence[str]) -> GatewayError:
+    field = columns[-1].removesuffix("_key")
+    return GatewayError(
+        Kind.CONFLICT, f"cannot {what}: the {FIELDS.get(field, field)} is taken", param=field, code="taken"
+    )

@@ -3,13 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from tortoise.expressions import Q
-from tortoise.transactions import in_transaction
-
 from gatewayd.accounts.records import ApiKey
 from gatewayd.storage.failures import translated
+from gatewayd.storage.fields import fits, folded
 from gatewayd.storage.rows import ApiKeyRow
-from gatewayd.storage.users import fold
+from gatewayd.storage.transactions import placeholder, writing
 
 
 class TortoiseKeys:
@@ -17,40 +15,50 @@ class TortoiseKeys:
 
     async def add(self, key: ApiKey) -> None:
         """Insert a key; conflict when the user has one of this name (any case)."""
-        async with translated(f"add API key {key.name!r}", "the user has a key of this name"):
-            await ApiKeyRow(**asdict(key), name_key=fold(key.name)).save(force_create=True)
+        async with writing("add the key"):
+            await ApiKeyRow(**asdict(key), name_key=folded(key.name)).save(force_create=True)
 
     async def find(self, key_id: str) -> ApiKey | None:
         """Return the key with this id."""
-        async with translated("read an API key"):
+        if not fits(ApiKeyRow, id=key_id):
+            return None
+        with translated("read a key"):
             row = await ApiKeyRow.get_or_none(id=key_id)
         return None if row is None else _record_of(row)
 
     async def find_by_digest(self, digest: str) -> ApiKey | None:
         """Return the key with this SHA-256."""
-        async with translated("read an API key"):
+        if not fits(ApiKeyRow, digest=digest):
+            return None
+        with translated("read a key"):
             row = await ApiKeyRow.get_or_none(digest=digest)
         return None if row is None else _record_of(row)
 
     async def list(self, *, user_id: str | None = None) -> Sequence[ApiKey]:
         """Return the keys of one user, or all, oldest first."""
-        async with translated("list API keys"):
-            rows = await (ApiKeyRow.all() if user_id is None else ApiKeyRow.filter(user_id=user_id)).order_by(
-                "created_at", "id"
-            )
+        if user_id is not None and not fits(ApiKeyRow, user_id=user_id):
+            return []
+        wanted = ApiKeyRow.all() if user_id is None else ApiKeyRow.filter(user_id=user_id)
+        with translated("list keys"):
+            rows = await wanted.order_by("created_at", "id")
         return [_record_of(row) for row in rows]
 
     async def remove(self, key_id: str) -> bool:
         """Delete a key."""
-        async with translated("remove an API key"):
+        async with writing("remove the key"):
             return await ApiKeyRow.filter(id=key_id).delete() > 0
 
     async def touch(self, seen: Mapping[str, int]) -> None:
         """Write last_used_at for many keys in one transaction, never backwards."""
-        async with translated("write last-used times"), in_transaction():
-            for key_id, at in seen.items():
-                older = Q(last_used_at__isnull=True) | Q(last_used_at__lt=at)
-                await ApiKeyRow.filter(Q(id=key_id) & older).update(last_used_at=at)
+        # In one order everywhere, so that two processes cannot wait for each other.
+        rows = [(at, key_id) for key_id, at in sorted(seen.items()) if fits(ApiKeyRow, id=key_id)]
+        async with writing("write last-used times") as client:
+            one, two = placeholder(client, 1), placeholder(client, 2)
+            await client.execute_many(
+                f"UPDATE api_keys SET last_used_at = {one} WHERE id = {two}"  # noqa: S608 - placeholders only
+                f" AND (last_used_at IS NULL OR last_used_at < {one})",
+                rows,
+            )
 
 
 def _record_of(row: ApiKeyRow) -> ApiKey:

@@ -9,9 +9,17 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from gatewayd.errors import GatewayError, Kind
 
 APP: Final = "gatewayd"
+MIGRATIONS: Final = "gatewayd.storage.migrations"
 NETWORK_FILE_SYSTEMS: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "afs", "lustre", "beegfs", "ncpfs"}
 )
+
+# How patient the server is with one statement, in milliseconds; a migration lifts the limits.
+LIMITS: Final = {
+    "lock_timeout": "5000",
+    "statement_timeout": "8000",
+    "idle_in_transaction_session_timeout": "60000",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,7 @@ class Location:
                 APP: {
                     "models": ["gatewayd.storage.rows"],
                     "default_connection": self.connection,
-                    "migrations": "gatewayd.storage.migrations",
+                    "migrations": MIGRATIONS,
                 }
             },
         }
@@ -68,10 +76,11 @@ def sqlite(path: Path) -> Location:
     """Return the location of a SQLite file, opened so that a commit is on the disk when it returns."""
     credentials = {
         "file_path": str(path),
+        "busy_timeout": 5000,
         "journal_mode": "WAL",
         "synchronous": "FULL",
         "foreign_keys": "ON",
-        "busy_timeout": 5000,
+        "journal_size_limit": 16 * 1024 * 1024,
     }
     return Location(path, "gatewayd.storage.sqlite", credentials)
 
@@ -84,7 +93,10 @@ def refuse_network_file_system(path: Path, mounts: str) -> None:
     folder = path.resolve().parent
     best, kind = "", ""
     for line in mounts.splitlines():
-        _, point, file_system, *_ = line.split(" ")
+        words = line.split()
+        if len(words) < 3:
+            continue
+        point, file_system = words[1:3]
         point = point.replace("\\040", " ")
         if folder.is_relative_to(point) and len(point) >= len(best):
             best, kind = point, file_system
@@ -114,7 +126,8 @@ def _postgres(url: str, pool_size: int) -> Location:
         "database": unquote(parts.path.removeprefix("/")) or "gatewayd",
         "minsize": 1,
         "maxsize": pool_size,
-        "command_timeout": 60,
+        "timeout": 5,
+        "server_settings": dict(LIMITS),
     }
     mode = options.pop("sslmode", None)
     if mode is not None:
@@ -126,4 +139,4 @@ def _postgres(url: str, pool_size: int) -> Location:
             f"cannot use the options {names} of the database address: expected host, port, user or sslmode",
             param="database_url",
         )
-    return Location(None, "tortoise.backends.asyncpg", credentials)
+    return Location(None, "gatewayd.storage.postgres", credentials)

@@ -1,4 +1,4 @@
-"""One daemon on one state directory."""
+"""One daemon on one state directory, and on one database file."""
 
 import fcntl
 import os
@@ -10,35 +10,69 @@ from typing import Final
 from gatewayd.errors import GatewayError, Kind
 
 NAME: Final = "gatewayd.lock"
+BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+class FileLock:
+    """A lock on a file that says who holds it: process id and boot id, for people to read.
+
+    The kernel lets it go when the process ends, however it ends. The file stays: were it removed, two
+    processes could lock two files of one name.
+    """
+
+    def __init__(self, path: Path, what: str, param: str = "database_url") -> None:
+        self._path = path
+        self._what = what
+        self._param = param
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock; conflict names its holder, not_configured says why it cannot be made."""
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise GatewayError(
+                Kind.NOT_CONFIGURED, f"cannot use {self._what}: {reason}", param=self._param
+            ) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            words = os.pread(descriptor, 64, 0).decode("ascii", "replace").split()
+            os.close(descriptor)
+            holder = words[0] if words else "unknown"
+            raise GatewayError(
+                Kind.CONFLICT,
+                f"cannot use {self._what}: another gatewayd (process {holder}) uses it",
+                param=self._param,
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()} {_boot_id()}\n".encode(), 0)
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Let the lock go; doing it twice is no error."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the directory for this process; conflict names the process that holds it.
-
-    The kernel lets the lock go when the process ends, however it ends.
-    """
-    path = folder / NAME
+    """Hold the state directory for this process, making it when it is absent; raises like `FileLock`."""
+    what = f"the state directory {folder}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise GatewayError(
-            Kind.NOT_CONFIGURED, f"cannot use the state directory {folder}: {reason}", param="data_dir"
-        ) from error
+        raise GatewayError(Kind.NOT_CONFIGURED, f"cannot use {what}: {reason}", param="data_dir") from error
+    lock = FileLock(folder / NAME, what, param="data_dir")
+    lock.acquire()
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
-            raise GatewayError(
-                Kind.CONFLICT,
-                f"cannot use the state directory {folder}: another gatewayd (process {holder}) uses it",
-                param="data_dir",
-            ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
-        os.close(descriptor)
+        lock.release()
+
+
+def _boot_id() -> str:
+    return BOOT_ID.read_text(encoding="ascii").strip() if BOOT_ID.exists() else "-"

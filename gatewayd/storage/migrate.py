@@ -1,44 +1,44 @@
-"""Bringing a database to this version's schema, all or nothing.
+"""Bringing a database to this version's schema: each migration in one transaction, by one process at a time.
 
-A SQLite database is migrated as a copy that takes the place of the file when it is whole; the file as it was
-is kept beside it. On PostgreSQL everything happens in one transaction. So no crash leaves a half-migrated
-schema, and one that is found (by another tool, by hand) is refused.
+A SQLite database is copied first. A crash rolls back, so an interrupted run is simply run again. A schema
+that is half migrated all the same (by another tool, by hand) is refused.
 """
 
-import os
-import sqlite3
+import importlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from tortoise.backends.base.client import TransactionalDBClient
-from tortoise.connection import get_connection
-from tortoise.migrations.executor import MigrationExecutor
-from tortoise.migrations.schema_editor import AsyncpgSchemaEditor, BaseSchemaEditor, SqliteSchemaEditor
-from tortoise.transactions import in_transaction
+from tortoise.migrations.migration import Migration
+from tortoise.migrations.recorder import MigrationRecorder
+from tortoise.migrations.schema_generator.state import State
+from tortoise.migrations.schema_generator.state_apps import StateApps
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.database import Database
 from gatewayd.storage.failures import translated
-from gatewayd.storage.location import APP, Location, sqlite
+from gatewayd.storage.location import APP, MIGRATIONS, Location
 
 COMMAND: Final = "gatewayd --migrate"
-TABLES: Final = {
-    True: "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
-    False: "SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()",
-}
 HISTORY: Final = "tortoise_migrations"
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationStatus:
-    """What is applied, in order, what this version knows, and which tables there are."""
+    """What is applied and what this version knows, both in order.
+
+    `tables` are all tables there are. `missing` are the columns (`users.email`) that the applied migrations
+    should have made and that are not there; it is only filled when nothing is pending.
+    """
 
     applied: Sequence[str]
     known: Sequence[str]
     tables: frozenset[str]
+    missing: Sequence[str] = ()
 
     @property
     def is_fresh(self) -> bool:
@@ -51,25 +51,27 @@ class MigrationStatus:
         return [name for name in self.known if name not in self.applied]
 
 
-async def read_status(database: Database) -> MigrationStatus:
+async def read_status(database: Database, package: str = MIGRATIONS) -> MigrationStatus:
     """Return the state of the schema; reads two tables and imports no migration."""
-    async with translated("read the schema"):
-        client = get_connection(database.location.connection)
-        _, rows = await client.execute_query(TABLES[database.location.is_sqlite])
-        tables = frozenset(row["name"] for row in rows)
-        applied: list[str] = []
-        if HISTORY in tables:
-            query = f"SELECT name FROM {HISTORY} WHERE app = '{APP}' ORDER BY id"  # noqa: S608 - constants
-            _, rows = await client.execute_query(query)
-            applied = [row["name"] for row in rows]
-    return MigrationStatus(applied, known_migrations(), tables)
+    with translated("read the schema"):
+        columns = {(row["table"], row["column"]) for row in await database.engine.columns()}
+        applied = await _applied(database.engine) if (HISTORY, "name") in columns else []
+    known = known_migrations(package)
+    missing = database.expected_columns() - columns if set(known) <= set(applied) else frozenset()
+    return MigrationStatus(
+        applied=applied,
+        known=known,
+        tables=frozenset(table for table, _ in columns),
+        missing=sorted(f"{table}.{column}" for table, column in missing),
+    )
 
 
-def known_migrations() -> Sequence[str]:
+def known_migrations(package: str = MIGRATIONS) -> Sequence[str]:
     """Return the names of the migrations that this version ships, in order."""
-    folder = files("gatewayd.storage.migrations")
     return sorted(
-        item.name[:-3] for item in folder.iterdir() if item.name[:1].isdigit() and item.name.endswith(".py")
+        item.name[:-3]
+        for item in files(package).iterdir()
+        if item.name[:1].isdigit() and item.name.endswith(".py")
     )
 
 
@@ -83,13 +85,14 @@ def check(status: MigrationStatus) -> None:
             "install the version that made it, or restore a backup",
             code="schema_newer",
         )
-    if list(status.applied) != list(status.known[: len(status.applied)]) or (
-        status.tables and not status.applied
-    ):
+    broken = ", ".join(status.missing[:3])
+    if not broken and (status.tables and not status.applied):
+        broken = "it has tables that no migration made"
+    if broken or list(status.applied) != list(status.known[: len(status.applied)]):
         raise GatewayError(
             Kind.NOT_CONFIGURED,
-            "cannot use the database: its schema is half migrated or not gatewayd's; restore a backup, "
-            f"or remove it and run {COMMAND}",
+            f"cannot use the database: its schema is half migrated or not gatewayd's ({broken or 'a gap'}); "
+            f"restore a backup, or remove it, and run {COMMAND}",
             code="schema_broken",
         )
     if status.pending:
@@ -101,87 +104,67 @@ def check(status: MigrationStatus) -> None:
 
 
 async def migrate(location: Location) -> Sequence[str]:
-    """Apply what is pending and return the names; raises like `check` when that cannot be."""
-    if location.path is not None:
-        return await _migrate_copy(location.path)
+    """Apply what is pending and return the names; raises like `check` when that cannot be.
+
+    Conflict when a daemon works on the database.
+    """
     async with Database.open(location) as database:
+        await database.own()
         return await migrate_open(database)
 
 
-async def migrate_open(database: Database) -> Sequence[str]:
-    """Apply what is pending to an open database, in place, and return the names."""
-    async with database.exclusive("gatewayd migrations"):
-        return await _apply(database)
+async def migrate_open(database: Database, package: str = MIGRATIONS) -> Sequence[str]:
+    """Apply what is pending to an open database and return the names.
+
+    A SQLite file that is not fresh is first copied to `<file>.before-<migration>`.
+    """
+    status = await read_status(database, package)
+    if status.is_fresh:
+        pending = list(status.known)
+    else:
+        _check_migratable(status)
+        pending = list(status.pending)
+    if pending and not status.is_fresh:
+        with translated("copy the database before migrating"):
+            copy = await database.engine.snapshot(f"before-{pending[0]}")
+        if copy is not None:
+            log.info("copied the database before migrating", extra={"path": str(copy)})
+    return [name for name in pending if await _apply(database, package, name)]
 
 
-async def _migrate_copy(path: Path) -> Sequence[str]:
-    copy = path.with_name(f"{path.name}.migrating")
-    _begin_copy(path, copy)
-    async with Database.open(sqlite(copy)) as database:
-        done = await _apply(database)
-    _take_place(path, copy, done)
-    return done
-
-
-async def _apply(database: Database) -> Sequence[str]:
-    status = await read_status(database)
+def _check_migratable(status: MigrationStatus) -> None:
     try:
         check(status)
     except GatewayError as error:
-        if error.code != "schema_older" and not status.is_fresh:
+        if error.code != "schema_older":
             raise
-    pending = list(status.pending)
-    apps = database.location.config()["apps"]
-    async with translated("migrate the database"), in_transaction() as connection:
-        executor = MigrationExecutor(connection, apps)
-        # Asked for a history that is not there yet, PostgreSQL would give up the whole transaction.
-        await executor.recorder.ensure_schema(_editor(connection))
-        await executor.migrate()
-    return pending
 
 
-def _editor(connection: TransactionalDBClient) -> BaseSchemaEditor:
-    if connection.capabilities.dialect == "sqlite":
-        return SqliteSchemaEditor(connection, atomic=False)
-    return AsyncpgSchemaEditor(connection, atomic=False)
+async def _apply(database: Database, package: str, name: str) -> bool:
+    """Apply one migration and record it, all or nothing; False when another process was faster."""
+    with translated("migrate the database"):
+        async with database.engine.migrating() as transaction:
+            await database.engine.exclude(transaction, "gatewayd migrations")
+            editor = database.engine.schema_editor(transaction)
+            recorder = MigrationRecorder(transaction)
+            await recorder.ensure_schema(editor)
+            before = await _applied(transaction)
+            if name in before:
+                return False
+            state = State(models={}, apps=StateApps(default_connections={APP: transaction.connection_name}))
+            for earlier in before:
+                await _load(package, earlier).apply(state, dry_run=True)
+            await _load(package, name).apply(state, schema_editor=editor)
+            await recorder.record_applied(APP, name)
+    log.info("migrated", extra={"migration": name})
+    return True
 
 
-def _begin_copy(path: Path, copy: Path) -> None:
-    _remove(copy)
-    if path.exists():
-        _snapshot(path, copy)
+async def _applied(client: Any) -> list[str]:
+    query = f"SELECT name FROM {HISTORY} WHERE app = '{APP}' ORDER BY id"  # noqa: S608 - constants
+    return [row["name"] for row in await client.execute_query_dict(query)]
 
 
-def _take_place(path: Path, copy: Path, done: Sequence[str]) -> None:
-    copy.chmod(0o600)
-    if done and path.exists():
-        path.replace(path.with_name(f"{path.name}.before-{done[0]}"))
-    copy.replace(path)
-    _sync_folder(path.parent)
-
-
-def _snapshot(path: Path, copy: Path) -> None:
-    """Write a consistent copy, and leave the original without a write-ahead log that could outlive it."""
-    try:
-        connection = sqlite3.connect(path, isolation_level=None)
-        try:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            connection.execute("VACUUM INTO ?", (str(copy),))
-            connection.execute("PRAGMA journal_mode = DELETE")
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        raise GatewayError(Kind.UNAVAILABLE, f"cannot copy the database before migrating: {error}") from error
-
-
-def _remove(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _load(package: str, name: str) -> Migration:
+    migration: type[Migration] = importlib.import_module(f"{package}.{name}").Migration
+    return migration(name, APP)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tortoise.transactions import in_transaction
-
 from gatewayd.catalog.records import Grant, ModelRecord
 from gatewayd.storage.failures import translated
+from gatewayd.storage.fields import decode, encode, fits
 from gatewayd.storage.rows import GrantRow, ModelRow
+from gatewayd.storage.transactions import writing
 
 RESOURCE: Final = "model"
 
@@ -17,7 +17,7 @@ class TortoiseModels:
 
     async def list(self) -> Sequence[ModelRecord]:
         """Return all records by id, in two queries."""
-        async with translated("list model records"):
+        with translated("list model records"):
             rows = await ModelRow.all().order_by("id")
             grants = await GrantRow.filter(resource_type=RESOURCE).order_by("id")
         by_model: dict[str, list[GrantRow]] = {}
@@ -27,7 +27,9 @@ class TortoiseModels:
 
     async def find(self, model_id: str) -> ModelRecord | None:
         """Return one record."""
-        async with translated("read a model record"):
+        if not fits(ModelRow, id=model_id):
+            return None
+        with translated("read a model record"):
             row = await ModelRow.get_or_none(id=model_id)
             if row is None:
                 return None
@@ -40,13 +42,13 @@ class TortoiseModels:
             "user_id": record.user_id,
             "name": record.name,
             "base_model_id": record.base_model_id,
-            "params": record.params,
-            "meta": record.meta,
+            "params": encode(record.params, "params"),
+            "meta": encode(record.meta, "meta"),
             "is_active": record.is_active,
             "updated_at": record.updated_at,
             "created_at": record.created_at,
         }
-        async with translated(f"store model record {record.id!r}"), in_transaction():
+        async with writing("store the model record"):
             row = ModelRow(id=record.id, **columns)
             await ModelRow.bulk_create([row], on_conflict=["id"], update_fields=list(columns))
             await GrantRow.filter(resource_type=RESOURCE, resource_id=record.id).delete()
@@ -65,7 +67,7 @@ class TortoiseModels:
 
     async def remove(self, model_id: str) -> bool:
         """Delete a record and its grants."""
-        async with translated("remove a model record"), in_transaction():
+        async with writing("remove the model record"):
             await GrantRow.filter(resource_type=RESOURCE, resource_id=model_id).delete()
             return await ModelRow.filter(id=model_id).delete() > 0
 
@@ -76,8 +78,8 @@ def _record_of(row: ModelRow, grants: Sequence[GrantRow]) -> ModelRecord:
         user_id=row.user_id,
         name=row.name,
         base_model_id=row.base_model_id,
-        params=row.params or {},
-        meta=row.meta or {},
+        params=decode(row.params, f"the params of model {row.id}"),
+        meta=decode(row.meta, f"the meta of model {row.id}"),
         is_active=row.is_active,
         grants=tuple(Grant(item.principal_type, item.principal_id, item.permission) for item in grants),
         updated_at=row.updated_at,

@@ -1,7 +1,9 @@
 """Session tokens that were ended before they expired."""
 
 from gatewayd.storage.failures import translated
+from gatewayd.storage.fields import fits
 from gatewayd.storage.rows import RevocationRow
+from gatewayd.storage.transactions import writing
 
 
 class TortoiseRevocations:
@@ -10,15 +12,17 @@ class TortoiseRevocations:
     async def add(self, jti: str, user_id: str, expires_at: int) -> None:
         """Remember a token id as revoked; doing it twice is no error."""
         row = RevocationRow(jti=jti, user_id=user_id, expires_at=expires_at)
-        async with translated("revoke a session"):
+        async with writing("revoke the session"):
             await RevocationRow.bulk_create([row], ignore_conflicts=True)
 
     async def contains(self, jti: str) -> bool:
         """Tell whether the token was revoked."""
-        async with translated("read a session"):
+        if not fits(RevocationRow, jti=jti):
+            return False
+        with translated("read a session"):
             return await RevocationRow.exists(jti=jti)
 
     async def prune(self, before: int) -> int:
         """Forget tokens that expired before this time; return how many."""
-        async with translated("forget revoked sessions"):
+        async with writing("forget revoked sessions"):
             return await RevocationRow.filter(expires_at__lt=before).delete()

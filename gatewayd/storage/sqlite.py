@@ -1,49 +1,177 @@
-"""The SQLite engine: tortoise's own, with transactions that take the write lock when they begin.
+"""SQLite: one connection, durable commits.
 
-A deferred transaction that reads first and writes later fails at once when another process (a backup, a
-shell) wrote in between; an immediate one waits for `busy_timeout` instead.
+With one connection there is one writer: a lock of the event loop makes each transaction wait for the one
+before. Commits are flushed to the disk in the connection's own thread.
 """
 
+import asyncio
+import os
 import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
-from tortoise.backends.base.client import TransactionalDBClient, TransactionContext
-from tortoise.backends.sqlite.client import (
-    SqliteClient,
-    SqliteTransactionContext,
-    SqliteTransactionWrapper,
-)
+import aiosqlite
+from tortoise.backends.sqlite.client import SqliteClient, SqliteTransactionWrapper
 from tortoise.exceptions import OperationalError
+from tortoise.migrations.schema_editor import SqliteSchemaEditor
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage.lock import FileLock
+from gatewayd.storage.transactions import run_savepoint, run_transaction
+
+COLUMNS = """
+SELECT tables.name AS "table", columns.name AS "column"
+FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns
+WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+"""
 
 
-class ImmediateTransaction(SqliteTransactionWrapper):
-    """A transaction that begins with the write lock."""
+class Engine(SqliteClient):
+    """The connection to the file; its credentials are pragmas, in the order in which they are set."""
+
+    def __init__(self, file_path: str, **options: Any) -> None:
+        super().__init__(file_path, **options)
+        self._path = Path(file_path)
+        self._claim = FileLock(self._path.with_name(f"{self._path.name}.lock"), f"the database {file_path}")
+
+    async def claim(self, *, shared: bool) -> None:
+        """Keep every other daemon away from the file, wherever its state directory is."""
+        if shared:
+            raise GatewayError(
+                Kind.NOT_CONFIGURED,
+                "cannot share a SQLite database between processes: use PostgreSQL",
+                param="database_url",
+            )
+        await asyncio.to_thread(self._claim.acquire)
+
+    async def keep_claim(self) -> None:
+        """Do nothing: the lock lasts as long as the process."""
+
+    async def release(self) -> None:
+        """Let others in."""
+        self._claim.release()
+
+    async def create_connection(self, with_db: bool) -> None:
+        """Open the file once, with every pragma that durability needs."""
+        if self._connection:
+            return
+        # SQLite gives its log files the mode of the database.
+        await asyncio.to_thread(_create, self._path, 0)
+        connection = await aiosqlite.connect(self.filename, isolation_level=None)
+        opened = False
+        try:
+            connection.row_factory = sqlite3.Row
+            for pragma, value in self.pragmas.items():
+                await connection.execute_fetchall(f"PRAGMA {pragma}={value}")
+            opened = True
+        finally:
+            if not opened:
+                await connection.close()
+        self._connection = connection
+        await self._post_connect()
+
+    def schema_editor(self, transaction: Any) -> SqliteSchemaEditor:
+        """Return what migrations change tables with."""
+        return SqliteSchemaEditor(transaction, atomic=True)
+
+    async def columns(self) -> list[dict[str, str]]:
+        """Return the `table` and `column` of every column there is."""
+        rows: list[dict[str, str]] = await self.execute_query_dict(COLUMNS)
+        return rows
+
+    async def exclude(self, transaction: Any, name: str) -> None:
+        """Do nothing: a transaction of the only connection excludes every other."""
+
+    async def snapshot(self, label: str) -> Path | None:
+        """Copy the database beside itself as `<file>.<label>`, replacing an older copy."""
+        target = self._path.with_name(f"{self._path.name}.{label}")
+        part = target.with_name(f"{target.name}.part")
+        await asyncio.to_thread(_create, part, os.O_TRUNC)
+        await self.execute_query("VACUUM INTO ?", [str(part)])
+        await asyncio.to_thread(_put_in_place, part, target)
+        return target
+
+    @asynccontextmanager
+    async def migrating(self) -> AsyncIterator[Any]:
+        """Run a block that changes tables, in one transaction.
+
+        SQLite changes a column by making the table anew, and dropping the old one must not cascade. So
+        foreign keys are off, set outside the transaction as they must be, and checked before the commit.
+        """
+        await self.execute_query("PRAGMA foreign_keys=OFF")
+        try:
+            async with self._in_transaction() as transaction:
+                yield transaction
+                if await transaction.execute_query_dict("PRAGMA foreign_key_check"):
+                    raise GatewayError(Kind.INTERNAL, "cannot migrate: rows would refer to nothing")
+        finally:
+            await self.execute_query("PRAGMA foreign_keys=ON")
+
+    @asynccontextmanager
+    async def _in_transaction(self) -> AsyncIterator[Any]:  # type: ignore[override]
+        async with self._lock:
+            await self.create_connection(with_db=True)
+            async with run_transaction(EngineTransaction(self)) as transaction:
+                yield transaction
+
+
+class EngineTransaction(SqliteTransactionWrapper):
+    """A transaction on the connection. Once over, it passes what still reaches it on to the engine.
+
+    That is what a task finds that was started inside the transaction and outlives it.
+    """
 
     async def begin(self) -> None:
-        """Take the write lock, waiting as long as `busy_timeout` says."""
-        try:
-            await self._connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            self._finalized = True
-            raise OperationalError(error) from error
+        """Take the write lock at once: one taken in mid-transaction could not be waited for."""
+        await self._connection.execute_fetchall("BEGIN IMMEDIATE")
+
+    async def commit(self) -> None:
+        """Commit; raise when SQLite has rolled back already, as it does when the disk is full."""
+        if not self._connection.in_transaction:
+            raise OperationalError("the transaction was rolled back by the database")
+        await super().commit()
+
+    async def rollback(self) -> None:
+        """Undo what there is."""
+        self._finalized = True
+        await self._connection.rollback()
+
+    def acquire_connection(self) -> Any:
+        """Return the context of one statement."""
+        return self._parent.acquire_connection() if self._finalized else super().acquire_connection()
+
+    async def execute_script(self, query: str) -> None:
+        """Run statements one by one: sqlite3's `executescript` would commit the transaction first."""
+        statement = ""
+        for piece in query.split(";"):
+            statement += f"{piece};"
+            if sqlite3.complete_statement(statement):
+                await self.execute_query(statement)
+                statement = ""
+
+    def _in_transaction(self) -> Any:
+        return self._parent._in_transaction() if self._finalized else run_savepoint(self)
 
 
-class ImmediateContext(SqliteTransactionContext):
-    """Holds the one connection for a transaction, and lets it go when the transaction cannot begin."""
-
-    async def __aenter__(self) -> TransactionalDBClient:
-        """Begin, or release everything."""
-        try:
-            return await super().__aenter__()
-        except OperationalError as error:
-            await self.__aexit__(type(error), error, None)
-            raise
+def _create(path: Path, flags: int) -> None:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | flags, 0o600))
 
 
-class ImmediateClient(SqliteClient):
-    """The client that tortoise opens for this engine."""
+def _put_in_place(part: Path, target: Path) -> None:
+    _flush(part)
+    part.replace(target)
+    _flush(target.parent)
 
-    def _in_transaction(self) -> TransactionContext:
-        return ImmediateContext(ImmediateTransaction(self), self._lock)
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
-client_class = ImmediateClient
+client_class = Engine
+"""The name by which the ORM finds the class."""

@@ -1,18 +1,18 @@
 """Users and their password hashes."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
 from tortoise.expressions import Q
-from tortoise.transactions import in_transaction
 
 from gatewayd.accounts.records import Role, User
 from gatewayd.errors import invalid
 from gatewayd.storage.failures import translated
+from gatewayd.storage.fields import decode, encode_optional, fits, folded
 from gatewayd.storage.rows import UserRow
+from gatewayd.storage.transactions import placeholder, writing
 
-TAKEN: Final = "the e-mail address or username is taken"
 ORDERS: Final = frozenset({"name", "email", "role", "created_at", "updated_at", "last_active_at"})
 
 
@@ -21,24 +21,30 @@ class TortoiseUsers:
 
     async def add(self, user: User, password_hash: str | None) -> None:
         """Insert a user; conflict when id, e-mail or username is taken."""
-        async with translated(f"add user {user.email!r}", TAKEN):
+        async with writing("add the user"):
             await UserRow(**_columns(user), password_hash=password_hash).save(force_create=True)
 
     async def find(self, user_id: str) -> User | None:
         """Return the user with this id."""
-        async with translated("read a user"):
+        if not fits(UserRow, id=user_id):
+            return None
+        with translated("read a user"):
             row = await UserRow.get_or_none(id=user_id)
         return None if row is None else record_of(row)
 
     async def find_by_email(self, email: str) -> User | None:
         """Return the user with this normalised e-mail address."""
-        async with translated("read a user"):
+        if not fits(UserRow, email=email):
+            return None
+        with translated("read a user"):
             row = await UserRow.get_or_none(email=email)
         return None if row is None else record_of(row)
 
     async def find_password_hash(self, user_id: str) -> str | None:
         """Return the password hash, None when there is none."""
-        async with translated("read a user"):
+        if not fits(UserRow, id=user_id):
+            return None
+        with translated("read a user"):
             row = await UserRow.get_or_none(id=user_id).only("password_hash")
         return None if row is None else row.password_hash
 
@@ -54,10 +60,17 @@ class TortoiseUsers:
         """Return one page and the count of all that fit."""
         if order_by not in ORDERS:
             raise invalid(f"cannot order users by {order_by!r}", param="order_by")
-        found = UserRow.filter(search_key__contains=fold(query)) if query else UserRow.all()
+        if not (fits(UserRow, name_key=folded(query)) or fits(UserRow, email=query)):
+            return [], 0
+        found = UserRow.all()
+        if query:
+            # Both columns are folded already, and SQLite could fold ASCII only.
+            key = folded(query)
+            found = found.filter(Q(name_key__contains=key) | Q(email__contains=key))
         sign = "-" if descending else ""
-        page = found.order_by(f"{sign}{order_by}", f"{sign}id").offset(offset)
-        async with translated("list users"):
+        column = "name_key" if order_by == "name" else order_by
+        page = found.order_by(f"{sign}{column}", f"{sign}id").offset(offset)
+        with translated("list users"):
             total = await found.count()
             rows = await (page if limit is None else page.limit(limit))
         return [record_of(row) for row in rows], total
@@ -66,40 +79,45 @@ class TortoiseUsers:
         """Write every field but the password; conflict when e-mail or username is taken."""
         columns = _columns(user)
         del columns["id"]
-        async with translated(f"change user {user.email!r}", TAKEN):
+        async with writing("change the user"):
             return await UserRow.filter(id=user.id).update(**columns) > 0
 
     async def set_password_hash(self, user_id: str, password_hash: str | None) -> bool:
         """Write the password hash alone."""
-        async with translated("change a password"):
+        async with writing("change the password"):
             return await UserRow.filter(id=user_id).update(password_hash=password_hash) > 0
 
     async def remove(self, user_id: str) -> bool:
         """Delete a user; memberships and keys go along by their foreign keys."""
-        async with translated("remove a user"):
+        async with writing("remove the user"):
             return await UserRow.filter(id=user_id).delete() > 0
 
     async def count(self) -> int:
         """Return how many users exist."""
-        async with translated("count users"):
+        with translated("count users"):
             return await UserRow.all().count()
 
     async def count_active_admins(self) -> int:
         """Return how many active administrators exist."""
-        async with translated("count users"):
+        with translated("count users"):
             return await UserRow.filter(role=Role.ADMIN.value, active=True).count()
 
     async def find_first_admin_id(self) -> str | None:
         """Return the id of the oldest administrator."""
-        async with translated("read a user"):
+        with translated("read a user"):
             row = await UserRow.filter(role=Role.ADMIN.value).order_by("created_at", "id").first().only("id")
         return None if row is None else row.id
 
     async def touch(self, seen: Mapping[str, int]) -> None:
         """Write last_active_at for many users in one transaction, never backwards."""
-        async with translated("write last-active times"), in_transaction():
-            for user_id, at in seen.items():
-                await UserRow.filter(Q(id=user_id) & Q(last_active_at__lt=at)).update(last_active_at=at)
+        # In one order everywhere, so that two processes cannot wait for each other.
+        rows = [(at, user_id) for user_id, at in sorted(seen.items()) if fits(UserRow, id=user_id)]
+        async with writing("write last-active times") as client:
+            one, two = placeholder(client, 1), placeholder(client, 2)
+            await client.execute_many(
+                f"UPDATE users SET last_active_at = {one} WHERE id = {two} AND last_active_at < {one}",  # noqa: S608
+                rows,
+            )
 
 
 def record_of(row: UserRow) -> User:
@@ -113,21 +131,19 @@ def record_of(row: UserRow) -> User:
         username=row.username,
         profile_image_url=row.profile_image_url,
         token_version=row.token_version,
-        profile=row.profile or {},
-        settings=row.settings,
-        info=row.info,
-        oauth=row.oauth,
-        scim=row.scim,
+        profile=decode(row.profile, f"the profile of user {row.id}"),
+        settings=decode(row.settings, f"the settings of user {row.id}"),
+        info=decode(row.info, f"the info of user {row.id}"),
+        oauth=decode(row.oauth, f"the oauth of user {row.id}"),
+        scim=decode(row.scim, f"the scim of user {row.id}"),
         last_active_at=row.last_active_at,
         updated_at=row.updated_at,
         created_at=row.created_at,
     )
 
 
-def fold(text: str) -> str:
-    """Return the form in which texts are compared without regard to case."""
-    return text.casefold()
-
-
 def _columns(user: User) -> dict[str, Any]:
-    return {**asdict(user), "role": user.role.value, "search_key": fold(f"{user.name}\n{user.email}")}
+    columns = {item.name: getattr(user, item.name) for item in dataclasses.fields(user)}
+    for name in ("profile", "settings", "info", "oauth", "scim"):
+        columns[name] = encode_optional(columns[name], name)
+    return {**columns, "role": user.role.value, "name_key": folded(user.name)}

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tortoise.transactions import in_transaction
-
 from gatewayd.storage.failures import translated
+from gatewayd.storage.fields import decode, encode, fits
 from gatewayd.storage.rows import ValueRow
+from gatewayd.storage.transactions import writing
 
 
 class TortoiseValues:
@@ -14,20 +14,25 @@ class TortoiseValues:
 
     async def load(self) -> Mapping[str, Any]:
         """Return all stored values."""
-        async with translated("read the settings"):
-            return {row.name: row.value["is"] for row in await ValueRow.all()}
+        with translated("read the settings"):
+            rows = await ValueRow.all().order_by("name")
+        return {row.name: decode(row.value, f"the setting {row.name}") for row in rows}
 
     async def put(self, values: Mapping[str, Any], *, at: int, by: str) -> None:
         """Write several values as one change."""
-        async with translated("store the settings"), in_transaction():
-            for name, value in values.items():
-                # Wrapped, as a JSON field takes a bare text for JSON already written.
-                row = ValueRow(name=name, value={"is": value}, updated_at=at, updated_by=by)
+        # In one order everywhere, so that two processes cannot wait for each other.
+        rows = [
+            ValueRow(name=name, value=encode(value, name), updated_at=at, updated_by=by)
+            for name, value in sorted(values.items())
+        ]
+        async with writing("store the settings"):
+            if rows:
                 await ValueRow.bulk_create(
-                    [row], on_conflict=["name"], update_fields=["value", "updated_at", "updated_by"]
+                    rows, on_conflict=["name"], update_fields=["value", "updated_at", "updated_by"]
                 )
 
     async def remove(self, names: Sequence[str]) -> int:
         """Forget values; return how many were stored."""
-        async with translated("reset the settings"):
-            return await ValueRow.filter(name__in=list(names)).delete() if names else 0
+        known = [name for name in names if fits(ValueRow, name=name)]
+        async with writing("reset the settings"):
+            return await ValueRow.filter(name__in=known).delete() if known else 0

@@ -1,14 +1,16 @@
 """The first schema."""
 
-from orjson import loads
 from tortoise import fields, migrations
 from tortoise.fields.base import OnDelete
-from tortoise.fields.data import JSON_DUMPS
 from tortoise.indexes import Index
 from tortoise.migrations import operations as ops
 
+from gatewayd.storage.fields import Json, Name, Text, Whole
+
 
 class Migration(migrations.Migration):
+    """Make every table."""
+
     initial = True
 
     operations = [
@@ -16,11 +18,11 @@ class Migration(migrations.Migration):
             name="GrantRow",
             fields=[
                 ("id", fields.BigIntField(generated=True, primary_key=True, unique=True, db_index=True)),
-                ("resource_type", fields.CharField(max_length=32)),
-                ("resource_id", fields.CharField(max_length=256)),
-                ("principal_type", fields.CharField(max_length=16)),
-                ("principal_id", fields.CharField(max_length=64)),
-                ("permission", fields.CharField(max_length=16)),
+                ("resource_type", Name(max_length=32)),
+                ("resource_id", Name(max_length=256)),
+                ("principal_type", Name(max_length=16)),
+                ("principal_id", Name(max_length=64)),
+                ("permission", Name(max_length=16)),
             ],
             options={
                 "table": "access_grants",
@@ -36,16 +38,16 @@ class Migration(migrations.Migration):
         ops.CreateModel(
             name="GroupRow",
             fields=[
-                ("id", fields.CharField(primary_key=True, unique=True, db_index=True, max_length=64)),
-                ("name", fields.CharField(max_length=255)),
-                ("name_key", fields.CharField(unique=True, max_length=512)),
-                ("description", fields.TextField(unique=False)),
-                ("user_id", fields.CharField(null=True, max_length=64)),
-                ("permissions", fields.JSONField(encoder=JSON_DUMPS, decoder=loads)),
-                ("data", fields.JSONField(encoder=JSON_DUMPS, decoder=loads)),
-                ("meta", fields.JSONField(encoder=JSON_DUMPS, decoder=loads)),
-                ("updated_at", fields.BigIntField(default=0)),
-                ("created_at", fields.BigIntField(default=0)),
+                ("id", Name(primary_key=True, unique=True, db_index=True, max_length=64)),
+                ("name", Name(max_length=255)),
+                ("name_key", Name(unique=True, max_length=765)),
+                ("description", Text(unique=False)),
+                ("user_id", Name(null=True, max_length=64)),
+                ("permissions", Json(unique=False)),
+                ("data", Json(unique=False)),
+                ("meta", Json(unique=False)),
+                ("updated_at", Whole()),
+                ("created_at", Whole()),
             ],
             options={
                 "table": "groups",
@@ -58,15 +60,15 @@ class Migration(migrations.Migration):
         ops.CreateModel(
             name="ModelRow",
             fields=[
-                ("id", fields.CharField(primary_key=True, unique=True, db_index=True, max_length=256)),
-                ("user_id", fields.CharField(max_length=64)),
-                ("name", fields.CharField(max_length=255)),
-                ("base_model_id", fields.CharField(null=True, max_length=256)),
-                ("params", fields.JSONField(encoder=JSON_DUMPS, decoder=loads)),
-                ("meta", fields.JSONField(encoder=JSON_DUMPS, decoder=loads)),
-                ("is_active", fields.BooleanField(default=True)),
-                ("updated_at", fields.BigIntField(default=0)),
-                ("created_at", fields.BigIntField(default=0)),
+                ("id", Name(primary_key=True, unique=True, db_index=True, max_length=256)),
+                ("user_id", Name(max_length=64)),
+                ("name", Name(max_length=255)),
+                ("base_model_id", Name(null=True, max_length=256)),
+                ("params", Json(unique=False)),
+                ("meta", Json(unique=False)),
+                ("is_active", fields.BooleanField()),
+                ("updated_at", Whole()),
+                ("created_at", Whole()),
             ],
             options={
                 "table": "models",
@@ -79,9 +81,9 @@ class Migration(migrations.Migration):
         ops.CreateModel(
             name="RevocationRow",
             fields=[
-                ("jti", fields.CharField(primary_key=True, unique=True, db_index=True, max_length=64)),
-                ("user_id", fields.CharField(max_length=64)),
-                ("expires_at", fields.BigIntField(db_index=True)),
+                ("jti", Name(primary_key=True, unique=True, db_index=True, max_length=64)),
+                ("user_id", Name(max_length=64)),
+                ("expires_at", Whole(db_index=True)),
             ],
             options={
                 "table": "revoked_tokens",
@@ -94,24 +96,24 @@ class Migration(migrations.Migration):
         ops.CreateModel(
             name="UserRow",
             fields=[
-                ("id", fields.CharField(primary_key=True, unique=True, db_index=True, max_length=64)),
-                ("email", fields.CharField(unique=True, max_length=254)),
-                ("username", fields.CharField(null=True, unique=True, max_length=255)),
-                ("name", fields.CharField(max_length=255)),
-                ("search_key", fields.TextField(unique=False)),
-                ("role", fields.CharField(max_length=16)),
-                ("active", fields.BooleanField(default=True)),
-                ("password_hash", fields.CharField(null=True, max_length=255)),
-                ("profile_image_url", fields.TextField(unique=False)),
-                ("token_version", fields.BigIntField(default=0)),
-                ("profile", fields.JSONField(encoder=JSON_DUMPS, decoder=loads)),
-                ("settings", fields.JSONField(null=True, encoder=JSON_DUMPS, decoder=loads)),
-                ("info", fields.JSONField(null=True, encoder=JSON_DUMPS, decoder=loads)),
-                ("oauth", fields.JSONField(null=True, encoder=JSON_DUMPS, decoder=loads)),
-                ("scim", fields.JSONField(null=True, encoder=JSON_DUMPS, decoder=loads)),
-                ("last_active_at", fields.BigIntField(default=0)),
-                ("updated_at", fields.BigIntField(default=0)),
-                ("created_at", fields.BigIntField(default=0, db_index=True)),
+                ("id", Name(primary_key=True, unique=True, db_index=True, max_length=64)),
+                ("email", Name(unique=True, max_length=320)),
+                ("username", Name(null=True, unique=True, max_length=255)),
+                ("name", Name(max_length=255)),
+                ("name_key", Name(max_length=765)),
+                ("role", Name(max_length=16)),
+                ("active", fields.BooleanField()),
+                ("password_hash", Name(null=True, max_length=512)),
+                ("profile_image_url", Text(unique=False)),
+                ("token_version", Whole()),
+                ("profile", Json(unique=False)),
+                ("settings", Json(null=True, unique=False)),
+                ("info", Json(null=True, unique=False)),
+                ("oauth", Json(null=True, unique=False)),
+                ("scim", Json(null=True, unique=False)),
+                ("last_active_at", Whole()),
+                ("updated_at", Whole()),
+                ("created_at", Whole(db_index=True)),
             ],
             options={
                 "table": "users",
@@ -124,7 +126,7 @@ class Migration(migrations.Migration):
         ops.CreateModel(
             name="ApiKeyRow",
             fields=[
-                ("id", fields.CharField(primary_key=True, unique=True, db_index=True, max_length=64)),
+                ("id", Name(primary_key=True, unique=True, db_index=True, max_length=64)),
                 (
                     "user",
                     fields.ForeignKeyField(
@@ -136,13 +138,13 @@ class Migration(migrations.Migration):
                         on_delete=OnDelete.CASCADE,
                     ),
                 ),
-                ("name", fields.CharField(max_length=255)),
-                ("name_key", fields.CharField(max_length=512)),
-                ("digest", fields.CharField(unique=True, max_length=64)),
-                ("prefix", fields.CharField(max_length=32)),
-                ("expires_at", fields.BigIntField(null=True)),
-                ("last_used_at", fields.BigIntField(null=True)),
-                ("created_at", fields.BigIntField(default=0)),
+                ("name", Name(max_length=255)),
+                ("name_key", Name(max_length=765)),
+                ("digest", Name(unique=True, max_length=64)),
+                ("prefix", Name(max_length=32)),
+                ("expires_at", Whole(null=True)),
+                ("last_used_at", Whole(null=True)),
+                ("created_at", Whole()),
             ],
             options={
                 "table": "api_keys",
@@ -179,8 +181,8 @@ class Migration(migrations.Migration):
                         on_delete=OnDelete.CASCADE,
                     ),
                 ),
-                ("source", fields.CharField(max_length=16)),
-                ("created_at", fields.BigIntField(default=0)),
+                ("source", Name(max_length=32)),
+                ("created_at", Whole()),
             ],
             options={
                 "table": "group_members",
@@ -195,10 +197,10 @@ class Migration(migrations.Migration):
         ops.CreateModel(
             name="ValueRow",
             fields=[
-                ("name", fields.CharField(primary_key=True, unique=True, db_index=True, max_length=128)),
-                ("value", fields.JSONField(null=True, encoder=JSON_DUMPS, decoder=loads)),
-                ("updated_at", fields.BigIntField(default=0)),
-                ("updated_by", fields.CharField(max_length=255)),
+                ("name", Name(primary_key=True, unique=True, db_index=True, max_length=255)),
+                ("value", Json(unique=False)),
+                ("updated_at", Whole()),
+                ("updated_by", Name(max_length=255)),
             ],
             options={
                 "table": "stored_values",

@@ -1,1 +1,1 @@
-"""The schema's history: one module per change, applied in order, never edited once released."""
+"""One module per change of the schema, applied in the order of their names. Released ones never change."""

@@ -1,0 +1,159 @@
+"""Column types that refuse, alike on every engine, what an engine could not give back unchanged.
+
+SQLite would store a text of any length, PostgreSQL refuses NUL bytes, and each driver has its own words for a
+number that is too big. Here each is an refusal that names the field, before any SQL is sent.
+"""
+
+import math
+import unicodedata
+from typing import Any
+
+import orjson
+from tortoise import fields
+from tortoise.models import Model
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage.failures import unstorable
+
+MAX_DEPTH = 100
+MIN_WHOLE, MAX_WHOLE = -(2**63), 2**63 - 1
+MAX_JSON_WHOLE = 2**64 - 1
+# An index entry of PostgreSQL holds a third of a page.
+MAX_KEY_BYTES = 2600
+
+
+def check_text(value: str, field: str, max_length: int | None = None) -> None:
+    """Refuse NUL characters, lone surrogates and more than `max_length` characters."""
+    if max_length is not None and len(value) > max_length:
+        raise unstorable(field, f"it has {len(value)} characters, more than {max_length}")
+    if "\x00" in value:
+        raise unstorable(field, "it holds a NUL character")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise unstorable(field, "it holds a lone surrogate") from error
+
+
+def fits(row: type[Model], **values: str) -> bool:
+    """Tell whether a row could hold these texts; one that it could not hold is in no row."""
+    try:
+        for name, value in values.items():
+            row._meta.fields_map[name].to_db_value(value, row)
+    except GatewayError:
+        return False
+    return True
+
+
+def folded(name: str, field: str = "name") -> str:
+    """Return the form of a name that is equal for names that differ only in case or composition."""
+    key = unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+    if len(key.encode("utf-8", "surrogatepass")) > MAX_KEY_BYTES:
+        raise unstorable(field, f"it is longer than {MAX_KEY_BYTES} bytes without regard to case")
+    return key
+
+
+def encode(value: Any, field: str) -> str:
+    """Return a JSON value as the text that a `Json` column holds."""
+    _check_json(value, field)
+    return orjson.dumps(value).decode()
+
+
+def encode_optional(value: Any, field: str) -> str | None:
+    """Return a JSON value as text, and None (no value at all) as None."""
+    return None if value is None else encode(value, field)
+
+
+def decode(text: str | None, where: str) -> Any:
+    """Return the JSON value of a column; internal, naming `where` it stood, when it is damaged."""
+    if text is None:
+        return None
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise GatewayError(Kind.INTERNAL, f"cannot read {where}: the stored JSON is damaged") from error
+
+
+def _check_json(root: Any, field: str) -> None:
+    left: list[tuple[Any, int]] = [(root, 0)]
+    while left:
+        value, depth = left.pop()
+        if depth > MAX_DEPTH:
+            raise unstorable(field, f"it is nested more than {MAX_DEPTH} levels deep")
+        if isinstance(value, dict):
+            left += [(part, depth + 1) for pair in value.items() for part in pair]
+            if not all(isinstance(key, str) for key in value):
+                raise unstorable(field, "an object in it has a name that is no text")
+        elif isinstance(value, list | tuple):
+            left += [(part, depth + 1) for part in value]
+        else:
+            _check_scalar(value, field)
+
+
+def _check_scalar(value: Any, field: str) -> None:
+    if isinstance(value, str):
+        check_text(value, field)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise unstorable(field, f"it holds {value}, which is no JSON number")
+    elif isinstance(value, bool) or value is None:
+        return
+    elif not isinstance(value, int):
+        raise unstorable(field, f"it holds a {type(value).__name__}, which is no JSON value")
+    elif not MIN_WHOLE <= value <= MAX_JSON_WHOLE:
+        raise unstorable(field, "it holds a whole number of more than 64 bits")
+
+
+class Name(fields.CharField[Any]):
+    """A text of at most `max_length` characters, ordered by code point on every engine."""
+
+    def to_db_value(self, value: Any, instance: Any) -> str | None:
+        """Return the text itself, once checked."""
+        if value is None:
+            return None
+        text = str(value)
+        check_text(text, self.model_field_name, self.max_length)
+        return text
+
+    class _db_postgres:  # noqa: N801 - the name that the ORM looks for
+        def __init__(self, field: "Name") -> None:
+            self._field = field
+
+        @property
+        def SQL_TYPE(self) -> str:  # noqa: N802 - the name that the ORM looks for
+            return f'VARCHAR({self._field.max_length}) COLLATE "C"'
+
+
+class Text(fields.TextField):
+    """A text of any length."""
+
+    def to_db_value(self, value: Any, instance: Any) -> str | None:
+        """Return the text itself, once checked."""
+        if value is None:
+            return None
+        check_text(str(value), self.model_field_name)
+        return str(value)
+
+
+class Json(fields.TextField):
+    """JSON as text, made by `encode` and read by `decode`.
+
+    The ORM's own JSON column takes a text for JSON that is already encoded, so that the value "1" would come
+    back as the number 1.
+    """
+
+    class _db_postgres:  # noqa: N801 - the name that the ORM looks for
+        SQL_TYPE = "JSONB"
+
+
+class Whole(fields.BigIntField):
+    """A whole number of 64 bits; also the type of epoch seconds."""
+
+    def to_db_value(self, value: Any, instance: Any) -> int | None:
+        """Return the number itself, once checked."""
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise unstorable(self.model_field_name, "it is no whole number")
+        if not MIN_WHOLE <= value <= MAX_WHOLE:
+            raise unstorable(self.model_field_name, "it has more than 64 bits")
+        return value

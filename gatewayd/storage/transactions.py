@@ -1,0 +1,105 @@
+"""Transactions that survive cancellation, nest, and cannot pretend to have committed.
+
+The ORM's own contexts keep a lock or a pooled connection for ever when BEGIN fails or is cancelled; these
+give back what they took on every way out.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from itertools import count
+from typing import Any, Protocol, TypeVar
+
+from tortoise.connection import get_connections
+from tortoise.transactions import in_transaction
+
+from gatewayd.storage.failures import translated
+
+_names = count(1)
+T = TypeVar("T", bound="Transaction")
+
+
+def placeholder(client: Any, position: int) -> str:
+    """Return how the engine's SQL refers to a parameter, counted from 1."""
+    return f"${position}" if client.capabilities.dialect == "postgres" else f"?{position}"
+
+
+class Transaction(Protocol):
+    """One transaction on one connection."""
+
+    connection_name: str
+
+    async def begin(self) -> None:
+        """Start it."""
+        ...
+
+    async def commit(self) -> None:
+        """Make it durable; raise when the engine has not."""
+        ...
+
+    async def rollback(self) -> None:
+        """Undo what there is, which may be nothing when it never began or did commit."""
+        ...
+
+    async def execute_script(self, query: str) -> None:
+        """Run SQL without parameters."""
+        ...
+
+
+@asynccontextmanager
+async def writing(what: str) -> AsyncIterator[Any]:
+    """Change the database, as a transaction or, inside one, as a part that can fail alone.
+
+    Without the part, PostgreSQL would give up a whole transaction for one broken constraint. `what` completes
+    "cannot ...". Yields the ORM's client, for SQL of one's own.
+    """
+    with translated(what):
+        async with in_transaction() as client:
+            yield client
+
+
+@asynccontextmanager
+async def run_transaction(transaction: T) -> AsyncIterator[T]:
+    """Run the block in a transaction that the ORM's queries of this task use; commit at its end."""
+    finished = False
+    try:
+        with translated("begin the change"):
+            await transaction.begin()
+        with _current(transaction):
+            yield transaction
+        with translated("commit the change"):
+            await transaction.commit()
+        finished = True
+    finally:
+        if not finished:
+            with translated("undo the change"):
+                await transaction.rollback()
+
+
+@asynccontextmanager
+async def run_savepoint(transaction: T) -> AsyncIterator[T]:
+    """Run the block as a part that can fail alone.
+
+    Only one task at a time may use a transaction: savepoints are a stack.
+    """
+    name = f"part_{next(_names)}"
+    finished = False
+    with translated("begin the change"):
+        await transaction.execute_script(f"SAVEPOINT {name}")
+    try:
+        yield transaction
+        finished = True
+    finally:
+        with translated("commit the change"):
+            if not finished:
+                await transaction.execute_script(f"ROLLBACK TO SAVEPOINT {name}")
+            await transaction.execute_script(f"RELEASE SAVEPOINT {name}")
+
+
+@contextmanager
+def _current(transaction: Any) -> Iterator[None]:
+    connections = get_connections()
+    token = connections.set(transaction.connection_name, transaction)
+    try:
+        yield
+    finally:
+        connections.reset(token)
