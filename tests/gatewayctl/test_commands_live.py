@@ -1,0 +1,241 @@
+"""Every command of the manual page against a real daemon: as table and as JSON, good and bad."""
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+import typer
+
+from gatewayctl.failures import TABLE
+from gatewayctl.main import app
+from tests.fakes.daemon import Daemon, running_daemon
+from tests.fakes.upstream import FakeUpstream
+from tests.gatewayctl.test_manual import walk
+
+ROOT = "root@example.org"
+NOBODY = "nobody@example.org"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command line, its exit code and its standard input; `{f}` is the form, `{key}` the newest key."""
+
+    line: str
+    code: int = 0
+    stdin: str = ""
+
+    def arguments(self, form: str, key: str) -> list[str]:
+        return self.line.format(f=form, key=key, root=ROOT, nobody=NOBODY).split()
+
+
+# Each script stands alone, so that they run in any order. The first words of a line are the command.
+SCRIPTS: dict[str, list[Step]] = {
+    "setup": [
+        Step("setup --email x@example.org --name X", 6),
+        Step("setup --email x@example.org", 2),
+    ],
+    "health": [Step("health"), Step("health --bogus", 2)],
+    "chat": [
+        Step("chat m hello"),
+        Step("chat m - --system brief --temperature 0.1 --max-tokens 5", stdin="hello"),
+        Step("chat no-such-model hello", 5),
+        Step("chat m hello --user {nobody}", 5),
+    ],
+    "user": [
+        Step("user list"),
+        Step("user list --limit 0", 2),
+        Step("user create --email {f}-a@example.org --name A --generate"),
+        Step("user create --email {f}-a@example.org", 6),
+        Step("user create --email {f}-b@example.org --password-file -", stdin="correct horse"),
+        Step("user show {f}-a@example.org"),
+        Step("user show {nobody}", 5),
+        Step("user ensure --email {f}-a@example.org --role admin"),
+        Step("user ensure --email nonsense", 1),
+        Step("user change {f}-a@example.org --name AA --username {f}-aa --dry-run"),
+        Step("user change {f}-a@example.org", 2),
+        Step("user change {f}-a@example.org --email {root}", 6),
+        Step("user password {f}-a@example.org --generate"),
+        Step("user password {f}-a@example.org --password-file - ", 2, stdin=""),
+        Step("user deactivate {f}-a@example.org"),
+        Step("user deactivate {nobody}", 5),
+        Step("user activate {f}-a@example.org"),
+        Step("user activate {nobody}", 5),
+        Step("user remove {f}-a@example.org", 2),
+        Step("user remove {f}-a@example.org --yes"),
+        Step("user remove {f}-a@example.org --yes", 5),
+    ],
+    "group": [
+        Step("group list --user {root}"),
+        Step("group list --user {nobody}", 5),
+        Step("group create {f}-g --allow features.api_keys"),
+        Step("group create {f}-G", 6),
+        Step("group show {f}-g"),
+        Step("group show {f}-none", 5),
+        Step("group ensure {f}-g --description text"),
+        Step("group ensure {f}-g --allow features.nonsense", 1),
+        Step("group change {f}-g --name {f}-h"),
+        Step("group change {f}-h --name api-users", 6),
+        Step("group add-member {f}-h {root}"),
+        Step("group add-member {f}-h {nobody}", 5),
+        Step("group members {f}-h"),
+        Step("group members {f}-g", 5),
+        Step("group remove-member {f}-h {root}"),
+        Step("group remove-member {f}-g {root}", 5),
+        Step("group remove {f}-h --yes"),
+        Step("group remove {f}-h --yes", 5),
+    ],
+    "permission": [
+        Step("group create {f}-p"),
+        Step("permission list"),
+        Step("permission list --group {f}-none", 5),
+        Step("permission show chat.delete"),
+        Step("permission show chat.none", 5),
+        Step("permission set chat.delete=true workspace.models=false"),
+        Step("permission set features.api_keys=true --group {f}-p"),
+        Step("permission set features.api_key=true", 1),
+        Step("permission reset features.api_keys --group {f}-p"),
+        Step("permission reset chat.delete --dry-run"),
+        Step("permission reset chat.nonsense", 1),
+        Step("permission explain {root}"),
+        Step("permission explain {nobody}", 5),
+    ],
+    "key": [
+        Step("key list"),
+        Step("key list --user {nobody}", 5),
+        Step("key create {root} {f}-dry --dry-run"),
+        Step("key create {root} {f}-key --expires-in 90d"),
+        Step("key create {root} {f}-KEY", 6),
+        Step("key revoke {key} --yes"),
+        Step("key revoke 00000000-0000-0000-0000-000000000000 --yes", 5),
+        Step("user create --email {f}-k@example.org"),
+        Step("key create {f}-k@example.org laptop", 4),
+        Step("key why {f}-k@example.org"),
+        Step("key why {nobody}", 5),
+    ],
+    "model": [
+        Step("model list"),
+        Step("model list --refresh --user {root}"),
+        Step("model list --user {nobody}", 5),
+        Step("model show m"),
+        Step("model show no/such:model", 5),
+        Step("model publish m --dry-run"),
+        Step("model publish m"),
+        Step("model publish no/such:model", 5),
+        Step("model grant m --group api-users --user {root}"),
+        Step("model grant m", 2),
+        Step("model revoke-access m --group api-users --user {root}"),
+        Step("model revoke-access m --user {nobody}", 5),
+    ],
+    "setting": [
+        Step("setting list"),
+        Step("setting list --bogus", 2),
+        Step("setting show ENABLE_API_KEYS"),
+        Step("setting show ENABLE_NOTHING", 5),
+        Step("setting set DEFAULT_USER_ROLE=user RESPONSE_WATERMARK={f}"),
+        Step("setting set DEFAULT_USER_ROLE=king", 1),
+        Step("setting reset DEFAULT_USER_ROLE RESPONSE_WATERMARK"),
+        Step("setting reset ENABLE_NOTHING", 5),
+    ],
+}
+
+
+@contextlib.contextmanager
+def provider() -> Iterator[FakeUpstream]:
+    """Run a provider on a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    fake = FakeUpstream()
+    try:
+        asyncio.run_coroutine_threadsafe(fake.__aenter__(), loop).result(10)
+        yield fake
+        asyncio.run_coroutine_threadsafe(fake.__aexit__(None, None, None), loop).result(10)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """Return a daemon with one model and its first administrator."""
+    with provider() as fake:
+        settings = {"OPENAI_API_BASE_URLS": fake.openai_url, "OPENAI_API_KEYS": "k"}
+        with running_daemon(tmp_path_factory.mktemp("s"), **settings) as running:
+            made = running.run_ctl("setup", "--email", ROOT, "--name", "Root", "-o", "json")
+            assert made.returncode == 0, made.stderr
+            assert json.loads(made.stdout)["key"].startswith("sk-")
+            yield running
+
+
+def check(daemon: Daemon, step: Step, form: str) -> None:
+    """Run one step and compare everything that is promised about it."""
+    key = ""
+    if "{key}" in step.line:
+        key = daemon.run_ctl("key", "list", "-o", "name").stdout.split()[-1]
+    arguments = step.arguments(form, key)
+    done = daemon.run_ctl(*arguments, "-o", form, input=step.stdin)
+    assert done.returncode == step.code, f"{arguments}: {done.stdout}{done.stderr}"
+    assert "Traceback" not in done.stderr
+    if step.code == 0:
+        assert done.stdout.strip() or "list" in arguments
+        if form == "json":
+            json.loads(done.stdout)
+            assert done.stderr == ""
+        return
+    assert done.stdout == ""
+    if form == "json":
+        error = json.loads(done.stderr)["error"]
+        assert TABLE[error["kind"]].exit_code == step.code
+        assert error["message"].startswith(("cannot", "invalid", "no such", "missing", "Model not found"))
+    else:
+        assert done.stderr.startswith("gatewayctl: ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["table", "json"])
+@pytest.mark.parametrize("noun", list(SCRIPTS))
+def test_live(daemon: Daemon, noun: str, form: str) -> None:
+    for step in SCRIPTS[noun]:
+        check(daemon, step, form)
+
+
+def ran(codes_are_good: bool) -> set[str]:
+    """Return the commands that the scripts run well, or badly."""
+    steps = [step for script in SCRIPTS.values() for step in script if (step.code == 0) is codes_are_good]
+    commands = {path for path, _ in walk(typer.main.get_command(app))}
+    return {command for command in commands for step in steps if f"{step.line} ".startswith(f"{command} ")}
+
+
+def test_every_command_runs_well_and_badly() -> None:
+    commands = {path for path, _ in walk(typer.main.get_command(app))}
+    # The one good run of setup is that of the fixture.
+    assert ran(True) | {"setup"} == commands
+    assert ran(False) == commands
+
+
+@pytest.mark.slow
+def test_streams_and_names_are_fit_for_scripts(daemon: Daemon) -> None:
+    chunks = daemon.run_ctl("chat", "m", "hello", "-o", "jsonl").stdout.splitlines()
+    assert len(chunks) > 1
+    assert all(json.loads(chunk)["object"] == "chat.completion.chunk" for chunk in chunks)
+    value = daemon.run_ctl("key", "create", ROOT, "script", "-o", "name").stdout.strip()
+    status, models = daemon.call("GET", "/api/models", headers={"Authorization": f"Bearer {value}"})
+    assert (status, [model["id"] for model in models["data"]]) == (200, ["m"])
+
+
+@pytest.mark.slow
+def test_a_write_leaves_one_audit_line_without_secrets(daemon: Daemon) -> None:
+    daemon.run_ctl(
+        "user", "create", "--email", "audit@example.org", "--password-file", "-", input="hunter22 horse"
+    )
+    daemon.run_ctl("user", "create", "--email", "dry@example.org", "--dry-run")
+    log = "".join(daemon.log)
+    assert log.count("user create by=") == log.count("gatewayd.audit: user create")
+    assert "target=audit@example.org" in log
+    assert "target=dry@example.org" not in log
+    assert "hunter22" not in log
