@@ -1,0 +1,15 @@
+"""`/v1/health`."""
+
+from tests.fakes.accounts import NOON
+from tests.fakes.control import Control
+
+
+async def test_the_state_of_a_daemon(control: Control) -> None:
+    control.accounts.time += 5
+    shown = await control.call(control.client.get_health)
+    assert (shown.version, shown.protocol, shown.uptime_seconds) == ("1.2.3", "1", 5)
+    assert shown.started_at == "2023-11-14T22:13:20Z"
+    assert NOON == 1_700_000_000
+    control.health.problem = "cannot reach the database"
+    failing = await control.call(control.client.get_health)
+    assert (failing.status, failing.database) == ("fail", False)

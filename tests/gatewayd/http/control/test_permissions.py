@@ -1,0 +1,55 @@
+"""`/v1/permissions`."""
+
+import asyncio
+
+import pytest
+
+from gatewayctl.failures import CommandError
+from gatewayctl.wire.permissions import PermissionChange, PermissionReset
+from gatewayd.accounts.permissions import BUILTIN
+from tests.fakes.control import Control
+
+
+async def test_every_leaf_is_listed_in_order(control: Control) -> None:
+    listed = await control.call(control.client.list_permissions)
+    assert [row.name for row in listed.permissions] == [
+        f"{section}.{leaf}" for section, leaves in BUILTIN.items() for leaf in leaves
+    ]
+
+
+async def test_changes_at_the_same_time_are_all_kept(control: Control) -> None:
+    names = [f"workspace.{leaf}" for leaf in BUILTIN["workspace"]]
+    changes = [PermissionChange(values={name: True}) for name in names]
+    await asyncio.gather(*(control.call(control.client.set_permissions, change) for change in changes))
+    assert all(control.accounts.permissions.defaults()["workspace"].values())
+
+
+async def test_reset_returns_to_the_initial_value(control: Control) -> None:
+    client = control.client
+    for value in (True, False):
+        change = PermissionChange(values={"features.api_keys": value, "chat.delete": value})
+        await control.call(client.set_permissions, change)
+        done = await control.call(client.reset_permissions, PermissionReset(names=["features.api_keys"]))
+        assert [(row.name, row.allowed, row.initial) for row in done.permissions] == [
+            ("features.api_keys", False, False)
+        ]
+        assert control.accounts.permissions.defaults()["chat"]["delete"] is value
+
+
+@pytest.mark.parametrize("name", ["features", "features.none", "none.api_keys"])
+async def test_unknown_names(control: Control, name: str) -> None:
+    for call, request in (
+        (control.client.set_permissions, PermissionChange(values={name: True})),
+        (control.client.reset_permissions, PermissionReset(names=[name])),
+    ):
+        with pytest.raises(CommandError) as caught:
+            await control.call(call, request)
+        assert caught.value.kind == "invalid_request"
+
+
+async def test_a_dry_run_shows_the_result_and_keeps_nothing(control: Control) -> None:
+    done = await control.call(
+        control.client.set_permissions, PermissionChange(values={"features.api_keys": True}), dry_run=True
+    )
+    assert [(row.name, row.allowed) for row in done.permissions] == [("features.api_keys", True)]
+    assert control.accounts.permissions.defaults()["features"]["api_keys"] is False

@@ -1,0 +1,94 @@
+"""Dry runs, the audit line, and the small readers of the query."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from gatewayd.accounts.records import NewUser
+from gatewayd.commits import after_commit
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.context import REQUEST_ID
+from gatewayd.http.control.peer import PEER, Peer
+from gatewayd.http.control.writes import Writes, author, find_count, is_set, timestamp
+from tests.fakes.accounts import Accounts
+
+
+def request_for(query: str = "") -> Any:
+    request = make_mocked_request("POST", f"/v1/users{query}")
+    request[PEER] = Peer(1, 0, 0)
+    request[REQUEST_ID] = "r1"
+    return request
+
+
+async def add(accounts: Accounts, writes: Writes, query: str, **more: Any) -> bool:
+    async with writes.block(request_for(query), "user create", "a@b.c", **more) as dry_run:
+        await accounts.users.create(NewUser("a@b.c", "a"))
+        return dry_run
+
+
+@pytest.mark.parametrize("more", [{}, {"alone": "users"}])
+async def test_a_change_is_kept_and_audited(
+    caplog: pytest.LogCaptureFixture, more: Mapping[str, Any]
+) -> None:
+    accounts = Accounts()
+    with caplog.at_level(logging.INFO, "gatewayd.audit"):
+        assert await add(accounts, Writes(accounts.commits), "", **more) is False
+    assert await accounts.users.count() == 1
+    [line] = caplog.records
+    told = vars(line)
+    assert line.getMessage() == "user create"
+    assert (told["by"], told["target"], told["request_id"]) == ("root", "a@b.c", "r1")
+
+
+async def test_a_dry_run_is_neither_kept_nor_audited(caplog: pytest.LogCaptureFixture) -> None:
+    accounts = Accounts()
+    with caplog.at_level(logging.INFO, "gatewayd.audit"):
+        assert await add(accounts, Writes(accounts.commits), "?dry_run=true") is True
+    assert await accounts.users.count() == 0
+    assert caplog.records == []
+
+
+async def test_a_failure_is_neither_kept_nor_audited(caplog: pytest.LogCaptureFixture) -> None:
+    accounts, called = Accounts(), []
+    writes = Writes(accounts.commits)
+
+    async def fail() -> None:
+        async with writes.block(request_for(), "user create", "x"):
+            await accounts.users.create(NewUser("a@b.c", "a"))
+            after_commit(lambda: called.append(1))
+            raise GatewayError(Kind.CONFLICT, "cannot")
+
+    with caplog.at_level(logging.INFO, "gatewayd.audit"), pytest.raises(GatewayError):
+        await fail()
+    assert await accounts.users.count() == 0
+    assert (caplog.records, called) == ([], [])
+
+
+def test_authors_are_unix_users() -> None:
+    assert author(request_for()) == "control:root"
+
+
+def test_switches_of_the_query() -> None:
+    assert is_set(request_for("?x=true"), "x")
+    assert not is_set(request_for("?x=false"), "x")
+    assert not is_set(request_for(), "x")
+    with pytest.raises(GatewayError) as caught:
+        is_set(request_for("?x=1"), "x")
+    assert caught.value.param == "x"
+
+
+def test_counts_of_the_query() -> None:
+    assert find_count(request_for("?n=12"), "n") == 12
+    assert find_count(request_for(), "n") is None
+    for bad in ("0", "-1", "x", "", "1.5", "9999999999", "%D9%A3"):
+        with pytest.raises(GatewayError):
+            find_count(request_for(f"?n={bad}"), "n")
+
+
+def test_timestamps_are_rfc_3339_in_utc() -> None:
+    assert timestamp(1_700_000_000) == "2023-11-14T22:13:20Z"
+    assert timestamp(0) is timestamp(None) is None
+    assert timestamp(253_402_300_799) == "9999-12-31T23:59:59Z"
