@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gatewayd.errors import GatewayError
 from tests.fakes.postgres import Postgres, start_postgres
+from tests.fakes.weights import obtain_weights
 
 
 def missing(component: str, reason: str) -> None:
@@ -47,3 +49,13 @@ def state(tmp_path: Path) -> Path:
     folder = tmp_path / "s"
     folder.mkdir(mode=0o700)
     return folder
+
+
+@pytest.fixture(scope="session")
+def weights() -> Path:
+    """Return the real weights of the built-in model, fetched once into the user's cache."""
+    try:
+        return obtain_weights()
+    except GatewayError as error:
+        missing("the built-in model", error.message)
+        raise

@@ -1,0 +1,284 @@
+"""The built-in model: a model server in a child process, kept alive, as a source like any other."""
+
+import asyncio
+import importlib.util
+import logging
+import math
+import os
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from gatewayd.catalog.interfaces import CallContext, ModelSource
+from gatewayd.catalog.records import Model
+from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.tasks import Tasks
+from gatewayd.upstream.builtin_child import Child, ChildError, EngineOptions
+from gatewayd.upstream.config import ProviderConfig, SourceKind
+from gatewayd.upstream.openai import OpenAiSource
+from gatewayd.upstream.weights import model_id
+
+log = logging.getLogger(__name__)
+
+NAME: Final = "built-in model"
+ENGINE: Final = "xllamacpp"
+SOCKET: Final = "model.sock"
+
+MAX_SOCKET_PATH = 107
+"""Bytes of the path of a unix socket that the kernel takes."""
+
+MAX_CHOSEN_THREADS = 4
+
+MakeSource = Callable[[Path], ModelSource]
+"""Opens a source for the server at a unix socket."""
+
+
+class State(StrEnum):
+    """Where the model is in its life."""
+
+    # Being loaded: for the first time, or again after it had been ready.
+    STARTING = "starting"
+    READY = "ready"
+    # The last attempt to load it failed; more follow.
+    FAILED = "failed"
+    # Not started yet, or closed.
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Durations in seconds.
+
+    `load` is the limit for one start, `patience` how long a request waits for a model that is being loaded.
+    After an end the next start follows in `first_delay`, doubled each time up to `last_delay`, until the
+    model has been ready for `steady`.
+    """
+
+    load: float = 120.0
+    patience: float = 10.0
+    first_delay: float = 0.5
+    last_delay: float = 30.0
+    steady: float = 30.0
+
+
+def has_engine() -> bool:
+    """Whether the inference library (extra `local`) is installed; it is not imported."""
+    return importlib.util.find_spec(ENGINE) is not None
+
+
+def choose_threads(wanted: int, cores: int) -> int:
+    """Return how many threads compute; 0 chooses.
+
+    Always leaves a core free: with all cores and anything else running, the engine falls to a tenth of its
+    speed.
+    """
+    if wanted == 0:
+        return min(MAX_CHOSEN_THREADS, max(1, cores // 2))
+    return min(wanted, max(1, cores - 1))
+
+
+def open_local(socket: Path) -> ModelSource:
+    """Open the source for a model server at a unix socket."""
+    config = ProviderConfig(
+        name=NAME, kind=SourceKind.OPENAI, base_url="http://localhost/v1", socket_path=str(socket)
+    )
+    return OpenAiSource(config)
+
+
+class BuiltinModel:
+    """A `ModelSource` with one model; it is listed also while its process is not ready.
+
+    `socket_dir` is private to one daemon. `threads` as for `choose_threads`.
+    """
+
+    def __init__(
+        self,
+        weights: Path,
+        socket_dir: Path,
+        tasks: Tasks,
+        *,
+        threads: int = 0,
+        make_source: MakeSource = open_local,
+        pace: Pace | None = None,
+    ) -> None:
+        self._options = EngineOptions(
+            weights=weights,
+            model_id=model_id(weights),
+            threads=choose_threads(threads, len(os.sched_getaffinity(0))),
+        )
+        self._socket = socket_dir / SOCKET
+        self._tasks = tasks
+        self._make_source = make_source
+        self._pace = pace or Pace()
+        self._state = State.STOPPED
+        self._trouble = "it is not started"
+        # Set whenever there is nothing to wait for: ready, failed or stopped.
+        self._settled = asyncio.Event()
+        self._settled.set()
+        self._next_start = 0.0
+        self._task_id: str | None = None
+        self._source: ModelSource | None = None
+        self._child: Child | None = None
+        self._own_folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name in messages and logs."""
+        return NAME
+
+    @property
+    def model_id(self) -> str:
+        """The id under which the model is listed."""
+        return self._options.model_id
+
+    @property
+    def state(self) -> State:
+        """Where the model is in its life."""
+        return self._state
+
+    @property
+    def trouble(self) -> str:
+        """Why the model is not ready, as a sentence without a subject's name; "" when it is ready."""
+        return self._trouble
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the running process."""
+        return None if self._child is None else self._child.pid
+
+    async def start(self) -> None:
+        """Begin to keep the process alive; returns at once, `ready` waits."""
+        if self._task_id is None:
+            self._prepare_folder()
+            self._become(State.STARTING, "it is being loaded")
+            self._task_id = self._tasks.spawn(NAME, self._supervise())
+
+    async def ready(self, deadline: float) -> None:
+        """Wait until the model answers, at most `deadline` seconds.
+
+        Raises upstream_unreachable when loading failed or takes longer, with `retry_after`.
+        """
+        try:
+            async with asyncio.timeout(deadline):
+                await self._settled.wait()
+        except TimeoutError:
+            pass
+        if self._state is not State.READY:
+            raise self._unreachable()
+
+    async def list_models(self) -> Sequence[Model]:
+        """Return the one model, ready or not."""
+        return [
+            Model(
+                id=self.model_id,
+                name=self.model_id,
+                owned_by="local",
+                source=NAME,
+                upstream_id=self.model_id,
+                connection_type="local",
+            )
+        ]
+
+    async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
+        """Answer at once; waits a few seconds for a model that is being loaded."""
+        source = await self._reach()
+        return await source.complete(body, model, context)
+
+    async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk, None]:
+        """Answer in chunks; waits a few seconds for a model that is being loaded."""
+        source = await self._reach()
+        chunks = source.stream(body, model, context)
+        try:
+            async for chunk in chunks:
+                yield chunk
+        finally:
+            if isinstance(chunks, AsyncGenerator):
+                await chunks.aclose()
+
+    async def close(self) -> None:
+        """End the process and the connections to it."""
+        if self._task_id is not None:
+            await self._tasks.stop(self._task_id)
+            self._task_id = None
+        self._become(State.STOPPED, "it is stopped")
+        if self._own_folder is not None:
+            self._own_folder.cleanup()
+            self._own_folder = None
+
+    def _prepare_folder(self) -> None:
+        self._socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if len(os.fsencode(self._socket.absolute())) > MAX_SOCKET_PATH:
+            self._own_folder = tempfile.TemporaryDirectory(prefix="gatewayd-")
+            self._socket = Path(self._own_folder.name) / SOCKET
+
+    async def _reach(self) -> ModelSource:
+        if self._source is None:
+            await self.ready(self._pace.patience)
+        if self._source is None:
+            raise self._unreachable()
+        return self._source
+
+    def _unreachable(self) -> GatewayError:
+        wait = self._next_start - asyncio.get_running_loop().time()
+        return GatewayError(
+            Kind.UPSTREAM_UNREACHABLE,
+            f"cannot run the {NAME} {self.model_id!r}: {self._trouble}",
+            retry_after=max(1, math.ceil(wait)),
+        )
+
+    def _become(self, state: State, trouble: str = "") -> None:
+        self._state = state
+        self._trouble = trouble
+        if state is State.STARTING:
+            self._settled.clear()
+        else:
+            self._settled.set()
+
+    async def _supervise(self) -> None:
+        """Run the process again and again, with growing pauses while it does not stay."""
+        loop = asyncio.get_running_loop()
+        delay = self._pace.first_delay
+        try:
+            while True:
+                started = loop.time()
+                was_ready = await self._run_once()
+                if was_ready and loop.time() - started >= self._pace.steady:
+                    delay = self._pace.first_delay
+                self._next_start = loop.time() + delay
+                log.warning("the built-in model is started again in %g s: %s", delay, self._trouble)
+                await asyncio.sleep(delay)
+                delay = min(delay * 2, self._pace.last_delay)
+        finally:
+            self._become(State.STOPPED, "it is stopped")
+
+    async def _run_once(self) -> bool:
+        """Run the process until it ends by itself; return whether the model was ready in between."""
+        try:
+            self._child = await Child.spawn(self._options, self._socket, self._tasks)
+        except ChildError as error:
+            self._become(State.FAILED, str(error))
+            return False
+        try:
+            await self._child.listening(self._pace.load)
+            self._source = self._make_source(self._socket)
+            self._become(State.READY)
+            log.info("the built-in model %s is ready", self.model_id)
+            await self._child.wait()
+            self._become(State.STARTING, f"{self._child.end()} and is started again")
+        except ChildError as error:
+            self._become(State.FAILED, str(error))
+            return False
+        finally:
+            await self._let_go(self._child)
+        return True
+
+    async def _let_go(self, child: Child) -> None:
+        source, self._source, self._child = self._source, None, None
+        if source is not None:
+            await source.close()
+        await child.stop()
+        self._socket.unlink(missing_ok=True)

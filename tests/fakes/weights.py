@@ -1,0 +1,31 @@
+"""The real weights of the built-in model: found, or fetched once into the user's cache."""
+
+import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.upstream.builtin import has_engine
+from gatewayd.upstream.weights import fetch_weights, find_weights
+
+
+def cache_dir() -> Path:
+    """Return a folder that outlives the test run."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "gatewayd"
+
+
+def obtain_weights() -> Path:
+    """Return the weights, downloading them when they are not here; raises GatewayError.
+
+    Also when there is no engine that could run them.
+    """
+    if not has_engine():
+        raise GatewayError(Kind.NOT_CONFIGURED, "xllamacpp is not installed (extra 'local')")
+    cache = cache_dir()
+    found = find_weights(cache, None)
+    if found is not None:
+        return found
+    with ThreadPoolExecutor(1) as other_thread:
+        return other_thread.submit(asyncio.run, fetch_weights(cache, lambda _: None)).result()
