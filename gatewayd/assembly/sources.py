@@ -8,8 +8,10 @@ from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.settings import Provider, Settings
 from gatewayd.tasks import Tasks
+from gatewayd.upstream.builtin import BuiltinModel, has_engine
 from gatewayd.upstream.config import ProviderConfig, SourceKind, Timeouts
 from gatewayd.upstream.sources import open_source
+from gatewayd.upstream.weights import find_weights
 
 # Seconds that stand for no limit.
 UNLIMITED: Final = 1e9
@@ -80,5 +82,23 @@ def _provider_config(provider: Provider, index: int, settings: Settings) -> Prov
 
 
 async def start_builtin(settings: Settings, tasks: Tasks) -> Sequence[ModelSource]:
-    """Start the built-in model when it is wanted and here; not_configured when it is wanted and cannot be."""
-    return ()
+    """Start the built-in model when it is wanted and here.
+
+    With `enable_builtin_model = "auto"` a missing engine or missing weights mean that it is not wanted; with
+    "true" they are not_configured.
+    """
+    if settings.enable_builtin_model == "false":
+        return ()
+    weights = find_weights(settings.data_dir, settings.builtin_model_path)
+    if weights is None or not has_engine():
+        if settings.enable_builtin_model == "auto":
+            return ()
+        missing = "its weights, which gatewayd --quickstart fetches" if has_engine() else "gatewayd[local]"
+        raise GatewayError(
+            Kind.NOT_CONFIGURED,
+            f"cannot run the built-in model: install {missing}",
+            param="enable_builtin_model",
+        )
+    model = BuiltinModel(weights, settings.data_dir, tasks, threads=settings.builtin_model_threads)
+    await model.start()
+    return (model,)

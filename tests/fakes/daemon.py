@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 
 
 @dataclass
@@ -58,6 +58,16 @@ class Daemon:
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, _decoded(error.read())
+
+    def wait_for(self, words: str) -> str:
+        """Wait until the daemon has printed these words and return all that it printed so far."""
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            text = "".join(self.log)
+            if words in text:
+                return text
+            time.sleep(0.05)
+        raise AssertionError(f"the daemon did not print {words!r}:\n" + "".join(self.log))
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and return the exit status."""

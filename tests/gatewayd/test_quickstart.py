@@ -1,0 +1,100 @@
+"""Tests for gatewayd.quickstart: what it prints works as it is printed."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.daemon import Daemon, free_port, running_daemon
+
+
+@dataclass
+class Quick:
+    """A quick start and what it printed."""
+
+    daemon: Daemon
+    text: str
+
+    def find(self, pattern: str) -> str:
+        found = re.search(pattern, self.text)
+        assert found is not None, self.text
+        return found[1]
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Iterator[Quick]:
+    state = tmp_path_factory.mktemp("q")
+    settings = {"ENABLE_BUILTIN_MODEL": "true", "BUILTIN_MODEL_PATH": str(weights)}
+    arguments = ("--quickstart", "--state", str(state))
+    with running_daemon(state, *arguments, PORT=str(free_port()), **settings) as daemon:
+        yield Quick(daemon, daemon.wait_for("Stop it with Control-C"))
+
+
+def run(command: list[str], script: str | None = None) -> subprocess.CompletedProcess[str]:
+    # The commands as printed are found where this interpreter's scripts are.
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        command,
+        input=script,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+
+
+@pytest.mark.real("builtin model")
+def test_openai_snippet_answers_whole_and_streamed(quick: Quick) -> None:
+    script = quick.find(r"(?s)python - <<'PY'\n(.*?)\n  PY")
+    script = "\n".join(line.removeprefix("  ") for line in script.splitlines())
+    done = run([sys.executable, "-W", "error::DeprecationWarning", "-"], script)
+    assert done.returncode == 0, done.stderr
+    whole, _, streamed = done.stdout.partition("\n")
+    assert whole.strip()
+    assert streamed.strip()
+
+
+@pytest.mark.real("builtin model")
+def test_curl_snippet_answers(quick: Quick) -> None:
+    command = quick.find(r"(?s)(curl .*?\}'\n)").replace("\\\n", " ")
+    body = re.search(r"-d '(.*)'", command)
+    key = re.search(r"Bearer (sk-\w+)", command)
+    url = re.search(r"curl http://[^/]+(\S+)", command)
+    assert body
+    assert key
+    assert url
+    status, answer = quick.daemon.call(
+        "POST", url[1], json.loads(body[1]), {"Authorization": f"Bearer {key[1]}"}
+    )
+    assert status == 200
+    assert answer["choices"][0]["message"]["content"].strip()
+    assert answer["usage"]["completion_tokens"] > 0
+
+
+@pytest.mark.real("builtin model")
+def test_gatewayctl_snippet_answers(quick: Quick) -> None:
+    line = quick.find(r'gatewayctl (--socket .* chat .* "Say hello.")')
+    _, socket, rest = line.split(" ", 2)
+    done = run([sys.executable, "-m", "gatewayctl", "--socket", socket, *rest.replace('"', "").split(" ", 2)])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+@pytest.mark.real("builtin model")
+def test_secrets_are_printed_once(quick: Quick) -> None:
+    key = quick.find(r"API key +(sk-\w+)")
+    state = quick.daemon.state
+    quick.daemon.stop()
+    settings = {"ENABLE_BUILTIN_MODEL": "false", "PORT": str(free_port())}
+    with running_daemon(state, "--quickstart", "--state", str(state), **settings) as again:
+        text = again.wait_for("Stop it with Control-C")
+        assert key not in text
+        assert "gatewayctl --socket" in text
+        assert again.call("GET", "/api/models", headers={"Authorization": f"Bearer {key}"})[0] == 200
