@@ -19,7 +19,7 @@ MAX_DEPTH = 100
 MIN_WHOLE, MAX_WHOLE = -(2**63), 2**63 - 1
 MAX_JSON_WHOLE = 2**64 - 1
 # An index entry of PostgreSQL holds a third of a page.
-MAX_KEY_BYTES = 2600
+MAX_INDEXED_BYTES = 2600
 
 
 def check_text(value: str, field: str, max_length: int | None = None) -> None:
@@ -44,12 +44,9 @@ def fits(row: type[Model], **values: str) -> bool:
     return True
 
 
-def folded(name: str, field: str = "name") -> str:
+def folded(name: str) -> str:
     """Return the form of a name that is equal for names that differ only in case or composition."""
-    key = unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
-    if len(key.encode("utf-8", "surrogatepass")) > MAX_KEY_BYTES:
-        raise unstorable(field, f"it is longer than {MAX_KEY_BYTES} bytes without regard to case")
-    return key
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def encode(value: Any, field: str) -> str:
@@ -104,7 +101,7 @@ def _check_scalar(value: Any, field: str) -> None:
 
 
 class Name(fields.CharField[Any]):
-    """A text of at most `max_length` characters, ordered by code point on every engine."""
+    """A text of at most `max_length` characters that can be indexed, in code point order on every engine."""
 
     def to_db_value(self, value: Any, instance: Any) -> str | None:
         """Return the text itself, once checked."""
@@ -112,6 +109,8 @@ class Name(fields.CharField[Any]):
             return None
         text = str(value)
         check_text(text, self.model_field_name, self.max_length)
+        if len(text.encode()) > MAX_INDEXED_BYTES:
+            raise unstorable(self.model_field_name, f"it is longer than {MAX_INDEXED_BYTES} bytes")
         return text
 
     class _db_postgres:  # noqa: N801 - the name that the ORM looks for

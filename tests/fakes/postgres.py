@@ -19,10 +19,10 @@ class Postgres:
     server: Any
     numbers: Any = field(default_factory=itertools.count)
 
-    def create_database(self) -> str:
-        """Make an empty database and return its address."""
+    def create_database(self, template: str = "template1") -> str:
+        """Make an empty database, or a copy of another, and return its address."""
         name = f"test_{next(self.numbers)}"
-        self.server.psql(f"CREATE DATABASE {name}")
+        self.server.psql(f"CREATE DATABASE {name} TEMPLATE {template}")
         address: str = self.server.get_uri()
         return address.replace("/postgres?", f"/{name}?")
 

@@ -1,0 +1,106 @@
+"""The stores on every engine, each test on a fresh database."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayd.accounts.interfaces import GroupStore, KeyStore, RevocationStore, UserStore, ValueStore
+from gatewayd.commits import Transactor
+from gatewayd.storage.database import Database
+from gatewayd.storage.groups import TortoiseGroups
+from gatewayd.storage.keys import TortoiseKeys
+from gatewayd.storage.location import Location, parse, sqlite
+from gatewayd.storage.migrate import migrate
+from gatewayd.storage.revocations import TortoiseRevocations
+from gatewayd.storage.users import TortoiseUsers
+from gatewayd.storage.values import TortoiseValues
+from tests.fakes.postgres import Postgres
+from tests.fakes.stores import (
+    Memory,
+    MemoryGroups,
+    MemoryKeys,
+    MemoryRevocations,
+    MemoryUsers,
+    MemoryValues,
+)
+
+ENGINES = ["sqlite", "postgres"]
+
+
+@dataclass(frozen=True)
+class Stores:
+    """One implementation of every account interface, over one set of tables."""
+
+    transactor: Transactor
+    users: UserStore
+    groups: GroupStore
+    keys: KeyStore
+    revocations: RevocationStore
+    values: ValueStore
+
+
+def _migrate(location: Location) -> None:
+    """Migrate in a thread of its own, as the test's may have a running loop."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: asyncio.run(migrate(location))).result()
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("migrated") / "gatewayd.db"
+    _migrate(sqlite(path))
+    return path
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres: Postgres) -> str:
+    url = postgres.create_database()
+    _migrate(parse(url))
+    return parse(url).credentials["database"]
+
+
+@pytest.fixture(params=ENGINES)
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
+    """Return a fresh, migrated database of the engine that the test is run for."""
+    return make_location(request, tmp_path, request.param)
+
+
+def make_location(request: pytest.FixtureRequest, folder: Path, engine: str) -> Location:
+    if engine == "sqlite":
+        path = folder / "gatewayd.db"
+        shutil.copyfile(request.getfixturevalue("migrated_file"), path)
+        return sqlite(path)
+    template = request.getfixturevalue("migrated_postgres")
+    postgres: Postgres = request.getfixturevalue("postgres")
+    return parse(postgres.create_database(template), pool_size=5)
+
+
+@pytest.fixture
+async def database(location: Location) -> AsyncIterator[Database]:
+    async with Database.open(location) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["memory", *ENGINES])
+async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stores]:
+    """Return every implementation in turn: what a test asks of it is the contract."""
+    if request.param == "memory":
+        memory = Memory()
+        parts: list[Any] = [MemoryUsers, MemoryGroups, MemoryKeys, MemoryRevocations, MemoryValues]
+        yield Stores(memory, *(part(memory) for part in parts))
+        return
+    async with Database.open(make_location(request, tmp_path, request.param)) as database:
+        yield Stores(
+            database,
+            TortoiseUsers(),
+            TortoiseGroups(),
+            TortoiseKeys(),
+            TortoiseRevocations(),
+            TortoiseValues(),
+        )

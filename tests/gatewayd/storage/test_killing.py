@@ -1,0 +1,139 @@
+"""A process that is killed at a random moment of its changes loses none that it acknowledged."""
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayd.storage.database import Database
+from gatewayd.storage.keys import TortoiseKeys
+from gatewayd.storage.location import Location, parse, sqlite
+from gatewayd.storage.migrate import check, migrate, read_status
+from gatewayd.storage.users import TortoiseUsers
+from gatewayd.storage.values import TortoiseValues
+from tests.fakes.postgres import Postgres
+
+SCRIPT = Path(__file__).with_name("killing.py")
+ROOT = Path(__file__).parents[3]
+SQLITE_ROUNDS = 50
+POSTGRES_ROUNDS = 15
+
+
+@dataclass
+class Ledger:
+    """What was acknowledged so far."""
+
+    added: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
+    stored: list[int] = field(default_factory=list)
+    acknowledged: int = 0
+
+    def write(self, line: dict[str, Any]) -> None:
+        self.acknowledged += 1
+        match line:
+            case {"added": name}:
+                self.added.add(name)
+            case {"removed": name}:
+                self.removed.add(name)
+            case {"stored": pair}:
+                self.stored = pair
+
+
+@contextmanager
+def changing(url: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPT), url],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        process.communicate()
+
+
+def kill_in(process: subprocess.Popen[bytes], number: int, ledger: Ledger, dice: random.Random) -> None:
+    """Run one round: kill the process somewhere between two of its acknowledgements."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"%d\n" % number)
+    process.stdin.flush()
+    pid = json.loads(process.stdout.readline())["pid"]
+    for _ in range(dice.randrange(12)):
+        ledger.write(json.loads(process.stdout.readline()))
+    # The moment is meant to be any: this is no waiting for something.
+    time.sleep(dice.random() * 0.004)
+    os.kill(pid, signal.SIGKILL)
+    for text in process.stdout:
+        line = json.loads(text)
+        if line is None:
+            return
+        ledger.write(line)
+    raise AssertionError("the process ended by itself")
+
+
+async def compare(location: Location, ledger: Ledger) -> None:
+    """Find every acknowledged change, and of those under way all or nothing."""
+    async with Database.open(location) as database:
+        check(await read_status(database))
+        users = {user.id for user in (await TortoiseUsers().list())[0]}
+        keys = {key.id for key in await TortoiseKeys().list()}
+        values = await TortoiseValues().load()
+    # One change of each round may have been made and not acknowledged, in either direction.
+    lost = ledger.added - ledger.removed - users
+    assert len(lost) <= 1, f"lost {sorted(lost)}"
+    assert all(name.endswith("2") or int(name.partition("-")[2]) % 3 == 2 for name in lost)
+    assert not users & ledger.removed
+    assert users == keys
+    assert values.get("LEFT") == values.get("RIGHT")
+    assert values.get("LEFT", []) >= ledger.stored
+    # What was in flight and is settled now is known from here on.
+    ledger.removed |= lost
+    ledger.added |= users
+
+
+async def run_rounds(location: Location, url: str, rounds: int, path: Path | None = None) -> Ledger:
+    ledger, dice = Ledger(), random.Random(20260101)
+    with changing(url) as process:
+        for number in range(rounds):
+            kill_in(process, number, ledger, dice)
+            if path is not None:
+                with closing(sqlite3.connect(path)) as connection:
+                    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            await compare(location, ledger)
+    return ledger
+
+
+async def test_sqlite_keeps_what_it_acknowledged(tmp_path: Path) -> None:
+    location = sqlite(tmp_path / "gatewayd.db")
+    await migrate(location)
+    path = location.path
+    ledger = await run_rounds(location, f"sqlite:///{path}", SQLITE_ROUNDS, path)
+    assert ledger.acknowledged > SQLITE_ROUNDS
+
+
+async def test_postgres_keeps_what_it_acknowledged(postgres: Postgres) -> None:
+    url = postgres.create_database()
+    await migrate(parse(url))
+    ledger = await run_rounds(parse(url), url, POSTGRES_ROUNDS)
+    assert ledger.acknowledged > POSTGRES_ROUNDS
+
+
+async def test_a_loss_would_be_found(tmp_path: Path) -> None:
+    location = sqlite(tmp_path / "gatewayd.db")
+    await migrate(location)
+    with pytest.raises(AssertionError, match="lost"):
+        await compare(location, Ledger(added={"0-1", "0-3"}))

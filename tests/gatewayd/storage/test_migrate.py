@@ -1,0 +1,262 @@
+import asyncio
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tortoise.connection import get_connection
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage.database import Database
+from gatewayd.storage.keys import TortoiseKeys
+from gatewayd.storage.location import Location, parse, sqlite
+from gatewayd.storage.migrate import (
+    MigrationStatus,
+    check,
+    known_migrations,
+    migrate,
+    migrate_open,
+    read_status,
+)
+from gatewayd.storage.users import TortoiseUsers
+from tests.fakes.postgres import Postgres
+from tests.fakes.records import key, user
+
+FIRST = "0001_initial"
+
+# What a later version could bring: SQLite has to make the table of the users anew, which keys refer to.
+LATER = """
+from tortoise import migrations
+from tortoise.migrations import operations as ops
+from gatewayd.storage.fields import Name
+
+class Migration(migrations.Migration):
+    dependencies = [("gatewayd", "0001_initial")]
+    operations = [
+        ops.AlterField(model_name="UserRow", name="username", field=Name(max_length=300, null=True)),
+        ops.AddField(model_name="UserRow", name="nickname", field=Name(max_length=10, null=True)),
+    ]
+"""
+# The same, failing at its end.
+BROKEN = LATER.replace("    ]\n", '        ops.RunSQL("INSERT INTO nowhere VALUES (1)"),\n    ]\n')
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
+    """Return the location of a database without tables."""
+    if request.param == "sqlite":
+        return sqlite(tmp_path / "gatewayd.db")
+    postgres: Postgres = request.getfixturevalue("postgres")
+    return parse(postgres.create_database())
+
+
+@pytest.fixture
+def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of the package `later_migrations`: those of this version and one more."""
+    folder = tmp_path / "packages" / "later_migrations"
+    folder.mkdir(parents=True)
+    first = Path(sys.modules["gatewayd.storage.migrate"].__file__ or "").parent / "migrations" / f"{FIRST}.py"
+    shutil.copy(first, folder)
+    (folder / "__init__.py").touch()
+    (folder / "0002_later.py").write_text(LATER)
+    monkeypatch.syspath_prepend(folder.parent)
+    for name in [name for name in sys.modules if name.startswith("later_migrations")]:
+        monkeypatch.delitem(sys.modules, name)
+    return folder
+
+
+async def run_sql(database: Database, *statements: str) -> None:
+    for statement in statements:
+        await get_connection(database.location.connection).execute_query(statement)
+
+
+async def refusal(database: Database, package: str = "gatewayd.storage.migrations") -> GatewayError:
+    with pytest.raises(GatewayError) as caught:
+        check(await read_status(database, package))
+    assert caught.value.kind is Kind.NOT_CONFIGURED
+    return caught.value
+
+
+async def test_an_empty_database_gets_every_table(empty: Location) -> None:
+    async with Database.open(empty) as database:
+        assert (await read_status(database)).is_fresh
+    assert await migrate(empty) == list(known_migrations())
+    assert await migrate(empty) == []
+    async with Database.open(empty) as database:
+        check(await read_status(database))
+        await TortoiseUsers().add(user("u1"), None)
+
+
+async def test_an_open_database_is_migrated_in_place(empty: Location) -> None:
+    async with Database.open(empty) as database:
+        assert await migrate_open(database) == list(known_migrations())
+        check(await read_status(database))
+
+
+async def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    await migrate(sqlite(tmp_path / "gatewayd.db"))
+    assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}
+
+
+async def test_a_newer_schema_is_refused(database: Database) -> None:
+    await run_sql(
+        database,
+        "INSERT INTO tortoise_migrations (app, name, applied_at) VALUES ('gatewayd', '9999_new', '2030-01-01')",
+    )
+    error = await refusal(database)
+    assert error.code == "schema_newer"
+    assert "9999_new" in error.message
+    with pytest.raises(GatewayError, match="newer"):
+        await migrate_open(database)
+
+
+async def test_an_older_schema_is_refused_until_it_is_migrated(database: Database, later: Path) -> None:
+    error = await refusal(database, later.name)
+    assert error.code == "schema_older"
+    assert "gatewayd --migrate" in error.message
+    assert await migrate_open(database, later.name) == ["0002_later"]
+    check(await read_status(database, later.name))
+    assert (await refusal(database)).code == "schema_newer"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM tortoise_migrations",
+        "DROP TABLE tortoise_migrations",
+        "ALTER TABLE users DROP COLUMN name_key",
+        "DROP TABLE revoked_tokens",
+    ],
+)
+async def test_a_half_migrated_schema_is_refused(database: Database, damage: str) -> None:
+    await run_sql(database, damage)
+    error = await refusal(database)
+    assert error.code == "schema_broken"
+    assert "gatewayd --migrate" in error.message
+    with pytest.raises(GatewayError, match="half migrated"):
+        await migrate_open(database)
+
+
+async def test_a_database_of_something_else_is_refused(empty: Location) -> None:
+    async with Database.open(empty) as database:
+        await run_sql(database, "CREATE TABLE recipes (id INTEGER)")
+        assert (await refusal(database)).code == "schema_broken"
+    with pytest.raises(GatewayError, match="not gatewayd's"):
+        await migrate(empty)
+
+
+async def test_remaking_a_table_keeps_what_refers_to_it(database: Database, later: Path) -> None:
+    await TortoiseUsers().add(user("u1", username="n" * 255), "hash")
+    await TortoiseKeys().add(key("k1", "u1"))
+    await migrate_open(database, later.name)
+    assert await TortoiseKeys().find("k1") == key("k1", "u1")
+    assert await TortoiseUsers().find_password_hash("u1") == "hash"
+    await TortoiseUsers().remove("u1")
+    assert await TortoiseKeys().list() == []
+
+
+async def test_a_migration_that_fails_leaves_nothing(database: Database, later: Path) -> None:
+    (later / "0002_later.py").write_text(BROKEN)
+    await TortoiseUsers().add(user("u1"), "hash")
+    with pytest.raises(GatewayError, match="cannot migrate"):
+        await migrate_open(database, later.name)
+    check(await read_status(database))
+    columns = await database.engine.columns()
+    assert "nickname" not in {row["column"] for row in columns}
+    assert await TortoiseUsers().count() == 1
+
+
+async def test_a_first_migration_that_fails_leaves_an_empty_database(empty: Location, later: Path) -> None:
+    (later / "0002_later.py").unlink()
+    (later / f"{FIRST}.py").write_text(
+        (later / f"{FIRST}.py").read_text().rstrip().removesuffix("]")
+        + """
+        ops.RunSQL("INSERT INTO nowhere VALUES (1)"),
+    ]
+"""
+    )
+    async with Database.open(empty) as database:
+        with pytest.raises(GatewayError, match="cannot migrate"):
+            await migrate_open(database, later.name)
+        assert (await read_status(database)).is_fresh
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+async def test_the_file_is_copied_before_it_is_migrated(database: Database, later: Path) -> None:
+    await TortoiseUsers().add(user("u1"), "hash")
+    await migrate_open(database, later.name)
+    path = database.location.path
+    assert path is not None
+    copy = path.with_name(f"{path.name}.before-0002_later")
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert not copy.with_name(f"{copy.name}.part").exists()
+    connection = sqlite3.connect(copy)
+    try:
+        assert connection.execute("SELECT id FROM users").fetchall() == [("u1",)]
+        assert connection.execute("SELECT name FROM tortoise_migrations").fetchall() == [(FIRST,)]
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+async def test_rows_that_would_refer_to_nothing_stop_a_migration(database: Database, later: Path) -> None:
+    (later / "0002_later.py").write_text(
+        LATER.replace("    ]\n", '        ops.RunSQL("DELETE FROM users"),\n    ]\n')
+    )
+    await TortoiseUsers().add(user("u1"), None)
+    await TortoiseKeys().add(key("k1", "u1"))
+    with pytest.raises(GatewayError, match="refer to nothing"):
+        await migrate_open(database, later.name)
+    assert await TortoiseUsers().count() == 1
+    with pytest.raises(GatewayError, match="does not exist"):
+        await TortoiseKeys().add(key("k2", "gone"))
+
+
+async def test_a_database_in_use_is_not_migrated(location: Location) -> None:
+    async with Database.open(location) as database:
+        await database.own()
+        with pytest.raises(GatewayError, match="another gatewayd") as caught:
+            await migrate(location)
+        assert caught.value.kind is Kind.CONFLICT
+
+
+async def test_of_two_who_migrate_at_once_one_does(postgres: Postgres) -> None:
+    location = parse(postgres.create_database())
+
+    async def start() -> list[str]:
+        async with Database.open(location) as database:
+            await database.own(shared=True)
+            return list(await migrate_open(database))
+
+    results = await asyncio.gather(*(start() for _ in range(4)), return_exceptions=True)
+    assert sorted(len(result) for result in results if isinstance(result, list)) == [0, 0, 0, 1]
+
+
+def test_looking_at_the_schema_imports_no_migration(migrated_file: Path) -> None:
+    program = f"""
+import asyncio, sys
+from gatewayd.storage.database import Database
+from gatewayd.storage.location import parse
+from gatewayd.storage.migrate import check, read_status
+
+async def look():
+    async with Database.open(parse("sqlite:///{migrated_file}")) as database:
+        check(await read_status(database))
+
+asyncio.run(look())
+print([name for name in sys.modules if name.startswith("gatewayd.storage.migrations.")])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_gap_in_the_history_is_no_history() -> None:
+    with pytest.raises(GatewayError, match="a gap"):
+        check(MigrationStatus(["0002_b"], ["0001_a", "0002_b"], frozenset({"users"})))
+
+
+def test_the_exact_schema_passes() -> None:
+    check(MigrationStatus(["0001_a"], ["0001_a"], frozenset({"users"})))

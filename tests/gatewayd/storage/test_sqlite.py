@@ -1,0 +1,1 @@
+"""The file, its modes, its pragmas, and what it says when it cannot write."""
