@@ -1,1 +1,125 @@
-"""What becomes of the errors of drivers."""
+import sqlite3
+from pathlib import Path
+
+import pytest
+from tortoise.exceptions import FieldError, IntegrityError, OperationalError, TransactionManagementError
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage.failures import failure, translated, unstorable
+
+
+class ServerError(Exception):
+    """What asyncpg raises for the server's errors, as far as it matters."""
+
+    def __init__(self, sqlstate: str, detail: str | None = None) -> None:
+        super().__init__("secret values")
+        self.sqlstate = sqlstate
+        self.detail = detail
+
+
+def sqlite_error(*statements: str, pages: int | None = None) -> sqlite3.Error:
+    """Return what SQLite really raises."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        if pages:
+            connection.execute(f"PRAGMA max_page_count={pages}")
+        with pytest.raises(sqlite3.Error) as caught:
+            for statement in statements:
+                connection.execute(statement)
+        return caught.value
+    finally:
+        connection.close()
+
+
+TABLE = "CREATE TABLE t (user_id, name_key, e TEXT UNIQUE, UNIQUE (user_id, name_key))"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (sqlite_error("SELEKT 1"), Kind.INTERNAL, "SQLITE_ERROR"),
+        (
+            sqlite_error("CREATE TABLE t (x)", "INSERT INTO t VALUES (zeroblob(1000000))", pages=4),
+            Kind.UNAVAILABLE,
+            "disk is full",
+        ),
+        (
+            sqlite_error(
+                "PRAGMA foreign_keys=ON",
+                "CREATE TABLE a (x PRIMARY KEY)",
+                "CREATE TABLE b (x REFERENCES a (x))",
+                "INSERT INTO b VALUES (1)",
+            ),
+            Kind.CONFLICT,
+            "does not exist",
+        ),
+        (sqlite_error("SELECT zeroblob(2000000000)"), Kind.INVALID_REQUEST, "too long"),
+        (ServerError("40001"), Kind.UNAVAILABLE, "came first"),
+        (ServerError("40P01"), Kind.UNAVAILABLE, "came first"),
+        (ServerError("55P03"), Kind.UNAVAILABLE, "locked"),
+        (ServerError("57014"), Kind.UNAVAILABLE, "in time"),
+        (ServerError("57P01"), Kind.UNAVAILABLE, "stopping"),
+        (ServerError("53100"), Kind.UNAVAILABLE, "disk is full"),
+        (ServerError("53300"), Kind.UNAVAILABLE, "resources"),
+        (ServerError("58030"), Kind.UNAVAILABLE, "disk failed"),
+        (ServerError("08006"), Kind.UNAVAILABLE, "reached"),
+        (ServerError("22021"), Kind.INVALID_REQUEST, "cannot be stored"),
+        (ServerError("23503"), Kind.CONFLICT, "does not exist"),
+        (ServerError("28P01"), Kind.NOT_CONFIGURED, "password"),
+        (ServerError("3D000"), Kind.NOT_CONFIGURED, "no such database"),
+        (ServerError("42601"), Kind.INTERNAL, "42601"),
+        (TimeoutError(), Kind.UNAVAILABLE, "in time"),
+        (ConnectionRefusedError(), Kind.UNAVAILABLE, "reached"),
+        (TransactionManagementError("x"), Kind.INTERNAL, "TransactionManagementError"),
+        (FieldError("x"), Kind.INTERNAL, "FieldError"),
+    ],
+)
+def test_every_failure_has_a_kind(error: Exception, kind: Kind, words: str) -> None:
+    for each in (error, OperationalError(error)):
+        found = failure("do this", each)
+        assert found.kind is kind
+        assert words in found.message
+        assert found.message.startswith("cannot do this: ")
+        assert "secret" not in found.message
+        assert (found.retry_after is not None) == (kind is Kind.UNAVAILABLE)
+
+
+@pytest.mark.parametrize(
+    ("error", "field"),
+    [
+        (sqlite_error(TABLE, *["INSERT INTO t VALUES (1, 2, NULL)"] * 2), "name"),
+        (sqlite_error(TABLE, *["INSERT INTO t VALUES (NULL, NULL, 'x')"] * 2), "e"),
+        (sqlite_error("CREATE TABLE t (id PRIMARY KEY)", *["INSERT INTO t VALUES (1)"] * 2), "id"),
+        (ServerError("23505", "Key (user_id, name_key)=(1, 2) already exists."), "name"),
+        (ServerError("23505", "Key (e)=(secret) already exists."), "e"),
+        (ServerError("23505"), "id"),
+    ],
+)
+def test_a_broken_unique_constraint_names_the_field(error: Exception, field: str) -> None:
+    found = failure("do this", IntegrityError(error))
+    assert (found.kind, found.param, found.code) == (Kind.CONFLICT, field, "taken")
+    assert found.message == f"cannot do this: the {field} is taken"
+
+
+def test_a_locked_file_is_worth_another_try(tmp_path: Path) -> None:
+    connections = [sqlite3.connect(tmp_path / "x", isolation_level=None, timeout=0) for _ in range(2)]
+    try:
+        connections[0].execute("BEGIN EXCLUSIVE")
+        with pytest.raises(GatewayError, match="locked") as caught, translated("do this"):
+            connections[1].execute("BEGIN IMMEDIATE")
+    finally:
+        for connection in connections:
+            connection.close()
+    assert (caught.value.kind, caught.value.retry_after) == (Kind.UNAVAILABLE, 2)
+    assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
+
+
+@pytest.mark.parametrize("error", [GatewayError(Kind.CONFLICT, "x"), ZeroDivisionError(), KeyError("x")])
+def test_errors_of_our_own_and_defects_pass(error: Exception) -> None:
+    with pytest.raises(type(error)) as caught, translated("do this"):
+        raise error
+    assert caught.value is error
+
+
+def test_the_field_of_a_key_column_is_what_it_is_made_from() -> None:
+    assert unstorable("name_key", "it is bad").message == "cannot store name: it is bad"
