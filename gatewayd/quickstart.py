@@ -25,20 +25,21 @@ The password and the key are shown this once. Ask the model:
 
   curl {url}/v1/chat/completions \\
     -H "Authorization: Bearer {key}" -H "Content-Type: application/json" \\
-    -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Say hello."}}]}}'
+    -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Say hello."}}], "max_tokens": 60}}'
 
   python - <<'PY'
   from openai import OpenAI
   client = OpenAI(base_url="{url}/v1", api_key="{key}")
   messages = [{{"role": "user", "content": "Say hello."}}]
-  answer = client.chat.completions.create(model="{model}", messages=messages)
+  question = dict(model="{model}", messages=messages, max_tokens=60)
+  answer = client.chat.completions.create(**question)
   print(answer.choices[0].message.content)
-  for chunk in client.chat.completions.create(model="{model}", messages=messages, stream=True):
+  for chunk in client.chat.completions.create(**question, stream=True):
       print(chunk.choices[0].delta.content or "", end="", flush=True)
   print()
   PY
 
-  gatewayctl --socket {socket} chat {model} "Say hello."
+  gatewayctl --socket {socket} chat --max-tokens 60 {model} "Say hello."
 
 Stop it with Control-C. The state stays in {state}.
 """

@@ -53,7 +53,7 @@ class Daemon:
         for name, value in (headers or {}).items():
             request.add_header(name, value)
         try:
-            with urllib.request.urlopen(request, timeout=30) as reply:
+            with urllib.request.urlopen(request, timeout=90) as reply:
                 return reply.status, _decoded(reply.read())
         except urllib.error.HTTPError as error:
             with error:

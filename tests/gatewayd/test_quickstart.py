@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -82,7 +83,7 @@ def test_curl_snippet_answers(quick: Quick) -> None:
 def test_gatewayctl_snippet_answers(quick: Quick) -> None:
     line = quick.find(r'gatewayctl (--socket .* chat .* "Say hello.")')
     _, socket, rest = line.split(" ", 2)
-    done = run([sys.executable, "-m", "gatewayctl", "--socket", socket, *rest.replace('"', "").split(" ", 2)])
+    done = run([sys.executable, "-m", "gatewayctl", "--socket", socket, *shlex.split(rest)])
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 
