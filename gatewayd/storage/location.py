@@ -1,10 +1,11 @@
 """Where the database is: one address, checked, as the configuration of the engine."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from gatewayd.errors import GatewayError, Kind
 
@@ -13,6 +14,8 @@ MIGRATIONS: Final = "gatewayd.storage.migrations"
 NETWORK_FILE_SYSTEMS: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "afs", "lustre", "beegfs", "ncpfs"}
 )
+
+SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 # How patient the server is with one statement, in milliseconds; a migration lifts the limits.
 LIMITS: Final = {
@@ -60,16 +63,16 @@ def parse(url: str, pool_size: int = 10) -> Location:
     `sqlite:///relative`, `sqlite:////absolute`, `postgresql://user:password@host:port/name?sslmode=require`
     (also `?host=/directory` of a unix socket); not_configured for anything else, without a password in it.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise _refusal("it is no address, or its port is no port") from error
     if parts.scheme == "sqlite":
-        return sqlite(Path(unquote(parts.path.removeprefix("/"))))
+        return _sqlite(parts)
     if parts.scheme in {"postgresql", "postgres"}:
-        return _postgres(url, pool_size)
-    raise GatewayError(
-        Kind.NOT_CONFIGURED,
-        f"cannot use the database {parts.scheme or '(no scheme)'!r}: expected sqlite:/// or postgresql://",
-        param="database_url",
-    )
+        return _postgres(parts, port, pool_size)
+    raise _refusal(f"expected sqlite:/// or postgresql://, not {parts.scheme or '(no scheme)'}")
 
 
 def sqlite(path: Path) -> Location:
@@ -109,34 +112,78 @@ def refuse_network_file_system(path: Path, mounts: str) -> None:
         )
 
 
-def _postgres(url: str, pool_size: int) -> Location:
-    if find_spec("asyncpg") is None:
+def _file(parts: SplitResult) -> Path:
+    path = unquote(parts.path.removeprefix("/"))
+    if parts.netloc or parts.query or path in {"", ":memory:"} or path.endswith("/"):
         raise GatewayError(
             Kind.NOT_CONFIGURED,
-            "cannot use PostgreSQL: its driver is missing, install gatewayd[postgres]",
+            "cannot use the database address: expected sqlite:/// and the path of a file",
             param="database_url",
         )
-    parts = urlsplit(url)
+    return Path(path)
+
+
+def _port(parts: SplitResult, option: str | None) -> int:
+    try:
+        return int(option) if option else parts.port or 5432
+    except ValueError as error:
+        raise GatewayError(
+            Kind.NOT_CONFIGURED,
+            "cannot use the database address: the port is no number from 0 to 65535",
+            param="database_url",
+        ) from error
+
+
+def _sqlite(parts: SplitResult) -> Location:
+    path = unquote(parts.path.removeprefix("/"))
+    if parts.netloc:
+        raise _refusal("a file is named after sqlite:/// (relative) or sqlite://// (absolute)")
+    if not path or path == ":memory:":
+        raise _refusal("expected the path of a file, for nothing in memory would last")
+    if parts.query:
+        raise _refusal(f"a file has no options, not {_names(parse_qsl(parts.query))}")
+    return sqlite(Path(path))
+
+
+def _postgres(parts: SplitResult, port: int | None, pool_size: int) -> Location:
+    if find_spec("asyncpg") is None:
+        raise _refusal("the driver of PostgreSQL is missing, install gatewayd[postgres]")
     options = dict(parse_qsl(parts.query))
     credentials: dict[str, Any] = {
         "host": options.pop("host", None) or parts.hostname or "localhost",
-        "port": int(options.pop("port", 0)) or parts.port or 5432,
+        "port": _port(options.pop("port", "")) or port or 5432,
         "user": unquote(parts.username or "") or options.pop("user", None) or "postgres",
         "password": unquote(parts.password or "") or None,
         "database": unquote(parts.path.removeprefix("/")) or "gatewayd",
         "minsize": 1,
-        "maxsize": pool_size,
+        # One connection holds the claim on the database, and does nothing else.
+        "maxsize": pool_size + 1,
         "timeout": 5,
         "server_settings": dict(LIMITS),
     }
     mode = options.pop("sslmode", None)
     if mode is not None:
+        if mode not in SSL_MODES:
+            raise _refusal(f"expected an sslmode of {', '.join(SSL_MODES)}, not {mode}")
         credentials["ssl"] = mode
     if options:
-        names = ", ".join(sorted(options))
-        raise GatewayError(
-            Kind.NOT_CONFIGURED,
-            f"cannot use the options {names} of the database address: expected host, port, user or sslmode",
-            param="database_url",
-        )
+        raise _refusal(f"expected the options host, port, user or sslmode, not {_names(options.items())}")
     return Location(None, "gatewayd.storage.postgres", credentials)
+
+
+def _port(text: str) -> int:
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 65536):
+        raise _refusal("its port is no port")
+    return int(text)
+
+
+def _names(options: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(sorted({name for name, _ in options}))
+
+
+def _refusal(reason: str) -> GatewayError:
+    return GatewayError(
+        Kind.NOT_CONFIGURED, f"cannot use the address of the database: {reason}", param="database_url"
+    )
