@@ -103,7 +103,8 @@ async def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
 async def test_a_newer_schema_is_refused(database: Database) -> None:
     await run_sql(
         database,
-        "INSERT INTO tortoise_migrations (app, name, applied_at) VALUES ('gatewayd', '9999_new', '2030-01-01')",
+        "INSERT INTO tortoise_migrations (app, name, applied_at) "
+        "VALUES ('gatewayd', '9999_new', '2030-01-01')",
     )
     error = await refusal(database)
     assert error.code == "schema_newer"

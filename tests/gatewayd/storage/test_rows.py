@@ -20,7 +20,8 @@ async def test_every_column_is_there(database: Database) -> None:
 @pytest.mark.parametrize("location", ["postgres"], indirect=True)
 async def test_postgres_orders_texts_by_code_point_and_keeps_json_binary(database: Database) -> None:
     rows = await database.engine.execute_query_dict(
-        "SELECT column_name, data_type, collation_name FROM information_schema.columns WHERE table_name = 'users'"
+        "SELECT column_name, data_type, collation_name FROM information_schema.columns "
+        "WHERE table_name = 'users'"
     )
     kinds = {row["column_name"]: (row["data_type"], row["collation_name"]) for row in rows}
     assert kinds["id"] == kinds["name_key"] == ("character varying", "C")
