@@ -112,33 +112,11 @@ def refuse_network_file_system(path: Path, mounts: str) -> None:
         )
 
 
-def _file(parts: SplitResult) -> Path:
-    path = unquote(parts.path.removeprefix("/"))
-    if parts.netloc or parts.query or path in {"", ":memory:"} or path.endswith("/"):
-        raise GatewayError(
-            Kind.NOT_CONFIGURED,
-            "cannot use the database address: expected sqlite:/// and the path of a file",
-            param="database_url",
-        )
-    return Path(path)
-
-
-def _port(parts: SplitResult, option: str | None) -> int:
-    try:
-        return int(option) if option else parts.port or 5432
-    except ValueError as error:
-        raise GatewayError(
-            Kind.NOT_CONFIGURED,
-            "cannot use the database address: the port is no number from 0 to 65535",
-            param="database_url",
-        ) from error
-
-
 def _sqlite(parts: SplitResult) -> Location:
     path = unquote(parts.path.removeprefix("/"))
     if parts.netloc:
         raise _refusal("a file is named after sqlite:/// (relative) or sqlite://// (absolute)")
-    if not path or path == ":memory:":
+    if path in {"", ":memory:"} or path.endswith("/"):
         raise _refusal("expected the path of a file, for nothing in memory would last")
     if parts.query:
         raise _refusal(f"a file has no options, not {_names(parse_qsl(parts.query))}")

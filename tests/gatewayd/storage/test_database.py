@@ -1,7 +1,7 @@
 """Transactions as the services use them, on every engine."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -306,10 +306,10 @@ async def test_owners_of_two_databases_do_not_meet(
 
 
 @pytest.fixture
-async def nowhere(tmp_path: Path) -> AsyncIterator[list[Location]]:
+def nowhere(tmp_path: Path) -> list[Location]:
     garbage = tmp_path / "garbage.db"
     garbage.write_bytes(b"no database at all" * 1000)
-    yield [
+    return [
         sqlite(tmp_path / "missing" / "gatewayd.db"),
         sqlite(tmp_path),
         sqlite(garbage),
@@ -319,7 +319,7 @@ async def nowhere(tmp_path: Path) -> AsyncIterator[list[Location]]:
 
 async def test_what_cannot_be_opened_is_a_matter_of_configuration(nowhere: list[Location]) -> None:
     for location in nowhere:
-        with pytest.raises(GatewayError, match="^cannot open the database") as refused:
+        with pytest.raises(GatewayError, match=r"^cannot open the database") as refused:
             async with Database.open(location):
                 pass
         assert refused.value.kind is Kind.NOT_CONFIGURED

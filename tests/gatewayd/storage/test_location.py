@@ -78,6 +78,7 @@ def test_a_server_on_a_unix_socket() -> None:
         ("sqlite://", "file"),
         ("sqlite:///", "file"),
         ("sqlite:///:memory:", "memory"),
+        ("sqlite:////var/lib/gatewayd/", "file"),
         ("sqlite://relative/gatewayd.db", "sqlite:///"),
         ("sqlite:////a.db?mode=ro", "mode"),
         ("postgresql://me:hush@db:notaport/name", "port"),
