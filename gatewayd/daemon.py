@@ -6,6 +6,7 @@ The only module that knows the settings, the services and the adapters together.
 import asyncio
 import gc
 import logging
+import resource
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -63,6 +64,7 @@ class Daemon:
 
     async def run(self) -> None:
         """Serve until a signal says stop; raises GatewayError when the start fails."""
+        _allow_all_files()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(LoopErrors())
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -185,6 +187,12 @@ async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
             await work()
         except GatewayError as error:
             log.warning("chore failed, it is tried again: %s", error.message)
+
+
+def _allow_all_files() -> None:
+    """Take as many open files as the administrator allows: each client and each provider needs one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _settle_memory() -> None:

@@ -210,6 +210,15 @@ def test_second_daemon_on_the_same_state_is_refused(state: Path) -> None:
         assert str(daemon.process.pid) in second.stderr
 
 
+def test_documentation_is_served_in_development_only(state: Path) -> None:
+    with running_daemon(state, ENV="prod") as daemon:
+        assert daemon.call("GET", "/docs")[0] == 404
+        assert daemon.call("GET", "/openapi.json")[0] == 404
+    with running_daemon(state, ENV="dev") as daemon:
+        assert daemon.call("GET", "/docs")[0] == 200
+        assert daemon.call("GET", "/openapi.json")[1]["openapi"].startswith("3.1")
+
+
 def test_state_is_private(state: Path) -> None:
     with running_daemon(state) as daemon:
         first_key(daemon)
