@@ -1,12 +1,13 @@
 """The built-in model: a model server in a child process, kept alive, as a source like any other."""
 
 import asyncio
+import contextlib
 import importlib.util
 import logging
 import math
 import os
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -65,6 +66,14 @@ class Pace:
     steady: float = 30.0
 
 
+def growing(pace: Pace) -> Iterator[float]:
+    """Yield the pauses between starts, without end."""
+    delay = pace.first_delay
+    while True:
+        yield delay
+        delay = min(delay * 2, pace.last_delay)
+
+
 def has_engine() -> bool:
     """Whether the inference library (extra `local`) is installed; it is not imported."""
     return importlib.util.find_spec(ENGINE) is not None
@@ -120,7 +129,9 @@ class BuiltinModel:
         self._settled = asyncio.Event()
         self._settled.set()
         self._next_start = 0.0
-        self._task_id: str | None = None
+        self._task_id = ""
+        self._closing = asyncio.Event()
+        self._ended = asyncio.Event()
         self._source: ModelSource | None = None
         self._child: Child | None = None
         self._own_folder: tempfile.TemporaryDirectory[str] | None = None
@@ -152,7 +163,7 @@ class BuiltinModel:
 
     async def start(self) -> None:
         """Begin to keep the process alive; returns at once, `ready` waits."""
-        if self._task_id is None:
+        if self._state is State.STOPPED and not self._closing.is_set():
             self._prepare_folder()
             self._become(State.STARTING, "it is being loaded")
             self._task_id = self._tasks.spawn(NAME, self._supervise())
@@ -162,11 +173,9 @@ class BuiltinModel:
 
         Raises upstream_unreachable when loading failed or takes longer, with `retry_after`.
         """
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(deadline):
                 await self._settled.wait()
-        except TimeoutError:
-            pass
         if self._state is not State.READY:
             raise self._unreachable()
 
@@ -200,10 +209,12 @@ class BuiltinModel:
                 await chunks.aclose()
 
     async def close(self) -> None:
-        """End the process and the connections to it."""
-        if self._task_id is not None:
-            await self._tasks.stop(self._task_id)
-            self._task_id = None
+        """End the process and the connections to it; it cannot be started again."""
+        self._closing.set()
+        if self._child is not None:
+            await self._child.end_process()
+        if self._task_id in self._tasks.list():
+            await self._ended.wait()
         self._become(State.STOPPED, "it is stopped")
         if self._own_folder is not None:
             self._own_folder.cleanup()
@@ -239,46 +250,59 @@ class BuiltinModel:
             self._settled.set()
 
     async def _supervise(self) -> None:
-        """Run the process again and again, with growing pauses while it does not stay."""
+        """Run the process again and again, with growing pauses while it does not stay.
+
+        It is not cancelled to end it, as a process that is just being started or ended would be lost.
+        """
         loop = asyncio.get_running_loop()
-        delay = self._pace.first_delay
+        delays = growing(self._pace)
         try:
-            while True:
+            while not self._closing.is_set():
                 started = loop.time()
                 was_ready = await self._run_once()
                 if was_ready and loop.time() - started >= self._pace.steady:
-                    delay = self._pace.first_delay
-                self._next_start = loop.time() + delay
-                log.warning("the built-in model is started again in %g s: %s", delay, self._trouble)
-                await asyncio.sleep(delay)
-                delay = min(delay * 2, self._pace.last_delay)
+                    delays = growing(self._pace)
+                await self._pause(next(delays))
         finally:
             self._become(State.STOPPED, "it is stopped")
+            self._ended.set()
+
+    async def _pause(self, delay: float) -> None:
+        if self._closing.is_set():
+            return
+        self._next_start = asyncio.get_running_loop().time() + delay
+        log.warning("the built-in model is started again in %g s: %s", delay, self._trouble)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(delay):
+                await self._closing.wait()
 
     async def _run_once(self) -> bool:
         """Run the process until it ends by itself; return whether the model was ready in between."""
         try:
-            self._child = await Child.spawn(self._options, self._socket, self._tasks)
+            child = self._child = await Child.spawn(self._options, self._socket, self._tasks)
         except ChildError as error:
             self._become(State.FAILED, str(error))
             return False
         try:
-            await self._child.listening(self._pace.load)
+            if self._closing.is_set():
+                return False
+            await child.listening(self._pace.load)
             self._source = self._make_source(self._socket)
             self._become(State.READY)
             log.info("the built-in model %s is ready", self.model_id)
-            await self._child.wait()
-            self._become(State.STARTING, f"{self._child.end()} and is started again")
+            await child.wait()
+            self._become(State.STARTING, f"{child.end()} and is started again")
         except ChildError as error:
             self._become(State.FAILED, str(error))
             return False
         finally:
-            await self._let_go(self._child)
+            await self._let_go(child)
         return True
 
     async def _let_go(self, child: Child) -> None:
         source, self._source, self._child = self._source, None, None
         if source is not None:
             await source.close()
-        await child.stop()
+        await child.end_process()
+        await child.close_pipes()
         self._socket.unlink(missing_ok=True)

@@ -68,7 +68,9 @@ class Child:
         self._options = options
         self._process = process
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
+        # Set while nobody reads what the process says.
         self._silent = asyncio.Event()
+        self._silent.set()
 
     @classmethod
     async def spawn(cls, options: EngineOptions, socket: Path, tasks: Tasks) -> Self:
@@ -115,11 +117,13 @@ class Child:
 
     async def wait(self) -> None:
         """Wait until the process has ended and all that it said is read."""
+        # The reader's first step comes before this one's next, also when the process has already ended.
+        await asyncio.sleep(0)
         await self._process.wait()
         await self._silent.wait()
 
-    async def stop(self) -> None:
-        """End the process, gently at first, and wait for its end; may be called again."""
+    async def end_process(self) -> None:
+        """End the process, gently at first, and wait for its end; may be called twice at a time."""
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.terminate()
@@ -130,8 +134,17 @@ class Child:
                 log.warning("the built-in model does not end, killing it")
                 self._process.kill()
                 await self._process.wait()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+
+    async def close_pipes(self) -> None:
+        """Close what connects to the ended process."""
+        stdin = self._process.stdin
+        if stdin is not None:
+            stdin.close()
+            with contextlib.suppress(ConnectionError):
+                await stdin.wait_closed()
+        await self._silent.wait()
+        # Reads what is left of both outputs, which closes them.
+        await self._process.communicate()
 
     def last_words(self) -> str:
         """Return the engine's first error, which is the cause of those that follow, or how the process ended.
@@ -156,6 +169,7 @@ class Child:
         """Read what the process says, line by line, so that it never waits for a reader."""
         stderr = self._process.stderr
         rest = b""
+        self._silent.clear()
         try:
             while stderr is not None and (part := await stderr.read(MAX_LINE)):
                 *lines, rest = (rest + part).split(b"\n")

@@ -16,7 +16,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
 from gatewayd.upstream import builtin_child
-from gatewayd.upstream.builtin import BuiltinModel, Pace, State, choose_threads, has_engine
+from gatewayd.upstream.builtin import BuiltinModel, Pace, State, choose_threads, growing, has_engine
 
 CONTEXT = CallContext(request_id="r", user_id="u")
 LOAD_SECONDS = 60.0
@@ -278,24 +278,42 @@ async def test_a_start_that_takes_too_long_is_given_up(make: Make, server: Path)
         await answers(source)
 
 
-async def test_pauses_between_starts_grow(make: Make, server: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.write_text("raise SystemExit(3)")
-    pauses: list[float] = []
-    enough = asyncio.Event()
-
-    async def remember(seconds: float) -> None:
-        pauses.append(seconds)
-        if len(pauses) == 5:
-            enough.set()
-            await asyncio.Event().wait()
-
-    monkeypatch.setattr("gatewayd.upstream.builtin.asyncio.sleep", remember)
-    source = make(Path("bad.gguf"), pace=Pace(first_delay=1.0, last_delay=5.0))
+async def test_it_is_started_until_it_stays(make: Make, server: Path, tmp_path: Path) -> None:
+    """The first two processes fail, the third one stays."""
+    server.write_text(
+        "import pathlib, sys\n"
+        f"tries = pathlib.Path({str(tmp_path / 'tries')!r})\n"
+        "tries.write_text(tries.read_text() + 'x' if tries.exists() else 'x')\n"
+        "if len(tries.read_text()) < 3: sys.exit(3)\n"
+        'print(\'{"listening": "x"}\', flush=True)\n'
+        "sys.stdin.read()\n"
+    )
+    source = make(Path("late.gguf"), pace=Pace(first_delay=0.01))
     await source.start()
-    await asyncio.wait_for(enough.wait(), 30)
+    with pytest.raises(GatewayError, match=r"cannot load 'late\.gguf': it ended with status 3"):
+        await source.ready(LOAD_SECONDS)
 
-    assert pauses == [1.0, 2.0, 4.0, 5.0, 5.0]
-    assert source.trouble == "cannot load 'bad.gguf': it ended with status 3"
+    while source.state is not State.READY:
+        await asyncio.sleep(0.01)
+    assert (tmp_path / "tries").read_text() == "xxx"
+    assert source.trouble == ""
+
+
+@pytest.mark.parametrize("steps", range(8))
+async def test_it_can_be_closed_at_any_moment_of_its_start(make: Make, server: Path, steps: int) -> None:
+    server.write_text("import sys; sys.stdin.read()")
+    source = make(Path("slow.gguf"))
+    await source.start()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    await source.close()
+    assert source.state is State.STOPPED
+    assert source.pid is None
+
+
+def test_pauses_between_starts_grow() -> None:
+    pauses = growing(Pace(first_delay=1.0, last_delay=5.0))
+    assert [next(pauses) for _ in range(5)] == [1.0, 2.0, 4.0, 5.0, 5.0]
 
 
 async def test_a_model_that_was_never_started_is_listed(make: Make) -> None:

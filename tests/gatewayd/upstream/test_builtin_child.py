@@ -40,7 +40,8 @@ async def spawn(
         async def run(source: str) -> Child:
             script.write_text(source)
             child = await Child.spawn(options, tmp_path / "model.sock", tasks)
-            stack.push_async_callback(child.stop)
+            stack.push_async_callback(child.close_pipes)
+            stack.push_async_callback(child.end_process)
             return child
 
         yield run
@@ -89,8 +90,7 @@ async def test_a_ready_process_is_waited_for_and_ended(spawn: Spawn) -> None:
     assert Path(f"/proc/{child.pid}").exists()
     assert child.end() == "it still runs"
 
-    await child.stop()
-    await child.stop()
+    await asyncio.gather(child.end_process(), child.end_process())
     assert child.end() == "it was ended by signal 15 (Terminated)"
 
 
@@ -98,7 +98,7 @@ async def test_a_process_that_does_not_end_is_killed(spawn: Spawn, monkeypatch: 
     monkeypatch.setattr(builtin_child, "STOP_SECONDS", 0.01)
     child = await spawn("import signal; signal.signal(15, signal.SIG_IGN)" + READY + "sys.stdin.read()")
     await child.listening(30)
-    await child.stop()
+    await child.end_process()
     assert child.end() == "it was ended by signal 9 (Killed)"
 
 
@@ -148,4 +148,3 @@ async def test_a_process_that_cannot_be_started_is_told(options: EngineOptions, 
     with pytest.raises(ChildError, match="its process cannot be started: No such file or directory"):
         await Child.spawn(options, tmp_path / "gone" / "model.sock", tasks)
     assert tasks.list() == {}
-    await asyncio.sleep(0)
