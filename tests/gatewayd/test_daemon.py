@@ -127,7 +127,7 @@ def test_stop_lets_a_stream_finish_and_refuses_new_work(state: Path) -> None:
         connection, reply = open_stream(daemon, first_key(daemon))
         assert b"data:" in reply.readline()
         daemon.process.send_signal(signal.SIGTERM)
-        with pytest.raises(OSError):  # noqa: PT012 - it takes a moment until the listener is closed
+        with pytest.raises(OSError):
             while True:
                 with socket.create_connection(("127.0.0.1", connection.port), timeout=5):
                     time.sleep(0.05)
