@@ -32,6 +32,7 @@ LOST: Final = Reason(Kind.UNAVAILABLE, "the database cannot be reached", BUSY_SE
 RACED: Final = Reason(Kind.UNAVAILABLE, "another change came first", BUSY_SECONDS)
 FULL: Final = Reason(Kind.UNAVAILABLE, "the database's disk is full", BROKEN_SECONDS)
 BROKEN: Final = Reason(Kind.UNAVAILABLE, "the database's disk failed", BROKEN_SECONDS)
+GIVEN_UP: Final = Reason(Kind.UNAVAILABLE, "the database gave up the whole change", BUSY_SECONDS)
 DANGLING: Final = Reason(Kind.CONFLICT, "what it refers to does not exist")
 UNSTORABLE: Final = Reason(Kind.INVALID_REQUEST, "a value is too long or cannot be stored")
 
@@ -109,6 +110,8 @@ def _reason(error: Exception) -> Reason:
     if isinstance(state, str):
         known = SQLSTATES.get(state) or SQLSTATES.get(state[:2])
         return known or Reason(Kind.INTERNAL, f"the database refused (SQLSTATE {state})")
+    if getattr(error, "is_given_up", False):
+        return GIVEN_UP
     if isinstance(error, ValueError):
         return UNSTORABLE
     if isinstance(error, TimeoutError):

@@ -1,5 +1,6 @@
 """PostgreSQL through asyncpg: a pool of connections, one of which holds the claim on the database."""
 
+import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -64,6 +65,8 @@ class Engine(AsyncpgDBClient):
     def __init__(self, **options: Any) -> None:
         super().__init__(application_name=f"gatewayd (pid {os.getpid()})", **options)
         self._claim: Any = None
+        self._claimed = False
+        self._claim_lock = asyncio.Lock()
         self._shared = False
 
     async def claim(self, *, shared: bool) -> None:
@@ -81,18 +84,18 @@ class Engine(AsyncpgDBClient):
             if not claimed:
                 await self.give(connection)
         self._claim = connection
+        self._claimed = True
 
     async def keep_claim(self) -> None:
-        """Claim the database again when the connection that held the claim was lost."""
-        if self._claim is not None and self._claim.is_closed():
-            await self.release()
-            await self.claim(shared=self._shared)
+        """Claim the database again when the connection that held the claim was lost, or raise conflict."""
+        async with self._claim_lock:
+            if self._claimed and not await self._is_claim_held():
+                await self.claim(shared=self._shared)
 
     async def release(self) -> None:
         """Let others in: a connection that goes back to the pool loses its locks."""
-        claim, self._claim = self._claim, None
-        if claim is not None:
-            await self.give(claim)
+        self._claimed = False
+        await self._give_claim()
 
     async def create_connection(self, with_db: bool) -> None:
         """Open the pool."""
@@ -151,6 +154,21 @@ class Engine(AsyncpgDBClient):
             # A released connection is reset: whatever failed, no transaction stays open.
             await self.give(connection)
 
+    async def _is_claim_held(self) -> bool:
+        if self._claim is None:
+            return False
+        try:
+            await self._claim.fetchval("SELECT 1")
+        except FOREIGN:
+            await self._give_claim()
+            return False
+        return True
+
+    async def _give_claim(self) -> None:
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            await self.give(claim)
+
     async def _lock_out(self, connection: Any) -> None:
         key = lock_key("daemon")
         function = "pg_try_advisory_lock_shared" if self._shared else "pg_try_advisory_lock"
@@ -185,6 +203,11 @@ class EngineTransaction(TransactionWrapper):
         """Start it."""
         await self.execute_script("BEGIN")
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the connection is lost, and the transaction with it."""
+        return _is_lost(self._connection)
+
     async def commit(self) -> None:
         """Commit; raise when PostgreSQL rolled back, which to it is a status and no error."""
         status = await _wrapped(self._connection.execute, "COMMIT")
@@ -195,12 +218,13 @@ class EngineTransaction(TransactionWrapper):
     async def rollback(self) -> None:
         """Undo what there is; a connection that cannot even do that is cut, which undoes it too."""
         self._finalized = True
-        if self._connection.is_closed() or not self._connection.is_in_transaction():
+        if _is_lost(self._connection) or not self._connection.is_in_transaction():
             return
         try:
             await self._connection.execute("ROLLBACK")
         except FOREIGN:
-            self._connection.terminate()
+            if not _is_lost(self._connection):
+                self._connection.terminate()
 
     def acquire_connection(self) -> Any:
         """Return the context of one statement."""
@@ -213,6 +237,14 @@ class EngineTransaction(TransactionWrapper):
         self, func: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
     ) -> Any:
         return await _wrapped(func, self, *args, **kwargs)
+
+
+def _is_lost(connection: Any) -> bool:
+    """Tell whether a connection is closed; one that is, the pool has taken back, and it answers nothing."""
+    try:
+        return bool(connection.is_closed())
+    except asyncpg.InterfaceError:
+        return True
 
 
 async def _wrapped(function: Callable[..., Awaitable[Any]], *args: Any, **named: Any) -> Any:

@@ -14,12 +14,11 @@ from typing import Any
 
 import aiosqlite
 from tortoise.backends.sqlite.client import SqliteClient, SqliteTransactionWrapper
-from tortoise.exceptions import OperationalError
 from tortoise.migrations.schema_editor import SqliteSchemaEditor
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.lock import FileLock
-from gatewayd.storage.transactions import run_savepoint, run_transaction
+from gatewayd.storage.transactions import GivenUpError, run_savepoint, run_transaction
 
 COLUMNS = """
 SELECT tables.name AS "table", columns.name AS "column"
@@ -58,7 +57,7 @@ class Engine(SqliteClient):
         if self._connection:
             return
         # SQLite gives its log files the mode of the database.
-        await asyncio.to_thread(_create, self._path, 0)
+        await asyncio.to_thread(_create, self._path)
         connection = await aiosqlite.connect(self.filename, isolation_level=None)
         opened = False
         try:
@@ -88,7 +87,7 @@ class Engine(SqliteClient):
         """Copy the database beside itself as `<file>.<label>`, replacing an older copy."""
         target = self._path.with_name(f"{self._path.name}.{label}")
         part = target.with_name(f"{target.name}.part")
-        await asyncio.to_thread(_create, part, os.O_TRUNC)
+        await asyncio.to_thread(_create_anew, part)
         await self.execute_query("VACUUM INTO ?", [str(part)])
         await asyncio.to_thread(_put_in_place, part, target)
         return target
@@ -127,10 +126,15 @@ class EngineTransaction(SqliteTransactionWrapper):
         """Take the write lock at once: one taken in mid-transaction could not be waited for."""
         await self._connection.execute_fetchall("BEGIN IMMEDIATE")
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether SQLite has rolled back by itself, as it does when the disk is full."""
+        return not self._finalized and not self._connection.in_transaction
+
     async def commit(self) -> None:
-        """Commit; raise when SQLite has rolled back already, as it does when the disk is full."""
-        if not self._connection.in_transaction:
-            raise OperationalError("the transaction was rolled back by the database")
+        """Commit; raise when SQLite has rolled back already."""
+        if self.is_given_up:
+            raise GivenUpError
         await super().commit()
 
     async def rollback(self) -> None:
@@ -139,7 +143,9 @@ class EngineTransaction(SqliteTransactionWrapper):
         await self._connection.rollback()
 
     def acquire_connection(self) -> Any:
-        """Return the context of one statement."""
+        """Return the context of one statement; after a rollback by SQLite it would be a change by itself."""
+        if self.is_given_up:
+            raise GivenUpError
         return self._parent.acquire_connection() if self._finalized else super().acquire_connection()
 
     async def execute_script(self, query: str) -> None:
@@ -155,8 +161,17 @@ class EngineTransaction(SqliteTransactionWrapper):
         return self._parent._in_transaction() if self._finalized else run_savepoint(self)
 
 
-def _create(path: Path, flags: int) -> None:
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | flags, 0o600))
+def _create(path: Path) -> None:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise GatewayError(Kind.NOT_CONFIGURED, f"cannot use {path}: {reason}") from error
+
+
+def _create_anew(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _put_in_place(part: Path, target: Path) -> None:

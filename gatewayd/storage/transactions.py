@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any, Protocol, TypeVar
 
 from tortoise.connection import get_connections
+from tortoise.exceptions import OperationalError
 from tortoise.transactions import in_transaction
 
 from gatewayd.storage.failures import translated
@@ -23,10 +24,21 @@ def placeholder(client: Any, position: int) -> str:
     return f"${position}" if client.capabilities.dialect == "postgres" else f"?{position}"
 
 
+class GivenUpError(OperationalError):
+    """The database has rolled back a whole transaction by itself, and nothing more can be done in it."""
+
+    is_given_up = True
+
+
 class Transaction(Protocol):
     """One transaction on one connection."""
 
     connection_name: str
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the database has ended it, so that nothing is left to undo."""
+        ...
 
     async def begin(self) -> None:
         """Start it."""
@@ -89,10 +101,11 @@ async def run_savepoint(transaction: T) -> AsyncIterator[T]:
         yield transaction
         finished = True
     finally:
-        with translated("commit the change"):
-            if not finished:
-                await transaction.execute_script(f"ROLLBACK TO SAVEPOINT {name}")
-            await transaction.execute_script(f"RELEASE SAVEPOINT {name}")
+        if finished or not transaction.is_given_up:
+            with translated("commit the change"):
+                if not finished:
+                    await transaction.execute_script(f"ROLLBACK TO SAVEPOINT {name}")
+                await transaction.execute_script(f"RELEASE SAVEPOINT {name}")
 
 
 @contextmanager
