@@ -68,8 +68,9 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
     tasks = Tasks()
     builtin = await start_builtin(settings, tasks)
     sources = Sources(builtin)
-    stack.push_async_callback(sources.close)
     stack.push_async_callback(tasks.close)
+    # Closed before the tasks are: the built-in model ends in its own order.
+    stack.push_async_callback(sources.close)
     catalog = make_catalog(settings, stores, tasks)
     await catalog.load()
     catalog.use(sources.choose(settings))
