@@ -1,1 +1,216 @@
 """The pool and its claim."""
+
+import asyncio
+import os
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tortoise.connection import get_connection
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage import postgres as engine_module
+from gatewayd.storage.database import Database
+from gatewayd.storage.location import Location
+from gatewayd.storage.postgres import lock_key
+from gatewayd.storage.users import TortoiseUsers
+from gatewayd.storage.values import TortoiseValues
+from tests.fakes.postgres import Postgres
+from tests.fakes.records import user
+
+pytestmark = pytest.mark.parametrize("location", ["postgres"], indirect=True)
+
+
+def limited(location: Location, pool_size: int) -> Location:
+    return replace(location, credentials={**location.credentials, "maxsize": pool_size})
+
+
+def terminate_all(postgres: Postgres, location: Location) -> None:
+    """Cut every connection to the database, as a restart of the server would."""
+    name = location.credentials["database"]
+    postgres.psql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+
+
+async def show(name: str) -> Any:
+    rows = await get_connection("postgresql").execute_query_dict(f"SHOW {name}")
+    return rows[0][name]
+
+
+async def test_names_of_locks_are_numbers_that_fit(location: Location) -> None:
+    keys = {lock_key(name) for name in ("daemon", "exclusive:daemon", "x")}
+    assert len(keys) == 3
+    assert all(-(2**63) <= key < 2**63 for key in keys)
+    assert lock_key("x") == lock_key("x")
+
+
+async def test_the_server_gives_up_on_what_takes_too_long(database: Database) -> None:
+    assert await show("statement_timeout") == "8s"
+    assert await show("lock_timeout") == "5s"
+    async with database.engine.migrating():
+        assert await show("statement_timeout") == "0"
+        assert await show("lock_timeout") == "0"
+    assert await show("statement_timeout") == "8s"
+
+
+async def test_the_connections_say_whose_they_are(database: Database) -> None:
+    assert await show("application_name") == f"gatewayd (pid {os.getpid()})"
+
+
+async def test_a_second_daemon_learns_who_the_first_is(location: Location) -> None:
+    async with Database.open(location) as first, Database.open(location) as second:
+        await first.own()
+        with pytest.raises(GatewayError) as caught:
+            await second.own()
+        assert caught.value.kind is Kind.CONFLICT
+        assert f"another gatewayd (pid {os.getpid()})" in caught.value.message
+
+
+async def test_shared_daemons_tolerate_each_other_only(location: Location) -> None:
+    async with Database.open(location) as alone:
+        async with Database.open(location) as first, Database.open(location) as second:
+            await first.own(shared=True)
+            await second.own(shared=True)
+            with pytest.raises(GatewayError, match="another gatewayd"):
+                await alone.own()
+        await alone.own()
+        async with Database.open(location) as third:
+            with pytest.raises(GatewayError, match="another gatewayd"):
+                await third.own(shared=True)
+
+
+async def test_a_restarted_server_is_claimed_again(location: Location, postgres: Postgres) -> None:
+    async with Database.open(location) as first:
+        await first.own()
+        terminate_all(postgres, location)
+        await recovered(first)
+        async with Database.open(location) as second:
+            with pytest.raises(GatewayError, match="another gatewayd"):
+                await second.own()
+
+
+async def test_a_claim_that_somebody_took_meanwhile_is_said_so(
+    location: Location, postgres: Postgres
+) -> None:
+    async with Database.open(location) as first:
+        await first.own()
+        terminate_all(postgres, location)
+        async with Database.open(location) as second:
+            await second.own()
+            for _ in range(2):
+                with pytest.raises(GatewayError) as caught:
+                    await recovered(first)
+                assert caught.value.kind is Kind.CONFLICT
+        await first.ping()
+        async with Database.open(location) as third:
+            with pytest.raises(GatewayError, match="another gatewayd"):
+                await third.own()
+
+
+async def recovered(database: Database) -> None:
+    """Ask until the database answers; every refusal on the way must be one that passes."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                return await database.ping()
+            except GatewayError as error:
+                if error.kind is not Kind.UNAVAILABLE:
+                    raise
+            await asyncio.sleep(0)
+
+
+async def test_a_connection_lost_in_mid_transaction_is_unavailable(
+    database: Database, postgres: Postgres
+) -> None:
+    with pytest.raises(GatewayError) as caught:
+        async with database.transaction():
+            await TortoiseUsers().add(user("u1"), None)
+            terminate_all(postgres, database.location)
+            await TortoiseUsers().add(user("u2"), None)
+    assert caught.value.kind is Kind.UNAVAILABLE
+    await recovered(database)
+    assert await TortoiseUsers().count() == 0
+
+
+async def test_a_commit_on_a_lost_connection_is_no_success(database: Database, postgres: Postgres) -> None:
+    with pytest.raises(GatewayError) as caught:
+        async with database.transaction():
+            await TortoiseUsers().add(user("u1"), None)
+            terminate_all(postgres, database.location)
+    assert caught.value.kind is Kind.UNAVAILABLE
+    await recovered(database)
+    assert await TortoiseUsers().count() == 0
+
+
+async def test_an_exhausted_pool_is_unavailable_in_time(
+    location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "ACQUIRE_SECONDS", 0.05)
+    async with Database.open(limited(location, 1)) as database:
+        entered, leave = asyncio.Event(), asyncio.Event()
+
+        async def hold() -> None:
+            async with database.transaction():
+                entered.set()
+                await leave.wait()
+
+        holder = asyncio.create_task(hold())
+        await entered.wait()
+        for attempt in (TortoiseUsers().count, database.ping):
+            with pytest.raises(GatewayError, match="in time") as caught:
+                await attempt()
+            assert caught.value.kind is Kind.UNAVAILABLE
+        leave.set()
+        await holder
+        assert await TortoiseUsers().count() == 0
+
+
+async def test_a_lock_that_is_held_too_long_is_unavailable(database: Database) -> None:
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def hold() -> None:
+        async with database.exclusive("x"):
+            entered.set()
+            await leave.wait()
+
+    holder = asyncio.create_task(hold())
+    await entered.wait()
+    with pytest.raises(GatewayError, match="locked") as caught:
+        async with database.transaction():
+            await get_connection("postgresql").execute_query("SET LOCAL lock_timeout = 1")
+            async with database.exclusive("x"):
+                raise AssertionError
+    assert caught.value.kind is Kind.UNAVAILABLE
+    leave.set()
+    await holder
+
+
+async def test_changes_that_wait_for_each_other_end_in_one_retry(database: Database) -> None:
+    """A real deadlock: each task holds what the other wants."""
+    for name in ("A", "B"):
+        await TortoiseValues().put({name: 0}, at=1, by="me")
+    both = asyncio.Barrier(2)
+
+    async def change(first: str, second: str) -> None:
+        async with database.transaction():
+            await TortoiseValues().put({first: 1}, at=1, by="me")
+            await both.wait()
+            await TortoiseValues().put({second: 1}, at=1, by="me")
+
+    results = await asyncio.gather(change("A", "B"), change("B", "A"), return_exceptions=True)
+    lost = [result for result in results if result is not None]
+    assert len(lost) == 1
+    assert isinstance(lost[0], GatewayError)
+    assert lost[0].kind is Kind.UNAVAILABLE
+    assert await TortoiseValues().load() == {"A": 1, "B": 1}
+
+
+async def test_a_database_that_is_not_there_is_a_matter_of_configuration(location: Location) -> None:
+    missing = replace(location, credentials={**location.credentials, "database": "missing"})
+    with pytest.raises(GatewayError) as caught:
+        async with Database.open(missing):
+            pass
+    assert caught.value.kind is Kind.NOT_CONFIGURED
+
+
+async def test_the_server_makes_its_own_copies(database: Database) -> None:
+    assert await database.engine.snapshot("copy") is None
