@@ -110,7 +110,10 @@ class GroupStore(Protocol):
         ...
 
     async def add_members(self, group_id: str, user_ids: Sequence[str], *, source: str, at: int) -> int:
-        """Add the existing users among `user_ids` who are no members yet; return how many were added."""
+        """Add the existing users among `user_ids` who are no members yet; return how many were added.
+
+        Raise not_found without such a group.
+        """
         ...
 
     async def remove_members(self, group_id: str, user_ids: Sequence[str]) -> int:

@@ -62,6 +62,8 @@ class TortoiseGroups:
 
     async def remove(self, group_id: str) -> bool:
         """Delete a group; its memberships go along by their foreign key."""
+        if not fits(GroupRow, id=group_id):
+            return False
         async with writing("remove the group"):
             return await GroupRow.filter(id=group_id).delete() > 0
 
@@ -85,6 +87,8 @@ class TortoiseGroups:
 
     async def add_members(self, group_id: str, user_ids: Sequence[str], *, source: str, at: int) -> int:
         """Add the existing users who are no members yet; return how many. Not_found without such a group."""
+        if not fits(GroupRow, id=group_id):
+            raise not_found("group", group_id)
         added = 0
         async with writing("add members"):
             # Locking the group makes those who add to it at the same time wait, so that each counts its own.
@@ -106,6 +110,8 @@ class TortoiseGroups:
 
     async def remove_members(self, group_id: str, user_ids: Sequence[str]) -> int:
         """Remove members; return how many there were."""
+        if not fits(GroupRow, id=group_id):
+            return 0
         removed = 0
         async with writing("remove members"):
             for batch in _batches(user_ids):

@@ -45,6 +45,8 @@ class TortoiseKeys:
 
     async def remove(self, key_id: str) -> bool:
         """Delete a key."""
+        if not fits(ApiKeyRow, id=key_id):
+            return False
         async with writing("remove the key"):
             return await ApiKeyRow.filter(id=key_id).delete() > 0
 

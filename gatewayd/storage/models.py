@@ -67,6 +67,8 @@ class TortoiseModels:
 
     async def remove(self, model_id: str) -> bool:
         """Delete a record and its grants."""
+        if not fits(ModelRow, id=model_id):
+            return False
         async with writing("remove the model record"):
             await GrantRow.filter(resource_type=RESOURCE, resource_id=model_id).delete()
             return await ModelRow.filter(id=model_id).delete() > 0

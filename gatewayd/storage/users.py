@@ -84,11 +84,15 @@ class TortoiseUsers:
 
     async def set_password_hash(self, user_id: str, password_hash: str | None) -> bool:
         """Write the password hash alone."""
+        if not fits(UserRow, id=user_id):
+            return False
         async with writing("change the password"):
             return await UserRow.filter(id=user_id).update(password_hash=password_hash) > 0
 
     async def remove(self, user_id: str) -> bool:
         """Delete a user; memberships and keys go along by their foreign keys."""
+        if not fits(UserRow, id=user_id):
+            return False
         async with writing("remove the user"):
             return await UserRow.filter(id=user_id).delete() > 0
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gatewayd.accounts.records import ApiKey, Group, Role, User
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import GatewayError, Kind, not_found
 
 
 @dataclass
@@ -222,6 +222,8 @@ class MemoryGroups:
     async def add_members(self, group_id: str, user_ids: Sequence[str], *, source: str, at: int) -> int:
         async with self._memory.transaction():
             tables = self._memory.tables
+            if group_id not in tables.groups:
+                raise not_found("group", group_id)
             new = [
                 user_id
                 for user_id in dict.fromkeys(user_ids)

@@ -163,3 +163,16 @@ async def test_what_cannot_be_stored_is_not_found(database: Database) -> None:
     assert await groups.find_by_name("\x00") is None
     assert await groups.find_by_name("x" * 5000) is None
     assert await groups.list_members("\x00") == []
+    assert not await groups.remove("\x00")
+    assert await groups.remove_members("\x00", ["u"]) == 0
+    with pytest.raises(GatewayError) as caught:
+        await groups.add_members("\x00", ["u"], source="manual", at=1)
+    assert caught.value.kind is Kind.NOT_FOUND
+
+
+async def test_a_group_that_is_not_there_gets_no_members(stores: Stores) -> None:
+    await stores.users.add(user("u1"), None)
+    with pytest.raises(GatewayError) as caught:
+        await stores.groups.add_members("gone", ["u1"], source="manual", at=1)
+    assert caught.value.kind is Kind.NOT_FOUND
+    assert await stores.groups.list_group_ids(["u1"]) == {}

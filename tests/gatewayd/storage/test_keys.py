@@ -95,4 +95,5 @@ async def test_what_cannot_be_stored_is_not_found(keys: TortoiseKeys) -> None:
     assert await keys.find("\x00") is None
     assert await keys.find_by_digest("d" * 65) is None
     assert await keys.list(user_id="\ud800") == []
+    assert not await keys.remove("\x00")
     await keys.touch({"\x00": 1})

@@ -40,6 +40,7 @@ async def test_what_is_absent_is_none_or_false(models: TortoiseModels) -> None:
     assert await models.find("\x00") is None
     assert await models.list() == []
     assert not await models.remove("x")
+    assert not await models.remove("\x00")
 
 
 async def test_a_record_is_replaced_with_its_grants(models: TortoiseModels) -> None:

@@ -223,6 +223,8 @@ async def test_what_cannot_be_stored_is_not_found(database: Database, name: str)
     assert await users.find_by_email(name) is None
     assert await users.find_password_hash(name) is None
     await users.touch({name: 1})
+    assert not await users.set_password_hash(name, "hash")
+    assert not await users.remove(name)
 
 
 async def test_lists_are_ordered_by_known_columns_only(database: Database) -> None:
