@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -23,6 +24,7 @@ from gatewayd.storage.migrate import check, migrate, read_status
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
 from tests.fakes.postgres import Postgres
+from tests.fakes.records import user
 
 SCRIPT = Path(__file__).with_name("killing.py")
 ROOT = Path(__file__).parents[3]
@@ -138,3 +140,71 @@ async def test_a_loss_would_be_found(tmp_path: Path, added: set[str]) -> None:
     await migrate(location)
     with pytest.raises(AssertionError, match="lost"):
         await compare(location, Ledger(added=added))
+
+
+# A migration that kills its process when it has changed a table.
+DEADLY = """
+import os, signal
+from tortoise import migrations
+from tortoise.migrations import operations as ops
+from gatewayd.storage.fields import Name
+
+async def die(apps, editor):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+class Migration(migrations.Migration):
+    dependencies = [("gatewayd", "0001_initial")]
+    operations = [
+        ops.AddField(model_name="UserRow", name="nickname", field=Name(max_length=10, null=True)),
+        ops.RunPython(die),
+    ]
+"""
+MIGRATE = """
+import asyncio, sys
+from gatewayd.storage.database import Database
+from gatewayd.storage.location import parse
+from gatewayd.storage.migrate import migrate_open
+
+async def run():
+    async with Database.open(parse(sys.argv[1])) as database:
+        await migrate_open(database, "deadly")
+
+asyncio.run(run())
+"""
+
+
+@pytest.fixture
+def deadly(tmp_path: Path) -> Path:
+    """Return the directory of the package `deadly`: this version's migrations and one that kills."""
+    package = tmp_path / "packages" / "deadly"
+    shutil.copytree(ROOT / "gatewayd" / "storage" / "migrations", package)
+    (package / "0002_deadly.py").write_text(DEADLY)
+    return package.parent
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+async def test_a_migration_that_is_killed_has_changed_nothing(
+    engine: str, deadly: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = f"sqlite:///{tmp_path}/gatewayd.db"
+    if engine == "postgres":
+        postgres: Postgres = request.getfixturevalue("postgres")
+        url = postgres.create_database()
+    location = parse(url)
+    await migrate(location)
+    async with Database.open(location):
+        await TortoiseUsers().add(user("a"), None)
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{deadly}"}
+    for _ in range(2):
+        died = subprocess.run([sys.executable, "-c", MIGRATE, url], env=environment, cwd=ROOT, check=False)
+        assert died.returncode == -signal.SIGKILL
+        async with Database.open(location) as database:
+            status = await read_status(database)
+            assert ("users", "nickname") not in {
+                (row["table"], row["column"]) for row in await database.engine.columns()
+            }
+            check(status)
+            assert await TortoiseUsers().find("a") == user("a")
+    if engine == "sqlite":
+        with closing(sqlite3.connect(tmp_path / "gatewayd.db.before-0002_deadly")) as copy:
+            assert copy.execute("SELECT id FROM users").fetchall() == [("a",)]
