@@ -31,15 +31,12 @@ async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes:
             code="unsupported_media_type",
         )
     if request.content_length is not None and request.content_length > limit:
-        raise GatewayError(Kind.TOO_LARGE, f"cannot read the body: it is over the limit of {limit} bytes")
+        raise _too_large(limit)
     try:
         async with asyncio.timeout(BODY_TIMEOUT_SECONDS + limit / 65536):
-            data = await request.read()
+            return await _read_up_to(request, limit)
     except TimeoutError:
         raise invalid("cannot read the body: it came too slowly", code="body_timeout") from None
-    if len(data) > limit:
-        raise GatewayError(Kind.TOO_LARGE, f"cannot read the body: it is over the limit of {limit} bytes")
-    return data
 
 
 def parse_json(data: bytes) -> Any:
@@ -86,6 +83,21 @@ def json_reply(data: Any, status: int = 200, headers: Mapping[str, str] | None =
     return web.Response(
         body=orjson.dumps(data), status=status, content_type="application/json", headers=headers
     )
+
+
+async def _read_up_to(request: web.Request, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.content.iter_any():
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _too_large(limit: int) -> GatewayError:
+    return GatewayError(Kind.TOO_LARGE, f"cannot read the body: it is over the limit of {limit} bytes")
 
 
 def _is_deeper(value: Any, levels: int) -> bool:

@@ -9,6 +9,10 @@ ACTOR: web.RequestKey[Actor | None] = web.RequestKey("actor", object)  # type: i
 CLIENT: web.RequestKey[str] = web.RequestKey("client", str)
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 CREDENTIAL: web.RequestKey[str] = web.RequestKey("credential", str)
+# What every reply to this request carries.
+REPLY_HEADERS: web.RequestKey[dict[str, str]] = web.RequestKey("reply_headers", dict)
+# The stream whose head is on its way, so that no other reply can follow.
+STARTED: web.RequestKey[web.StreamResponse] = web.RequestKey("started", web.StreamResponse)
 
 
 def find_actor(request: web.Request) -> Actor | None:

@@ -5,9 +5,8 @@ Request id, path sanity, authentication by the route row, endpoint restrictions,
 
 import re
 import time
-from collections.abc import MutableMapping
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, Protocol
 
 from aiohttp import hdrs, web
@@ -16,8 +15,8 @@ from aiohttp.typedefs import Middleware
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REQUEST_ID
-from gatewayd.http.errors import guard, render
+from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID
+from gatewayd.http.errors import guard
 from gatewayd.http.inflight import InFlight
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from gatewayd.tasks import Tasks
@@ -50,7 +49,7 @@ class Authenticator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EdgeOptions:
-    """How the edge behaves: where keys may stand, which origins may call, whether the site is HTTPS only."""
+    """Where credentials may stand, which origins may call, which proxies are believed."""
 
     key_header: str = "x-api-key"
     cookie: str = "token"
@@ -73,7 +72,10 @@ class Edge:
         """Return the handler of a row with everything around it."""
 
         async def serve(request: web.Request) -> web.StreamResponse:
-            return await guard(self._admitted(route, request), route.dialect, request[REQUEST_ID], route.path)
+            work = guard(self._admitted(route, request), route.dialect, request, route.path)
+            if route.interruptible or request.method in SAFE_METHODS:
+                return await work
+            return await self._tasks.finish(route.path, work)
 
         return serve
 
@@ -82,9 +84,7 @@ class Edge:
             raise GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
         if route.access is not Access.PUBLIC:
             request[ACTOR] = await self._identify(route, request)
-        if route.interruptible or request.method in SAFE_METHODS:
-            return await route.handler(request)
-        return await self._tasks.finish(route.path, _run(route.handler, request))
+        return await route.handler(request)
 
     async def _identify(self, route: Route, request: web.Request) -> Actor | None:
         credential = self._credential(request)
@@ -94,8 +94,9 @@ class Edge:
             raise GatewayError(Kind.UNAUTHENTICATED, "Not authenticated")
         try:
             actor = await self._authenticator.authenticate(credential, request.method, request.path)
-        except GatewayError:
-            if route.access is Access.OPTIONAL:
+        except GatewayError as error:
+            # A database that does not answer says nothing about the credential.
+            if route.access is Access.OPTIONAL and error.kind in {Kind.UNAUTHENTICATED, Kind.FORBIDDEN}:
                 return None
             raise
         admit(route.access, actor)
@@ -125,12 +126,12 @@ class Edge:
             request[REQUEST_ID] = given if SANE_REQUEST_ID.fullmatch(given) else ids.new_id()
             if self._options.trusted_proxies:
                 request[CLIENT] = forwarded_for(request, self._options.trusted_proxies)
+            request[REPLY_HEADERS] = {**standard_headers(request[REQUEST_ID]), **self._allow_origin(request)}
             with self._in_flight:
                 reply = await self._reply(request, handler)
             if not reply.prepared:
-                decorate(reply.headers, request[REQUEST_ID])
+                reply.headers.update(request[REPLY_HEADERS])
                 reply.headers["X-Process-Time"] = f"{time.perf_counter() - started:.6f}"
-                self._allow_origin(request, reply)
             return reply
 
         return around
@@ -138,27 +139,30 @@ class Edge:
     async def _reply(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         path = request.raw_path.partition("?")[0]
         if UNSAFE_PATH.search(path):
-            return render(GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found"))
+            return await guard(_refuse_path(), Dialect.NATIVE, request, "-")
         if request.match_info.http_exception is not None:
             if request.method == "OPTIONS" and hdrs.ORIGIN in request.headers:
                 return web.Response(status=204)
-            return await guard(handler(request), Dialect.NATIVE, request[REQUEST_ID], "-")
+            return await guard(handler(request), Dialect.NATIVE, request, "-")
         return await handler(request)
 
-    def _allow_origin(self, request: web.Request, reply: web.StreamResponse) -> None:
+    def _allow_origin(self, request: web.Request) -> dict[str, str]:
         origin = request.headers.get(hdrs.ORIGIN)
         allowed = self._options.allowed_origins
         if origin is None or not (origin in allowed or "*" in allowed):
-            return
+            return {}
+        headers: dict[str, str] = {
+            hdrs.VARY: hdrs.ORIGIN,
+            hdrs.ACCESS_CONTROL_ALLOW_METHODS: "GET, POST, PUT, PATCH, DELETE",
+            hdrs.ACCESS_CONTROL_ALLOW_HEADERS: (
+                f"Authorization, Content-Type, {self._options.key_header}, X-Request-Id"
+            ),
+        }
         # A wildcard never goes together with credentials kept by the browser.
-        reply.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin if origin in allowed else "*"
+        headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin if origin in allowed else "*"
         if origin in allowed:
-            reply.headers[hdrs.ACCESS_CONTROL_ALLOW_CREDENTIALS] = "true"
-        reply.headers[hdrs.VARY] = hdrs.ORIGIN
-        reply.headers[hdrs.ACCESS_CONTROL_ALLOW_METHODS] = "GET, POST, PUT, PATCH, DELETE"
-        reply.headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = (
-            "Authorization, Content-Type, X-Api-Key, X-Request-Id"
-        )
+            headers[hdrs.ACCESS_CONTROL_ALLOW_CREDENTIALS] = "true"
+        return headers
 
 
 def admit(access: Access, actor: Actor) -> None:
@@ -171,18 +175,22 @@ def admit(access: Access, actor: Actor) -> None:
         )
 
 
-def decorate(headers: MutableMapping[str, str], request_id: str) -> None:
-    """Set the headers that every reply carries."""
-    headers["X-Request-Id"] = request_id
-    headers["X-Content-Type-Options"] = "nosniff"
-    headers["Referrer-Policy"] = "no-referrer"
-    headers["Server"] = "gatewayd"
+def standard_headers(request_id: str) -> dict[str, str]:
+    """Return the headers that every reply carries."""
+    return {
+        "X-Request-Id": request_id,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Server": "gatewayd",
+    }
 
 
 def forwarded_for(request: web.Request, trusted: tuple[IPv4Network | IPv6Network, ...]) -> str:
     """Return the last address that no trusted proxy vouches for: the peer itself, unless it is trusted."""
     address = request.remote or ""
-    hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",") if hop.strip()]
+    # A proxy may add a line of its own below the one that the client made up.
+    given = ",".join(request.headers.getall("X-Forwarded-For", ()))
+    hops = [hop.strip() for hop in given.split(",") if hop.strip()]
     while hops and _is_within(address, trusted):
         address = hops.pop()
     return address
@@ -193,7 +201,8 @@ def _is_within(address: str, networks: tuple[IPv4Network | IPv6Network, ...]) ->
         known = ip_address(address)
     except ValueError:
         return False
-    return any(known in network for network in networks)
+    mapped = known.ipv4_mapped if isinstance(known, IPv6Address) else None
+    return any((mapped or known) in network for network in networks)
 
 
 def _is_same_origin(request: web.Request) -> bool:
@@ -202,5 +211,5 @@ def _is_same_origin(request: web.Request) -> bool:
     return origin is None or origin.partition("://")[2] == request.host
 
 
-async def _run(handler: Handler, request: web.Request) -> web.StreamResponse:
-    return await handler(request)
+async def _refuse_path() -> web.StreamResponse:
+    raise GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")

@@ -1,6 +1,5 @@
 """Kind -> status and body per dialect; with `guard`, the place where unknown failures of the edge end."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable
 from typing import Any, Final
@@ -9,6 +8,7 @@ import orjson
 from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.context import REQUEST_ID, STARTED
 from gatewayd.http.routes import Dialect
 
 log = logging.getLogger(__name__)
@@ -110,18 +110,23 @@ def from_http(error: web.HTTPException) -> GatewayError:
 
 
 async def guard(
-    work: Awaitable[web.StreamResponse], dialect: Dialect, request_id: str, route: str
+    work: Awaitable[web.StreamResponse], dialect: Dialect, request: web.Request, route: str
 ) -> web.StreamResponse:
-    """Await a handler and turn every failure into a reply and at most one log line with the request id."""
+    """Await a handler and turn every failure into a reply and at most one log line with the request id.
+
+    A failure after the head of a stream cuts the connection: a second reply would be read as part of it.
+    """
+    request_id = request[REQUEST_ID]
     try:
         return await work
     except GatewayError as error:
         failure = error
     except web.HTTPException as error:
         failure = from_http(error)
-    except (asyncio.CancelledError, ConnectionError):
-        raise
-    except Exception:
+    except Exception as error:
+        if isinstance(error, ConnectionError) and is_gone(request):
+            # The client left; what is returned is not sent.
+            return request.get(STARTED, web.Response())
         log.exception("request failed", extra={"request_id": request_id, "route": route})
         failure = GatewayError(Kind.INTERNAL, f"cannot serve the request: see the log for {request_id}")
     status = status_of(failure)
@@ -132,4 +137,19 @@ async def guard(
             failure.message,
             extra={"request_id": request_id, "route": route, "status": status, "kind": failure.kind.value},
         )
+    begun: web.StreamResponse | None = request.get(STARTED)
+    if begun is not None:
+        cut(request)
+        return begun
     return render(failure, dialect)
+
+
+def is_gone(request: web.Request) -> bool:
+    """Tell whether the client's connection is closed, or closing."""
+    return request.transport is None or request.transport.is_closing()
+
+
+def cut(request: web.Request) -> None:
+    """Close the client's connection at once, with what was not yet sent."""
+    if request.transport is not None:
+        request.transport.abort()

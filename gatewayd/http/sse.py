@@ -1,11 +1,18 @@
-"""Server-sent events out: the one place that opens an event stream."""
+"""Server-sent events out: the one place that opens an event stream, and writes to it."""
 
+import asyncio
+import logging
 from collections.abc import Mapping
+from typing import Final
 
 from aiohttp import web
 
-from gatewayd.http.context import request_id
-from gatewayd.http.edge import decorate
+from gatewayd.http.context import REPLY_HEADERS, STARTED, request_id
+from gatewayd.http.errors import cut
+
+log = logging.getLogger(__name__)
+
+WRITE_SECONDS: Final = 30.0
 
 
 async def open_stream(request: web.Request, headers: Mapping[str, str]) -> web.StreamResponse:
@@ -14,14 +21,34 @@ async def open_stream(request: web.Request, headers: Mapping[str, str]) -> web.S
     The frames come ready from a dialect, so this is a plain chunked reply with the headers that keep
     proxies from holding it back.
     """
+    common: dict[str, str] = request[REPLY_HEADERS]
     reply = web.StreamResponse(
         headers={
             "Content-Type": "text/event-stream; charset=utf-8",
             "Cache-Control": "no-store",
             "X-Accel-Buffering": "no",
+            **common,
             **headers,
         }
     )
-    decorate(reply.headers, request_id(request))
+    request[STARTED] = reply
     await reply.prepare(request)
     return reply
+
+
+async def send(request: web.Request, reply: web.StreamResponse, frames: bytes) -> None:
+    """Write to the stream; the connection of a client that takes nothing for 30 s is cut.
+
+    Raises ConnectionResetError then, and when the client has gone.
+    """
+    try:
+        async with asyncio.timeout(WRITE_SECONDS):
+            await reply.write(frames)
+    except TimeoutError:
+        log.info(
+            "stream cut: the client took nothing for %g s",
+            WRITE_SECONDS,
+            extra={"request_id": request_id(request)},
+        )
+        cut(request)
+        raise ConnectionResetError("the client takes nothing") from None

@@ -9,7 +9,6 @@ import orjson
 from aiohttp import web
 
 from gatewayctl.wire import chat as wire
-from gatewayctl.wire.base import HEADER, VERSION
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import Viewer
 from gatewayd.catalog.records import Model
@@ -23,7 +22,7 @@ from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.errors import body_of
 from gatewayd.http.routes import Access, Dialect, Route
-from gatewayd.http.sse import open_stream
+from gatewayd.http.sse import open_stream, send
 
 log = logging.getLogger(__name__)
 
@@ -91,20 +90,20 @@ class ControlChatRoutes:
 
 async def _stream(request: web.Request, answer: Answer) -> web.StreamResponse:
     if answer.chunks is None:
-        reply = await open_stream(request, {HEADER: VERSION})
+        reply = await open_stream(request, {})
         for frame in openai.render_completion(answer.completion) if answer.completion else ():
-            await reply.write(frame)
-        await reply.write(DONE)
+            await send(request, reply, frame)
+        await send(request, reply, DONE)
         return reply
     async with aclosing(answer.chunks) as chunks:
-        reply = await open_stream(request, {HEADER: VERSION})
+        reply = await open_stream(request, {})
         try:
             async for chunk in chunks:
-                await reply.write(chunk.raw)
+                await send(request, reply, chunk.raw)
         except GatewayError as error:
             log.warning("stream broke: %s", error.message, extra={"request_id": request_id(request)})
             failure = orjson.dumps(body_of(error, Dialect.CONTROL))
-            await reply.write(b"data: " + failure + b"\n\n")
+            await send(request, reply, b"data: " + failure + b"\n\n")
         else:
-            await reply.write(DONE)
+            await send(request, reply, DONE)
     return reply

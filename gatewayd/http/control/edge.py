@@ -8,9 +8,9 @@ from aiohttp.typedefs import Middleware
 from gatewayctl.wire.base import HEADER, VERSION
 from gatewayd import ids
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.context import REQUEST_ID
+from gatewayd.http.context import REPLY_HEADERS, REQUEST_ID
 from gatewayd.http.control.peer import PEER, Peers
-from gatewayd.http.edge import SAFE_METHODS, SANE_REQUEST_ID, decorate
+from gatewayd.http.edge import SAFE_METHODS, SANE_REQUEST_ID, standard_headers
 from gatewayd.http.errors import guard
 from gatewayd.http.inflight import InFlight
 from gatewayd.http.routes import Access, Dialect, Handler, Route
@@ -34,9 +34,10 @@ class ControlEdge:
             raise ValueError(f"{route.path} is no control route")
 
         async def serve(request: web.Request) -> web.StreamResponse:
+            work = guard(route.handler(request), Dialect.CONTROL, request, route.path)
             if route.interruptible or request.method in SAFE_METHODS:
-                return await route.handler(request)
-            return await self._tasks.finish(route.path, _run(route.handler, request))
+                return await work
+            return await self._tasks.finish(route.path, work)
 
         return serve
 
@@ -48,15 +49,13 @@ class ControlEdge:
         async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
             given = request.headers.get("X-Request-Id", "")
             request[REQUEST_ID] = given if SANE_REQUEST_ID.fullmatch(given) else ids.new_id()
+            request[REPLY_HEADERS] = {**standard_headers(request[REQUEST_ID]), HEADER: VERSION}
             path = request.match_info.route.resource
             route = path.canonical if path is not None else "-"
             with self._in_flight:
-                reply = await guard(
-                    self._admitted(request, handler), Dialect.CONTROL, request[REQUEST_ID], route
-                )
+                reply = await guard(self._admitted(request, handler), Dialect.CONTROL, request, route)
             if not reply.prepared:
-                decorate(reply.headers, request[REQUEST_ID])
-                reply.headers[HEADER] = VERSION
+                reply.headers.update(request[REPLY_HEADERS])
             return reply
 
         return around
@@ -77,7 +76,3 @@ class ControlEdge:
                 code="protocol_mismatch",
             )
         return await handler(request)
-
-
-async def _run(handler: Handler, request: web.Request) -> web.StreamResponse:
-    return await handler(request)

@@ -11,6 +11,7 @@ from gatewayd.accounts.runtime import RuntimeSettings
 from gatewayd.http.body import json_reply, read_object
 from gatewayd.http.context import actor
 from gatewayd.http.routes import Access, Route
+from gatewayd.http.warnings import warning_headers
 
 PREFIX = "/api/v1/auths/admin"
 
@@ -47,8 +48,7 @@ class AdminRoutes:
         values = self._runtime.known(await read_object(request))
         await self._runtime.set(values, by=actor(request).user_id)
         warnings = warnings_for(self._runtime.text("API_KEYS_ALLOWED_ENDPOINTS"))
-        headers = {"X-Gateway-Warning": ascii("; ".join(warnings))} if warnings else {}
-        return json_reply(self._body(), headers=headers)
+        return json_reply(self._body(), headers=warning_headers(warnings))
 
     def _body(self) -> dict[str, Any]:
         body: dict[str, Any] = {value.name: value.value for value in self._runtime.list()}

@@ -1,6 +1,5 @@
 """Chat completions (interface specification 4.2)."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -18,12 +17,12 @@ from gatewayd.http import body
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.errors import STATUSES
 from gatewayd.http.routes import Access, Dialect, Route
-from gatewayd.http.sse import open_stream
+from gatewayd.http.sse import open_stream, send
+from gatewayd.http.warnings import warning_headers
 
 log = logging.getLogger(__name__)
 
 PATHS: Final = ("/api/chat/completions", "/api/v1/chat/completions", "/v1/chat/completions")
-WRITE_SECONDS: Final = 30.0
 
 
 class ChatRoutes:
@@ -55,7 +54,7 @@ class ChatRoutes:
         chat = openai.parse_request(await body.read_object(request, self._body_limit))
         chat.request_id = request_id(request)
         answer = await self._pipeline.run(chat, actor(request))
-        headers = {"X-Gateway-Warning": "; ".join(answer.warnings)} if answer.warnings else {}
+        headers = warning_headers(answer.warnings)
         if answer.completion is not None and not chat.stream:
             return web.Response(body=answer.completion.raw, content_type="application/json", headers=headers)
         return await self._stream(request, chat, answer, headers)
@@ -68,22 +67,20 @@ class ChatRoutes:
         async with aclosing(answer.chunks) as chunks:
             reply = await open_stream(request, headers)
             if answer.sources:
-                await reply.write(
-                    openai.render_sources(answer.sources, chat.model, chat.request_id, self._clock())
-                )
+                frame = openai.render_sources(answer.sources, chat.model, chat.request_id, self._clock())
+                await send(request, reply, frame)
             try:
                 async for chunk in chunks:
-                    async with asyncio.timeout(WRITE_SECONDS):
-                        await reply.write(chunk.raw)
+                    await send(request, reply, chunk.raw)
             except GatewayError as error:
                 log.warning(
                     "stream broke: %s",
                     error.message,
                     extra={"request_id": chat.request_id, "kind": error.kind.value},
                 )
-                await reply.write(openai.render_error(error, STATUSES[error.kind][1]))
+                await send(request, reply, openai.render_error(error, STATUSES[error.kind][1]))
             else:
-                await reply.write(DONE)
+                await send(request, reply, DONE)
             await reply.write_eof()
         return reply
 
@@ -93,7 +90,7 @@ class ChatRoutes:
         reply = await open_stream(request, headers)
         if answer.completion is not None:
             for frame in openai.render_completion(answer.completion):
-                await reply.write(frame)
-        await reply.write(DONE)
+                await send(request, reply, frame)
+        await send(request, reply, DONE)
         await reply.write_eof()
         return reply

@@ -95,3 +95,17 @@ def test_any_bytes_give_a_value_or_a_clear_refusal(data: bytes) -> None:
     except GatewayError as error:
         refusal = error
     assert refusal is None or refusal.code == "json_invalid"
+
+
+async def test_a_body_of_unknown_size_is_refused_as_soon_as_it_is_over_the_limit() -> None:
+    async with serving(ROWS, body_limit=1 << 30) as client:
+        reader, writer = await asyncio.open_connection(client.host, client.port)
+        writer.write(b"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        half = 501
+        for _ in range(2):
+            writer.write(f"{half:x}\r\n".encode() + b" " * half + b"\r\n")
+        # The body has not ended, and need not for the refusal.
+        status = await asyncio.wait_for(reader.readline(), 5)
+        assert b"413" in status
+        writer.close()
+        await writer.wait_closed()

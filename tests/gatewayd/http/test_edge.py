@@ -6,13 +6,15 @@ from ipaddress import ip_network
 
 import pytest
 from aiohttp import web
+from multidict import CIMultiDict
 
-from gatewayd.accounts.records import Role
+from gatewayd.accounts.records import Actor, Role
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.body import json_reply
 from gatewayd.http.context import actor, client_address, find_actor
 from gatewayd.http.edge import EdgeOptions
 from gatewayd.http.routes import Access, Route
+from gatewayd.http.sse import open_stream
 from tests.fakes.edge import bearer, raw_get, serving
 from tests.fakes.models import make_actor
 
@@ -222,3 +224,65 @@ async def test_forwarded_addresses_are_believed_of_trusted_proxies_only(
     async with serving([Route("GET", "/x", where, Access.PUBLIC, "Tell")], options=options) as http:
         reply = await http.get("/x", headers={"X-Forwarded-For": header} if header else {})
         assert (await reply.json())["client"] == client
+
+
+async def test_streams_tell_listed_origins_that_they_may_read() -> None:
+    async def stream(request: web.Request) -> web.StreamResponse:
+        reply = await open_stream(request, {})
+        await reply.write_eof()
+        return reply
+
+    options = EdgeOptions(allowed_origins=("https://app.example",))
+    async with serving([Route("GET", "/x", stream, Access.PUBLIC, "Stream")], options=options) as client:
+        reply = await client.get("/x", headers={"Origin": "https://app.example"})
+        assert reply.headers["Access-Control-Allow-Origin"] == "https://app.example"
+
+
+async def test_a_refused_path_has_its_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    async with serving([row(Access.PUBLIC)]) as client:
+        await raw_get(client, "/a/../x")
+    assert [record.message for record in caplog.records if record.name == "gatewayd.http.errors"] == [
+        "request refused: Not Found"
+    ]
+
+
+async def test_an_optional_credential_is_not_passed_over_when_nobody_can_check_it() -> None:
+    class Broken:
+        async def authenticate(self, credential: str, method: str, path: str) -> Actor:
+            raise GatewayError(Kind.UNAVAILABLE, "cannot reach the database", retry_after=1)
+
+    async with serving([row(Access.OPTIONAL)], authenticator=Broken()) as client:
+        assert (await client.get("/x", headers=bearer("any"))).status == 503
+
+
+async def test_a_write_that_fails_after_its_client_left_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    started, release = asyncio.Event(), asyncio.Event()
+
+    async def write(request: web.Request) -> web.StreamResponse:
+        started.set()
+        await release.wait()
+        raise RuntimeError("boom")
+
+    async with serving([Route("POST", "/x", write, Access.PUBLIC, "Write")]) as client:
+        reader, writer = await asyncio.open_connection(client.host, client.port)
+        writer.write(b"POST /x HTTP/1.1\r\nHost: gateway\r\nContent-Length: 0\r\n\r\n")
+        await asyncio.wait_for(started.wait(), 5)
+        writer.close()
+        await writer.wait_closed()
+        del reader
+        release.set()
+        async with asyncio.timeout(5):
+            while not [record for record in caplog.records if record.message == "request failed"]:
+                await asyncio.sleep(0)
+
+
+async def test_a_forged_line_above_the_proxys_own_is_not_believed() -> None:
+    async def where(request: web.Request) -> web.StreamResponse:
+        return json_reply({"client": client_address(request)})
+
+    options = EdgeOptions(trusted_proxies=(ip_network("127.0.0.0/8"),))
+    async with serving([Route("GET", "/x", where, Access.PUBLIC, "Tell")], options=options) as http:
+        headers = [("X-Forwarded-For", "192.0.2.1"), ("X-Forwarded-For", "203.0.113.9, ::ffff:127.0.0.1")]
+        reply = await http.get("/x", headers=CIMultiDict(headers))
+        assert (await reply.json())["client"] == "203.0.113.9"

@@ -102,3 +102,13 @@ async def test_client_that_leaves_closes_a_silent_source() -> None:
         await reply.content.readany()
         reply.close()
         await asyncio.wait_for(closed.wait(), 1)
+
+
+async def test_a_file_reference_cannot_write_headers() -> None:
+    async with chatting(FakeSource(models=[make_model("m")])) as client:
+        forged = {"type": "a\r\nSet-Cookie: b=c", "id": "k\N{SNOWMAN}"}
+        files = [forged, *({"type": "file", "id": "x" * 999} for _ in range(50))]
+        reply = await client.post(PATHS[0], json={**BODY, "files": files}, headers=bearer("admin"))
+        assert reply.status == 200
+        assert "Set-Cookie" not in reply.headers
+        assert "Set-Cookie: b=c" in reply.headers["X-Gateway-Warning"]

@@ -1,0 +1,20 @@
+"""The header that tells callers which parts of a good request could not be honoured."""
+
+from collections.abc import Sequence
+from typing import Final
+
+NAME: Final = "X-Gateway-Warning"
+MAX_LENGTH: Final = 2048
+REPLACEMENTS: Final = {**dict.fromkeys(range(0x20), "?"), 0x7F: "?"}
+
+
+def warning_headers(sentences: Sequence[str]) -> dict[str, str]:
+    """Return the header with the sentences, none for none.
+
+    The sentences quote what callers sent: other than printable ASCII is replaced, and what is over 2048
+    characters is cut.
+    """
+    if not sentences:
+        return {}
+    text = "; ".join(sentences).translate(REPLACEMENTS).encode("ascii", "replace").decode("ascii")
+    return {NAME: text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 3]}..."}
