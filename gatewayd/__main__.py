@@ -67,7 +67,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, enviro
         parser.error("--state goes with --quickstart")
     os.umask(0o077)
     quickstart = Quickstart(chosen.state) if chosen.quickstart else None
-    overrides = quickstart.overrides(environ) if quickstart else {}
+    overrides = quickstart.overrides() if quickstart else {}
     try:
         settings = load(chosen.file, environ, overrides)
     except ConfigurationError as error:

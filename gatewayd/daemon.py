@@ -61,9 +61,13 @@ class Daemon:
         self._notifier = from_environment(invocation.environ)
         self._signal = asyncio.Event()
         self._stopping = False
+        self._starting: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Serve until a signal says stop; raises GatewayError when the start fails."""
+        """Serve until a signal says stop; raises GatewayError when the start fails.
+
+        A stop during the start gives it up; later it lets the answers that run finish.
+        """
         _allow_all_files()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(LoopErrors())
@@ -72,21 +76,32 @@ class Daemon:
         loop.add_signal_handler(signal.SIGHUP, self._signal.set)
         for warning in self._settings.warnings:
             log.warning("%s", warning)
+        self._starting = asyncio.current_task()
+        try:
+            async with AsyncExitStack() as stack:
+                gateway, servers = await self._start(stack)
+                self._starting = None
+                await self._until_stopped(gateway)
+                await self._drain(gateway, servers)
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+            log.info("stopped before the start was complete")
+
+    async def _start(self, stack: AsyncExitStack) -> tuple[Gateway, Sequence[Server]]:
         if self._invocation.prepare is not None:
             await self._invocation.prepare(self._settings)
-        async with AsyncExitStack() as stack:
-            self._notifier.status("opening the database")
-            gateway = await assemble(self._settings, stack)
-            servers = await self._serve(gateway, stack)
-            gateway.health.ready = True
-            self._start_chores(gateway)
-            _settle_memory()
-            self._notifier.ready("serving")
-            log.info("ready", extra={"version": __version__})
-            if self._invocation.on_ready is not None:
-                await self._invocation.on_ready(gateway)
-            await self._until_stopped(gateway)
-            await self._drain(gateway, servers)
+        self._notifier.status("opening the database")
+        gateway = await assemble(self._settings, stack)
+        servers = await self._serve(gateway, stack)
+        gateway.health.ready = True
+        self._start_chores(gateway)
+        _settle_memory()
+        self._notifier.ready("serving")
+        log.info("ready", extra={"version": __version__})
+        if self._invocation.on_ready is not None:
+            await self._invocation.on_ready(gateway)
+        return gateway, servers
 
     async def _serve(self, gateway: Gateway, stack: AsyncExitStack) -> Sequence[Server]:
         public = Server(gateway.public, gateway.in_flight)
@@ -133,6 +148,8 @@ class Daemon:
     def _on_stop(self) -> None:
         self._stopping = True
         self._signal.set()
+        if self._starting is not None:
+            self._starting.cancel()
 
     async def _apply(self, gateway: Gateway) -> None:
         """Validate the new configuration, then apply what a running daemon can; or change nothing."""
@@ -163,7 +180,10 @@ class Daemon:
         seconds = self._settings.drain_timeout
         if not await servers[0].drain(seconds):
             log.warning("stopping with answers unfinished", extra={"in_flight": gateway.in_flight.count})
-        await gateway.accounts.authenticator.flush()
+        try:
+            await gateway.accounts.authenticator.flush()
+        except GatewayError as error:
+            log.warning("last-used times are lost: %s", error.message)
         log.info("stopped")
 
 

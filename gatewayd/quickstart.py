@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from gatewayd.accounts.setup import ALREADY_SET_UP
 from gatewayd.assembly.gateway import Gateway
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import GatewayError
 from gatewayd.settings import Settings
 from gatewayd.upstream.weights import fetch_weights, find_weights
 
@@ -62,7 +63,7 @@ class Quickstart:
         self._state = (folder or FOLDER).absolute()
         self._out = out
 
-    def overrides(self, environ: Mapping[str, str]) -> Mapping[str, Any]:
+    def overrides(self) -> Mapping[str, Any]:
         """Return the settings that differ from an ordinary start."""
         return {"data_dir": str(self._state), "control_socket": str(self._state / "control.sock")}
 
@@ -91,7 +92,7 @@ class Quickstart:
         try:
             made = await gateway.accounts.setup.run(ADDRESS, "Administrator", None)
         except GatewayError as error:
-            if error.kind is not Kind.CONFLICT:
+            if error.code != ALREADY_SET_UP:
                 raise
             self._say(AGAIN.format(**facts))
             return

@@ -29,16 +29,16 @@ _OPTIONS: Final = {"verify_aud": False, "verify_iat": False, "verify_exp": False
 
 
 class Sessions:
-    """Issues, reads and revokes session tokens. `secret` has at least 32 characters."""
+    """Issues, reads and revokes session tokens. `secret` has at least 32 bytes."""
 
     def __init__(
         self, secret: str, revocations: RevocationStore, changes: Changes, clock: ids.Clock = ids.now
     ) -> None:
-        if len(secret) < SHORTEST_SECRET:
+        size = len(secret.encode())
+        if size < SHORTEST_SECRET:
             raise GatewayError(
                 Kind.NOT_CONFIGURED,
-                f"cannot sign sessions: the secret has {len(secret)} characters,"
-                f" at least {SHORTEST_SECRET} are needed",
+                f"cannot sign sessions: the secret has {size} bytes, at least {SHORTEST_SECRET} are needed",
             )
         self._secret = secret
         self._revocations = revocations

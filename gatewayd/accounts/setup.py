@@ -1,6 +1,7 @@
 """The first administrator, with everything that a first call needs."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from gatewayd import ids
 from gatewayd.accounts.groups import Groups
@@ -10,6 +11,9 @@ from gatewayd.accounts.runtime import RuntimeSettings
 from gatewayd.accounts.users import FIRST, Users
 from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind
+
+ALREADY_SET_UP: Final = "already_set_up"
+"""The code of the conflict when an account exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class Setup:
         async with self._transactor.exclusive(FIRST):
             if await self._users.count():
                 raise GatewayError(
-                    Kind.CONFLICT, "cannot set up: accounts exist already", code="already_set_up"
+                    Kind.CONFLICT, "cannot set up: accounts exist already", code=ALREADY_SET_UP
                 )
             user = await self._users.create(new)
             settings = {"ENABLE_API_KEYS": True}

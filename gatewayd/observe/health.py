@@ -36,10 +36,11 @@ class HealthMonitor:
         return self._problem
 
     async def _probe(self, done: asyncio.Event) -> None:
-        problem = None
+        problem: str | None = "the database probe failed, the log says why"
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
                 await self._ping()
+            problem = None
         except TimeoutError:
             problem = f"the database did not answer within {DEADLINE_SECONDS:g} s"
         except GatewayError as error:

@@ -18,8 +18,6 @@ from gatewayd.observe.redact import escape, redact, redact_value
 MAX_MESSAGE = 8192
 """Characters of a message, field or traceback that are kept."""
 
-request_logger = logging.getLogger("gatewayd.request")
-
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -117,6 +115,8 @@ def configure(
         root.removeHandler(former)
         former.close()
     root.addHandler(handler)
+    # At debug level the ORM would write every value that it stores.
+    logging.getLogger("tortoise").setLevel(max(root.level, logging.INFO))
     server = logging.getLogger("aiohttp.server")
     if not any(isinstance(known, ServerNoise) for known in server.filters):
         server.addFilter(ServerNoise())
@@ -133,20 +133,6 @@ def writes_to_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
     except (OSError, ValueError):  # closed, or a stream without a descriptor
         return False
     return expected == f"{found.st_dev}:{found.st_ino}"
-
-
-def log_request(
-    *, request_id: str, method: str, path: str, status: int, seconds: float, **fields: object
-) -> None:
-    """Write the one line of a finished request; `path` without its query, `fields` such as user_id or model.
-
-    A 5xx is a warning, everything else is information.
-    """
-    known = {"request_id": request_id, "method": method, "path": path.partition("?")[0], "status": status}
-    level = logging.WARNING if status >= 500 else logging.INFO
-    extra = {**known, "ms": round(seconds * 1000, 1)}
-    extra.update((name, value) for name, value in fields.items() if value is not None)
-    request_logger.log(level, "request", extra=extra)
 
 
 def priority(level: int) -> int:

@@ -69,7 +69,7 @@ class Database:
     @classmethod
     @asynccontextmanager
     async def open(cls, location: Location) -> AsyncIterator["Database"]:
-        """Connect; not_configured when the database cannot be reached or opened."""
+        """Connect; not_configured when it cannot be opened, unavailable while a server cannot be reached."""
         async with AsyncExitStack() as stack:
             context = await stack.enter_async_context(TortoiseContext())
             try:
@@ -78,9 +78,12 @@ class Database:
                 stack.push_async_callback(database.engine.release)
                 await database.ping()
             except (GatewayError, ConfigurationError) as error:
-                raise GatewayError(
-                    Kind.NOT_CONFIGURED, f"cannot open the database: {error}", param="database_url"
-                ) from error
+                kind = Kind.NOT_CONFIGURED
+                # A server may be down for a while, a file that cannot be opened stays so.
+                if isinstance(error, GatewayError) and not location.is_sqlite:
+                    kind = error.kind
+                sentence = f"cannot open the database: {error}"
+                raise GatewayError(kind, sentence, param="database_url") from error
             yield database
 
     @property

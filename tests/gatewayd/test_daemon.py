@@ -225,3 +225,17 @@ def test_state_is_private(state: Path) -> None:
         for path in state.iterdir():
             assert path.stat().st_mode & 0o077 == 0, path
         assert (state / "gatewayd.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_stop_during_the_start_gives_it_up(state: Path) -> None:
+    # The greeting waits for a model that never comes.
+    settings = {"OPENAI_API_BASE_URLS": "http://127.0.0.1:1/v1"}
+    with running_daemon(state, "--quickstart", "--state", str(state), **settings) as daemon:
+        assert daemon.stop(signal.SIGINT) == 0
+        daemon.wait_for("stopped before the start was complete")
+
+
+def test_a_database_server_that_is_down_is_tried_again_later(state: Path) -> None:
+    refused = run_daemon(state, DATABASE_URL=f"postgresql://u@/gatewayd?host={state}")
+    assert refused.returncode == 75
+    assert "cannot be reached" in refused.stderr

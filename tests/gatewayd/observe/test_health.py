@@ -51,3 +51,14 @@ async def test_hanging_database_is_told_in_time(monkeypatch: pytest.MonkeyPatch)
     assert problem is not None
     assert "did not answer" in problem
     await tasks.close()
+
+
+async def test_a_probe_that_breaks_is_no_good_answer(caplog: pytest.LogCaptureFixture) -> None:
+    tasks = Tasks()
+
+    async def ping() -> None:
+        raise RuntimeError("boom")
+
+    assert "probe failed" in (await HealthMonitor(ping, tasks).database_problem() or "")
+    await tasks.close()
+    assert [record.message for record in caplog.records] == ["background task failed"]

@@ -313,7 +313,6 @@ def nowhere(tmp_path: Path) -> list[Location]:
         sqlite(tmp_path / "missing" / "gatewayd.db"),
         sqlite(tmp_path),
         sqlite(garbage),
-        parse(f"postgresql://u@/gatewayd?host={tmp_path}"),
     ]
 
 
@@ -325,3 +324,10 @@ async def test_what_cannot_be_opened_is_a_matter_of_configuration(nowhere: list[
         assert refused.value.kind is Kind.NOT_CONFIGURED
         assert refused.value.param == "database_url"
         assert "Traceback" not in refused.value.message
+
+
+async def test_a_server_that_is_down_may_come_back(tmp_path: Path) -> None:
+    with pytest.raises(GatewayError, match=r"^cannot open the database") as refused:
+        async with Database.open(parse(f"postgresql://u@/gatewayd?host={tmp_path}")):
+            pass
+    assert refused.value.kind is Kind.UNAVAILABLE
