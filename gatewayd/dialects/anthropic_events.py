@@ -7,6 +7,7 @@ import orjson
 
 from gatewayd.catalog.replies import Body
 from gatewayd.dialects.anthropic_source import finish_reason, to_usage
+from gatewayd.dialects.foreign import count, mapping, text
 
 
 class EventDecoder:
@@ -22,8 +23,8 @@ class EventDecoder:
         self._id: Any = None
         self._model: Any = None
         self._usage: Body = {}
-        self._calls: dict[Any, int] = {}
-        self._without_arguments: set[Any] = set()
+        self._calls: dict[int, int] = {}
+        self._without_arguments: set[int] = set()
         self.error: object = None
         self.is_done = False
         self.is_complete = False
@@ -32,13 +33,13 @@ class EventDecoder:
         """Return the chunks for one event; pings and unknown events give none."""
         match event.get("type"):
             case "message_start":
-                return self._start(_mapping(event.get("message")))
+                return self._start(mapping(event.get("message")))
             case "content_block_start":
-                return self._block(event.get("index"), _mapping(event.get("content_block")))
+                return self._block(count(event.get("index")), mapping(event.get("content_block")))
             case "content_block_delta":
-                return self._delta(event.get("index"), _mapping(event.get("delta")))
+                return self._delta(count(event.get("index")), mapping(event.get("delta")))
             case "content_block_stop":
-                return self._block_end(event.get("index"))
+                return self._block_end(count(event.get("index")))
             case "message_delta":
                 return self._end(event)
             case "message_stop":
@@ -51,14 +52,15 @@ class EventDecoder:
 
     def _start(self, message: Mapping[str, Any]) -> list[Body]:
         self._id, self._model = message.get("id"), message.get("model")
-        self._usage.update(_mapping(message.get("usage")))
+        self._usage.update(mapping(message.get("usage")))
         return [self._chunk({"role": "assistant", "content": ""})]
 
-    def _block(self, index: Any, block: Mapping[str, Any]) -> list[Body]:
+    def _block(self, index: int, block: Mapping[str, Any]) -> list[Body]:
         if block.get("type") == "text":
-            return [self._chunk({"content": block["text"]})] if block.get("text") else []
+            return [self._chunk({"content": block["text"]})] if text(block.get("text")) else []
         if block.get("type") == "thinking":
-            return [self._chunk({"reasoning_content": block["thinking"]})] if block.get("thinking") else []
+            thought = text(block.get("thinking"))
+            return [self._chunk({"reasoning_content": thought})] if thought else []
         if block.get("type") != "tool_use":
             return []
         self._calls[index] = len(self._calls)
@@ -69,18 +71,18 @@ class EventDecoder:
         call = {"index": self._calls[index], "id": block.get("id"), "type": "function", "function": function}
         return [self._chunk({"tool_calls": [call]})]
 
-    def _delta(self, index: Any, delta: Mapping[str, Any]) -> list[Body]:
+    def _delta(self, index: int, delta: Mapping[str, Any]) -> list[Body]:
         match delta.get("type"):
             case "text_delta":
-                return [self._chunk({"content": delta.get("text") or ""})]
+                return [self._chunk({"content": text(delta.get("text"))})]
             case "thinking_delta":
-                return [self._chunk({"reasoning_content": delta.get("thinking") or ""})]
-            case "input_json_delta" if index in self._calls and delta.get("partial_json"):
+                return [self._chunk({"reasoning_content": text(delta.get("thinking"))})]
+            case "input_json_delta" if index in self._calls and text(delta.get("partial_json")):
                 self._without_arguments.discard(index)
                 return [self._arguments(index, delta["partial_json"])]
         return []
 
-    def _block_end(self, index: Any) -> list[Body]:
+    def _block_end(self, index: int) -> list[Body]:
         """A call without arguments has said nothing; callers expect JSON."""
         if index not in self._without_arguments:
             return []
@@ -89,9 +91,9 @@ class EventDecoder:
 
     def _end(self, event: Mapping[str, Any]) -> list[Body]:
         self._usage.update(
-            {name: count for name, count in _mapping(event.get("usage")).items() if count is not None}
+            {name: value for name, value in mapping(event.get("usage")).items() if value is not None}
         )
-        reason = _mapping(event.get("delta")).get("stop_reason")
+        reason = mapping(event.get("delta")).get("stop_reason")
         if reason is None:
             return []
         self.is_complete = True
@@ -103,8 +105,8 @@ class EventDecoder:
             return []
         return [{**self._chunk({}), "choices": [], "usage": to_usage(self._usage)}]
 
-    def _arguments(self, index: Any, text: str) -> Body:
-        return self._chunk({"tool_calls": [{"index": self._calls[index], "function": {"arguments": text}}]})
+    def _arguments(self, index: int, part: str) -> Body:
+        return self._chunk({"tool_calls": [{"index": self._calls[index], "function": {"arguments": part}}]})
 
     def _chunk(self, delta: Body, reason: str | None = None) -> Body:
         return {
@@ -114,7 +116,3 @@ class EventDecoder:
             "model": self._model,
             "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}],
         }
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}

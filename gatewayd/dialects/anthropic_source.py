@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from gatewayd.catalog.replies import Body
+from gatewayd.dialects.foreign import count, mapping, sequence, text
 from gatewayd.errors import GatewayError, invalid
 
 DEFAULT_MAX_TOKENS = 4096
@@ -32,7 +33,7 @@ def to_request(body: Mapping[str, Any]) -> Body:
     """Return the messages request for an OpenAI chat body; raises invalid_request naming the field."""
     if body.get("n") not in (None, 1):
         raise invalid("cannot ask an Anthropic model for more than one choice", param="n")
-    system, messages = _split_messages(_list(body, "messages"))
+    system, messages = _split_messages(read_list(body, "messages"))
     request: Body = {"model": body.get("model"), "messages": messages, "max_tokens": _max_tokens(body)}
     if system:
         request["system"] = _system(system)
@@ -53,13 +54,13 @@ def to_request(body: Mapping[str, Any]) -> Body:
 
 def to_completion(message: Mapping[str, Any], created: int) -> Body:
     """Return the OpenAI completion for a whole message; `created` is in epoch seconds."""
-    blocks = [block for block in message.get("content") or () if isinstance(block, dict)]
+    blocks = [block for block in sequence(message.get("content")) if isinstance(block, dict)]
     calls = [_tool_call(block) for block in blocks if block.get("type") == "tool_use"]
-    text = "".join(block.get("text") or "" for block in blocks if block.get("type") == "text")
-    thoughts = [block for block in blocks if block.get("type") in {"thinking", "redacted_thinking"}]
-    reply: Body = {"role": "assistant", "content": text if text or not calls else None}
+    said = "".join(text(block.get("text")) for block in blocks if block.get("type") == "text")
+    thoughts = [block for block in blocks if block.get("type") in ("thinking", "redacted_thinking")]
+    reply: Body = {"role": "assistant", "content": said if said or not calls else None}
     if thoughts:
-        reply["reasoning_content"] = "".join(block.get("thinking") or "" for block in thoughts)
+        reply["reasoning_content"] = "".join(text(block.get("thinking")) for block in thoughts)
         reply["thinking_blocks"] = thoughts
     if calls:
         reply["tool_calls"] = calls
@@ -75,7 +76,7 @@ def to_completion(message: Mapping[str, Any], created: int) -> Body:
         "created": created,
         "model": message.get("model"),
         "choices": [choice],
-        "usage": to_usage(message.get("usage") or {}),
+        "usage": to_usage(mapping(message.get("usage"))),
     }
 
 
@@ -86,10 +87,10 @@ def finish_reason(stop_reason: object) -> str:
 
 def to_usage(usage: Mapping[str, Any]) -> Body:
     """Return OpenAI usage; tokens read from and written to the cache are part of the prompt."""
-    written = usage.get("cache_creation_input_tokens") or 0
-    read = usage.get("cache_read_input_tokens") or 0
-    prompt = (usage.get("input_tokens") or 0) + written + read
-    completion = usage.get("output_tokens") or 0
+    written = count(usage.get("cache_creation_input_tokens"))
+    read = count(usage.get("cache_read_input_tokens"))
+    prompt = count(usage.get("input_tokens")) + written + read
+    completion = count(usage.get("output_tokens"))
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
@@ -115,7 +116,7 @@ def _split_messages(messages: Sequence[Any]) -> tuple[list[Body], list[Body]]:
         if not isinstance(message, dict):
             raise invalid(f"cannot read {where}: it is not an object", param=where)
         role = message.get("role")
-        if role in {"system", "developer"}:
+        if role in ("system", "developer"):
             system += _text_blocks(message.get("content"), f"{where}.content")
             continue
         blocks = _assistant(message, where) if role == "assistant" else _user(message, where)
@@ -145,8 +146,7 @@ def _assistant(message: Mapping[str, Any], where: str) -> list[Body]:
     thoughts = message.get("thinking_blocks")
     blocks = [block for block in thoughts if isinstance(block, dict)] if isinstance(thoughts, list) else []
     blocks += _blocks(message.get("content"), f"{where}.content")
-    calls = message.get("tool_calls") or ()
-    for index, call in enumerate(calls):
+    for index, call in enumerate(read_list(message, "tool_calls", f"{where}.tool_calls")):
         blocks.append(_tool_use(call, f"{where}.tool_calls[{index}]"))
     return blocks
 
@@ -195,10 +195,12 @@ def _block(part: Any, where: str) -> Body:
     if not isinstance(part, dict):
         raise invalid(f"cannot read {where}: it is not an object", param=where)
     kind = part.get("type")
+    if not isinstance(kind, str):
+        raise _refused_part(kind, where)
     if kind in _OWN_PARTS:
         return part
     if kind in {"text", "refusal"}:
-        block: Body = {"type": "text", "text": part.get(str(kind)) or ""}
+        block: Body = {"type": "text", "text": _part_text(part, kind, where)}
     elif kind == "image_url":
         block = {"type": "image", "source": _source(_image_url(part), where)}
     elif kind == "file":
@@ -208,6 +210,13 @@ def _block(part: Any, where: str) -> Body:
     if "cache_control" in part:
         block["cache_control"] = part["cache_control"]
     return block
+
+
+def _part_text(part: Mapping[str, Any], kind: str, where: str) -> str:
+    value = part.get(kind)
+    if value is not None and not isinstance(value, str):
+        raise invalid(f"cannot read {where}.{kind}: it is not a text", param=f"{where}.{kind}")
+    return value or ""
 
 
 def _refused_part(kind: object, where: str) -> GatewayError:
@@ -264,7 +273,7 @@ def _max_tokens(body: Mapping[str, Any]) -> Any:
 
 def _output_config(body: Mapping[str, Any]) -> Body:
     config: Body = {}
-    if body.get("reasoning_effort") in {"low", "medium", "high"}:
+    if body.get("reasoning_effort") in ("low", "medium", "high"):
         config["effort"] = body["reasoning_effort"]
     schema = json_schema(body.get("response_format"))
     if schema is not None:
@@ -283,7 +292,7 @@ def json_schema(response_format: object) -> Any:
 def _add_tools(request: Body, body: Mapping[str, Any]) -> None:
     if not body.get("tools"):
         return
-    request["tools"] = [_tool(tool, f"tools[{index}]") for index, tool in enumerate(_list(body, "tools"))]
+    request["tools"] = [_tool(tool, f"tools[{index}]") for index, tool in enumerate(read_list(body, "tools"))]
     choice = _tool_choice(body.get("tool_choice"))
     if body.get("parallel_tool_calls") is False and (choice is None or choice["type"] != "none"):
         choice = {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}
@@ -324,10 +333,11 @@ def _tool_choice(choice: Any) -> Body | None:
             )
 
 
-def _list(body: Mapping[str, Any], name: str) -> list[Any]:
+def read_list(body: Mapping[str, Any], name: str, where: str = "") -> list[Any]:
+    """Return a list of the caller's, empty when absent; raises invalid_request naming `where`, or `name`."""
     value = body.get(name)
     if value is None:
         return []
     if not isinstance(value, list):
-        raise invalid(f"cannot read {name}: it is not a list", param=name)
+        raise invalid(f"cannot read {where or name}: it is not a list", param=where or name)
     return value

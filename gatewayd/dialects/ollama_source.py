@@ -6,7 +6,8 @@ from typing import Any
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.dialects.anthropic_source import json_schema, parse_arguments, parse_data_url
+from gatewayd.dialects.anthropic_source import json_schema, parse_arguments, parse_data_url, read_list
+from gatewayd.dialects.foreign import count, sequence, text
 from gatewayd.errors import invalid
 
 _OPTIONS = (
@@ -49,9 +50,7 @@ NewId = Callable[[], str]
 
 def to_request(body: Mapping[str, Any], *, stream: bool) -> Body:
     """Return the runtime's chat request for an OpenAI chat body; raises invalid_request naming the field."""
-    messages = body.get("messages") or []
-    if not isinstance(messages, list):
-        raise invalid("cannot read messages: it is not a list", param="messages")
+    messages = read_list(body, "messages")
     if body.get("n") not in (None, 1):
         raise invalid("cannot ask a local runtime for more than one choice", param="n")
     request: Body = {"model": body.get("model"), "messages": _messages(messages), "stream": stream}
@@ -156,8 +155,8 @@ def finish_reason(done_reason: object, *, called: bool) -> str:
 
 def to_usage(reply: Mapping[str, Any]) -> Body:
     """Return OpenAI usage and the runtime's own counters (durations in nanoseconds)."""
-    prompt = reply.get("prompt_eval_count") or 0
-    completion = reply.get("eval_count") or 0
+    prompt = count(reply.get("prompt_eval_count"))
+    completion = count(reply.get("eval_count"))
     usage: Body = {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
@@ -169,11 +168,11 @@ def to_usage(reply: Mapping[str, Any]) -> Body:
 
 def _delta(message: Mapping[str, Any], first_call: int, new_id: NewId) -> Body:
     delta: Body = {}
-    if message.get("content"):
+    if text(message.get("content")):
         delta["content"] = message["content"]
-    if message.get("thinking"):
+    if text(message.get("thinking")):
         delta["reasoning_content"] = message["thinking"]
-    calls = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
+    calls = [call for call in sequence(message.get("tool_calls")) if isinstance(call, dict)]
     if calls:
         delta["tool_calls"] = [_tool_call(call, first_call + i, new_id) for i, call in enumerate(calls)]
     return delta
@@ -195,7 +194,7 @@ def _tool_call(call: Mapping[str, Any], index: int, new_id: NewId) -> Body:
 
 def _messages(messages: list[Any]) -> list[Body]:
     converted = []
-    names: dict[Any, Any] = {}
+    names: dict[str, Any] = {}
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
         if not isinstance(message, dict):
@@ -204,22 +203,22 @@ def _messages(messages: list[Any]) -> list[Body]:
     return converted
 
 
-def _message(message: Mapping[str, Any], where: str, names: dict[Any, Any]) -> Body:
+def _message(message: Mapping[str, Any], where: str, names: dict[str, Any]) -> Body:
     """Convert one message; `names` remembers which function each tool call id asked for."""
     role = message.get("role")
-    text, images = _content(message.get("content"), f"{where}.content")
-    converted: Body = {"role": "system" if role == "developer" else role, "content": text}
+    words, images = _content(message.get("content"), f"{where}.content")
+    converted: Body = {"role": "system" if role == "developer" else role, "content": words}
     if images:
         converted["images"] = images
     if message.get("reasoning_content"):
         converted["thinking"] = message["reasoning_content"]
-    calls = message.get("tool_calls") or ()
+    calls = read_list(message, "tool_calls", f"{where}.tool_calls")
     if calls:
         converted["tool_calls"] = [
             _call(call, f"{where}.tool_calls[{index}]", names) for index, call in enumerate(calls)
         ]
     if role == "tool":
-        name = names.get(message.get("tool_call_id")) or message.get("name")
+        name = names.get(text(message.get("tool_call_id"))) or message.get("name")
         if name:
             converted["tool_name"] = name
         if message.get("tool_call_id"):
@@ -227,11 +226,11 @@ def _message(message: Mapping[str, Any], where: str, names: dict[Any, Any]) -> B
     return converted
 
 
-def _call(call: Any, where: str, names: dict[Any, Any]) -> Body:
+def _call(call: Any, where: str, names: dict[str, Any]) -> Body:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         raise invalid(f"cannot read {where}: it has no function", param=where)
-    names[call.get("id")] = function.get("name")
+    names[text(call.get("id"))] = function.get("name")
     arguments = parse_arguments(function.get("arguments"), f"{where}.function.arguments")
     converted: Body = {"function": {"name": function.get("name"), "arguments": arguments}}
     if call.get("id"):
@@ -253,8 +252,8 @@ def _content(content: Any, where: str) -> tuple[str, list[str]]:
 
 def _add_part(part: Any, where: str, texts: list[str], images: list[str]) -> None:
     match part:
-        case str(text) | {"type": "text", "text": str(text)}:
-            texts.append(text)
+        case str(words) | {"type": "text", "text": str(words)}:
+            texts.append(words)
         case {"type": "image_url", "image_url": {"url": url} | str(url)}:
             images.append(_image(url, where))
         case {"type": kind}:
@@ -288,7 +287,7 @@ def _think(body: Mapping[str, Any]) -> Any:
     effort = body.get("reasoning_effort")
     if effort == "none":
         return False
-    return effort if effort in {"low", "medium", "high"} else None
+    return effort if effort in ("low", "medium", "high") else None
 
 
 def _format(response_format: object) -> Any:

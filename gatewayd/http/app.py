@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
+from gatewayd.http.connections import expect
 from gatewayd.http.edge import Wrapper
 from gatewayd.http.routes import Handler, Route
 
@@ -22,9 +23,9 @@ def register(app: web.Application, row: Route, handler: Handler) -> None:
     """Add one row to an application."""
     for path in spellings(row.path):
         resource = app.router.add_resource(path)
-        resource.add_route(row.method, handler)
+        resource.add_route(row.method, handler, expect_handler=expect)
         if row.method == "GET":
-            resource.add_route("HEAD", handler)
+            resource.add_route("HEAD", handler, expect_handler=expect)
 
 
 def spellings(path: str) -> tuple[str, ...]:

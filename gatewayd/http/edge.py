@@ -14,7 +14,7 @@ from aiohttp.typedefs import Middleware
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID
 from gatewayd.http.errors import guard
 from gatewayd.http.inflight import InFlight
@@ -139,7 +139,11 @@ class Edge:
     async def _reply(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         path = request.raw_path.partition("?")[0]
         if UNSAFE_PATH.search(path):
-            return await guard(_refuse_path(), Dialect.NATIVE, request, "-")
+            unsafe = GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
+            return await guard(_refuse(unsafe), Dialect.NATIVE, request, "-")
+        if len(request.headers.getall(hdrs.HOST, ())) > 1:
+            ambiguous = invalid("cannot serve the request: it has more than one Host", param=hdrs.HOST)
+            return await guard(_refuse(ambiguous), Dialect.NATIVE, request, "-")
         if request.match_info.http_exception is not None:
             if request.method == "OPTIONS" and hdrs.ORIGIN in request.headers:
                 return web.Response(status=204)
@@ -211,5 +215,5 @@ def _is_same_origin(request: web.Request) -> bool:
     return origin is None or origin.partition("://")[2] == request.host
 
 
-async def _refuse_path() -> web.StreamResponse:
-    raise GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
+async def _refuse(error: GatewayError) -> web.StreamResponse:
+    raise error

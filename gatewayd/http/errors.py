@@ -117,16 +117,19 @@ async def guard(
     A failure after the head of a stream cuts the connection: a second reply would be read as part of it.
     """
     request_id = request[REQUEST_ID]
+    allowed: str | None = None
     try:
         return await work
     except GatewayError as error:
         failure = error
     except web.HTTPException as error:
         failure = from_http(error)
+        allowed = error.headers.get("Allow")
     except Exception as error:
         if isinstance(error, ConnectionError) and is_gone(request):
             # The client left; what is returned is not sent.
-            return request.get(STARTED, web.Response())
+            unsent: web.StreamResponse = request.get(STARTED, web.Response())
+            return unsent
         log.exception("request failed", extra={"request_id": request_id, "route": route})
         failure = GatewayError(Kind.INTERNAL, f"cannot serve the request: see the log for {request_id}")
     status = status_of(failure)
@@ -141,7 +144,10 @@ async def guard(
     if begun is not None:
         cut(request)
         return begun
-    return render(failure, dialect)
+    reply = render(failure, dialect)
+    if allowed is not None:
+        reply.headers["Allow"] = allowed
+    return reply
 
 
 def is_gone(request: web.Request) -> bool:

@@ -12,11 +12,13 @@ from typing import Final
 from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.connections import Runner
 from gatewayd.http.inflight import InFlight
 
 BACKLOG: Final = 4096
 KEEP_ALIVE_SECONDS: Final = 75.0
 LINGER_SECONDS: Final = 1.0
+MAX_HEAD_LINE: Final = 16_384
 # What the last cancelled handlers get to clean up; aiohttp may spend it twice.
 CANCEL_SECONDS: Final = 1.0
 
@@ -26,17 +28,20 @@ class Server:
 
     def __init__(self, app: web.Application, in_flight: InFlight) -> None:
         self._in_flight = in_flight
-        self._runner = web.AppRunner(
+        options = {
+            "access_log": None,
+            "auto_decompress": False,
+            "keepalive_timeout": KEEP_ALIVE_SECONDS,
+            "lingering_time": LINGER_SECONDS,
+            "max_line_size": MAX_HEAD_LINE,
+            "max_field_size": MAX_HEAD_LINE,
+        }
+        self._runner = Runner(
             app,
-            access_log=None,
+            options,
             handle_signals=False,
             handler_cancellation=True,
-            auto_decompress=False,
-            keepalive_timeout=KEEP_ALIVE_SECONDS,
-            lingering_time=LINGER_SECONDS,
             shutdown_timeout=CANCEL_SECONDS,
-            max_line_size=16_384,
-            max_field_size=16_384,
         )
 
     async def open(self) -> None:

@@ -11,7 +11,7 @@ from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.upstream.client import AiohttpClient, TransportError, UpstreamClient, UpstreamResponse
 from gatewayd.upstream.config import ProviderConfig
 from gatewayd.upstream.failures import Failures
-from gatewayd.upstream.sse import FramingError, error_of
+from gatewayd.upstream.sse import FramingError, check_depth, error_of
 
 MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of an answer that is read as a whole."""
@@ -152,6 +152,7 @@ class Exchange:
             raise self.failures.broken("its answer is not JSON") from error
         if not isinstance(answer, dict | list):
             raise self.failures.broken("its answer is not a JSON object")
+        check_depth(raw, answer)
         return raw, answer
 
 

@@ -10,6 +10,9 @@ from gatewayd.upstream.config import ProviderConfig
 MAX_ID = 256
 """Characters of a model id; longer ones are not listed."""
 
+LAST_TIME = 253_402_300_799
+"""The end of the year 9999 in epoch seconds."""
+
 Detail = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Returns the extra fields of a listing for one of the provider's objects."""
 
@@ -40,11 +43,15 @@ def listed(
             owned_by=config.owned_by or owned_by,
             source=config.name,
             upstream_id=upstream_id,
-            created=int(created) if isinstance(created, int | float) else 0,
+            created=_time(created),
             connection_type=config.connection_type or connection_type,
             detail=detail(item),
         )
     return list(models.values())
+
+
+def _time(value: object) -> int:
+    return int(value) if isinstance(value, int | float) and 0 <= value <= LAST_TIME else 0
 
 
 def _is_usable(upstream_id: str) -> bool:

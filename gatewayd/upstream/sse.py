@@ -15,6 +15,12 @@ from gatewayd.catalog.replies import Body, Chunk
 MAX_LINE = 1024 * 1024
 """Bytes of the longest line, and of the longest event."""
 
+MAX_DEPTH = 200
+"""Levels of JSON that are certainly written again."""
+
+ROOM = 16
+"""Levels that an answer of ours puts around a provider's JSON."""
+
 DONE_WORD = b"[DONE]"
 
 
@@ -173,7 +179,20 @@ def decode(payload: bytes) -> dict[str, Any]:
         raise FramingError("it sent an event that is not JSON") from error
     if not isinstance(event, dict):
         raise FramingError("it sent an event that is not a JSON object")
+    check_depth(payload, event)
     return event
+
+
+def check_depth(payload: bytes, value: object) -> None:
+    """Raise FramingError for JSON that can be read but, put into an answer of ours, no longer be written."""
+    if payload.count(b"{") + payload.count(b"[") <= MAX_DEPTH:
+        return
+    for _ in range(ROOM):
+        value = [value]
+    try:
+        orjson.dumps(value)
+    except orjson.JSONEncodeError as error:
+        raise FramingError("its JSON nests too deep") from error
 
 
 def error_of(answer: Mapping[str, Any]) -> object:

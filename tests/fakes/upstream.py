@@ -6,7 +6,8 @@
         await fake.closed.wait()   # its connection was closed in the middle of the answer
 
 Without a script it answers "Hello from <model>" in the shape of the path, streamed or not. `closed`
-is set when a client leaves before the answer is over, `silent` when an answer comes to a `SILENCE`.
+is set when a client leaves before the answer is over, `silent` when an answer comes to a `SILENCE`. Replies
+in `chats` are for POST requests alone, those in `listings` for GET.
 """
 
 import asyncio
@@ -187,6 +188,8 @@ class FakeUpstream:
         self.silent = asyncio.Event()
         self.release = asyncio.Event()
         self.base_url = ""
+        self.chats: list[Reply] = []
+        self.listings: list[Reply] = []
         self._replies: list[Reply] = []
         self._runner: web.AppRunner | None = None
 
@@ -234,7 +237,8 @@ class FakeUpstream:
             request.method, request.path, dict(request.query), request.headers.copy(), body, peer
         )
         self.requests.append(recorded)
-        reply = self._replies.pop(0) if self._replies else self._default(recorded)
+        scripted = self._replies or (self.listings if recorded.method == "GET" else self.chats)
+        reply = scripted.pop(0) if scripted else self._default(recorded)
         try:
             return await self._play(request, reply)
         except (asyncio.CancelledError, ConnectionError):

@@ -1,3 +1,5 @@
+import pytest
+
 from gatewayd.catalog.records import Model
 from gatewayd.upstream.config import ProviderConfig, SourceKind
 from gatewayd.upstream.listing import listed, wants_usage, without_suffix
@@ -44,3 +46,9 @@ def test_wants_usage():
     assert wants_usage({"stream_options": {"include_usage": True}})
     assert not wants_usage({"stream_options": "yes"})
     assert not wants_usage({})
+
+
+@pytest.mark.parametrize("created", [-1, 1e300, 2**64 - 1, True, "5", None, [5]])
+def test_a_time_that_cannot_be_shown_is_left_out(created: object) -> None:
+    (model,) = listed(CONFIG, [{"id": "a", "created": created}], "openai", lambda item: {})
+    assert model.created in {0, 1}

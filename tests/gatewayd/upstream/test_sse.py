@@ -156,3 +156,11 @@ def test_huge_lines_and_events_are_refused(reads):
     reader = ChunkReader(max_line=80)
     with pytest.raises(FramingError, match="over 80 bytes"):
         list(map(reader.feed, reads))
+
+
+@pytest.mark.parametrize("levels", [300, 900])
+def test_json_that_could_not_be_written_again_is_refused(levels: int) -> None:
+    payload = b'{"event": 1, "choices": ' + b"[" * levels + b"]" * levels + b"}"
+    with pytest.raises(FramingError, match="too deep"):
+        decode(payload)
+    assert decode(payload.replace(b"[" * levels, b"[" * 200).replace(b"]" * levels, b"]" * 200))
