@@ -11,7 +11,7 @@ from typing import Any, Final
 import uvloop
 
 from gatewayd import __version__
-from gatewayd.daemon import Daemon, Invocation, migrate_database, start_logging
+from gatewayd.daemon import Daemon, Invocation, check, migrate_database, start_logging
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.quickstart import Quickstart
 from gatewayd.settings import ConfigurationError, Settings, load, process_environment
@@ -75,7 +75,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, enviro
             print(f"gatewayd: {problem}", file=sys.stderr)  # noqa: T201 - there is no log yet
         return EX_CONFIG
     if chosen.check:
-        return EX_OK
+        return _check(settings)
     start_logging(settings, environ)
     invocation = Invocation(
         load=lambda: load(chosen.file, environ, overrides),
@@ -85,6 +85,15 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, enviro
         on_ready=quickstart.greet if quickstart else None,
     )
     return _run(settings, invocation, migrate_only=chosen.migrate)
+
+
+def _check(settings: Settings) -> int:
+    try:
+        check(settings)
+    except GatewayError as error:
+        print(f"gatewayd: {error.message}", file=sys.stderr)  # noqa: T201 - the answer
+        return EX_CONFIG
+    return EX_OK
 
 
 def _run(settings: Settings, invocation: Invocation, *, migrate_only: bool) -> int:

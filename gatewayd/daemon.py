@@ -16,6 +16,7 @@ from typing import Final
 
 from gatewayd import __version__
 from gatewayd.assembly.gateway import Gateway, assemble, reload
+from gatewayd.assembly.sources import provider_configs
 from gatewayd.errors import GatewayError
 from gatewayd.http.server import Server
 from gatewayd.observe.logs import LogFormat, configure
@@ -191,6 +192,12 @@ def start_logging(settings: Settings, environ: Mapping[str, str]) -> None:
     """Send the log to standard error as the settings say; call again after a reload."""
     log_format = LogFormat(settings.log_format or "text")
     configure(settings.global_log_level, log_format, sys.stderr, environ)
+
+
+def check(settings: Settings) -> None:
+    """Raise not_configured for what the settings alone do not show, without opening anything."""
+    parse(settings.database_location(), settings.database_pool_size)
+    provider_configs(settings)
 
 
 async def migrate_database(settings: Settings) -> None:

@@ -163,13 +163,6 @@ class Users:
             raise invalid("cannot change the password: the present one is wrong", param="password")
         await self.set_password(user_id, new)
 
-    async def end_sessions(self, user_id: str) -> None:
-        """End every session of an account: sign-out everywhere."""
-        async with self._transactor.exclusive(CHANGING):
-            user = await self.get(user_id)
-            await self._write(replace(user, token_version=user.token_version + 1), None)
-        self._changes.publish(Change(user_id))
-
     async def remove(self, user_id: str, by: Actor | None) -> None:
         """Delete an account with its memberships and keys; not_found when there is none."""
         async with self._transactor.exclusive(CHANGING):

@@ -15,7 +15,7 @@ from gatewayd.assembly.accounts import (
     make_stores,
 )
 from gatewayd.assembly.routes import Parts, make_control, make_public
-from gatewayd.assembly.sources import Sources, start_builtin
+from gatewayd.assembly.sources import Sources, provider_configs, start_builtin
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.pipeline import NoAttachments, NoFilters, NoTools, Pipeline
 from gatewayd.http.app import Application
@@ -95,10 +95,10 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
 
     Everything that can fail happens first, so that a bad configuration changes nothing.
     """
-    sources = gateway.sources.choose(settings)
+    provider_configs(settings)
     gateway.accounts.runtime.configure(configured_values(settings))
     gateway.accounts.permissions.configure(configured_permissions(settings))
-    gateway.catalog.use(sources)
+    gateway.catalog.use(gateway.sources.choose(settings))
     gateway.tasks.spawn("closing replaced sources", gateway.sources.close_retired(settings.drain_timeout))
     gateway.settings = settings
 

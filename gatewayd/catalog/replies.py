@@ -3,7 +3,7 @@
 The language is the OpenAI chat-completion shape. Bytes that nobody needs decoded pass through as they came.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -71,13 +71,3 @@ class Chunk:
         if self._raw is None:
             self._raw = b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in self._events or ())
         return self._raw
-
-
-def text_of(body: Mapping[str, Any]) -> str:
-    """Return the first choice's text of a completion or chunk, or "" when there is none."""
-    for choice in body.get("choices") or ():
-        part = choice.get("message") or choice.get("delta") or {}
-        content = part.get("content")
-        if isinstance(content, str):
-            return content
-    return ""

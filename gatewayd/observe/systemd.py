@@ -76,10 +76,6 @@ class Notifier:
         """Say that the daemon is alive."""
         self._send("WATCHDOG=1")
 
-    def extend_timeout(self, usec: int) -> None:
-        """Ask for `usec` more microseconds from now before the start or stop counts as hung."""
-        self._send(f"EXTEND_TIMEOUT_USEC={usec}")
-
     def _send(self, *fields: str) -> None:
         if self._address is None:
             return

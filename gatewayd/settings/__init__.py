@@ -4,7 +4,7 @@ Imported by `daemon` and `__main__` only; imports only `errors`. Services get pl
 values in their constructors.
 """
 
-from gatewayd.settings.definitions import Definition, changed, definitions, reloadable
+from gatewayd.settings.definitions import Definition, changed, definitions
 from gatewayd.settings.environment import process_environment
 from gatewayd.settings.files import DEFAULT_FILE
 from gatewayd.settings.loading import load
@@ -27,5 +27,4 @@ __all__ = [
     "definitions",
     "load",
     "process_environment",
-    "reloadable",
 ]

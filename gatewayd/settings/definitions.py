@@ -77,11 +77,6 @@ def names() -> Mapping[str, str]:
     return MappingProxyType({name: each.name for each in definitions().values() for name in each.names})
 
 
-def reloadable(name: str) -> bool:
-    """Tell whether a running daemon takes a changed value of this setting when it reloads."""
-    return definitions()[name].reloadable
-
-
 def changed(old: Settings, new: Settings) -> list[str]:
     """Return the names of the settings that differ, in the order of the manual page."""
     return [name for name in definitions() if getattr(old, name) != getattr(new, name)]

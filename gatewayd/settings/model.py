@@ -28,7 +28,7 @@ from gatewayd.settings.fields import (
 )
 from gatewayd.settings.layers import Layer, LayerSource
 from gatewayd.settings.origins import BUILT_IN, Origin
-from gatewayd.settings.permissions import LEAVES, PermissionFields
+from gatewayd.settings.permissions import PermissionFields
 from gatewayd.settings.providers import Provider, from_ollama_list, from_openai_lists
 
 RUNTIME_NAMES: Final = (
@@ -42,7 +42,6 @@ RUNTIME_NAMES: Final = (
     "SHOW_ADMIN_DETAILS",
     "ADMIN_EMAIL",
     "WEBUI_URL",
-    "WEBUI_NAME",
 )
 """Settings that administrators may change while the daemon runs."""
 
@@ -94,7 +93,7 @@ class Settings(PermissionFields):
         restart(SERVER), (), "Web origins whose pages may call the API; none when empty."
     )
     trusted_proxies: types.Networks = setting(
-        restart(SERVER), (), "Networks whose X-Forwarded-For and X-Forwarded-Proto headers are believed."
+        restart(SERVER), (), "Networks of proxies whose X-Forwarded-For header is believed."
     )
 
     data_dir: types.Directory = setting(
@@ -334,10 +333,3 @@ class Settings(PermissionFields):
             shown = ",".join(value) if isinstance(value, tuple) else value
             found[name] = ConfiguredRuntime(shown, origin.text, origin.explicit)
         return found
-
-    def permission_defaults(self) -> dict[str, dict[str, bool]]:
-        """Return the default permission tree of section 6.2 as configured."""
-        tree: dict[str, dict[str, bool]] = {}
-        for leaf in LEAVES:
-            tree.setdefault(leaf.section, {})[leaf.leaf] = getattr(self, leaf.name)
-        return tree

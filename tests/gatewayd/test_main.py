@@ -20,6 +20,10 @@ def test_configuration_check(state: Path) -> None:
     assert "enable_api_keys" in refused.stderr
     assert "port" in refused.stderr
     assert not (state / "gatewayd.db").exists()
+    for address in ("postgresql://h/x?colour=red", "postgresql://h:99999/x"):
+        refused = run_daemon(state, "-n", DATABASE_URL=address)
+        assert refused.returncode == 78
+        assert "database" in refused.stderr
 
 
 @pytest.mark.parametrize(

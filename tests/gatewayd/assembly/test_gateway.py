@@ -58,6 +58,16 @@ async def test_reload_changes_providers_and_runtime_values(state: Path) -> None:
         assert gateway.accounts.runtime.flag("ENABLE_SIGNUP")
 
 
+async def test_a_reload_that_cannot_be_changes_nothing(state: Path) -> None:
+    async with FakeUpstream() as upstream, AsyncExitStack() as stack:
+        gateway = await assemble(settings_for(state), stack)
+        paths = ",".join(f"/{number}" for number in range(3000))
+        bad = settings_for(state, OPENAI_API_BASE_URLS=upstream.openai_url, API_KEYS_ALLOWED_ENDPOINTS=paths)
+        with pytest.raises(GatewayError, match="API_KEYS_ALLOWED_ENDPOINTS"):
+            await reload(gateway, bad)
+        assert gateway.sources.count == 0
+
+
 async def test_second_gateway_on_the_same_state_is_refused(state: Path) -> None:
     async with AsyncExitStack() as stack:
         await assemble(settings_for(state), stack)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewayd.catalog.replies import Chunk, Completion, text_of
+from gatewayd.catalog.replies import Chunk, Completion
 
 
 def test_completion_passes_its_bytes_until_somebody_looks_inside() -> None:
@@ -27,10 +27,3 @@ def test_nothing_is_made_of_nothing() -> None:
         Completion()
     with pytest.raises(ValueError, match="bytes or"):
         Chunk()
-
-
-def test_text_of_reads_messages_and_deltas() -> None:
-    assert text_of({"choices": [{"message": {"content": "hi"}}]}) == "hi"
-    assert text_of({"choices": [{"delta": {"content": "h"}}]}) == "h"
-    assert text_of({"choices": [{"delta": {}}]}) == ""
-    assert text_of({}) == ""

