@@ -79,9 +79,11 @@ class Server:
         return str(path)
 
     async def stop_listening(self) -> None:
-        """Refuse new connections; what is being answered goes on."""
+        """Refuse new connections and close those that wait; what is being answered goes on, and is the last."""
         for site in list(self._runner.sites):
             await site.stop()
+        if self._runner.server is not None:
+            self._runner.server.pre_shutdown()
 
     async def drain(self, seconds: float) -> bool:
         """Wait for the requests being answered; False when some took longer than `seconds`."""

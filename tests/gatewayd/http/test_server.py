@@ -86,3 +86,14 @@ async def test_drain_waits_for_answers_and_no_longer(tmp_path: Path) -> None:
         await asyncio.sleep(0)
     assert await waiting
     await server.close()
+
+
+async def test_a_connection_that_waits_is_closed_with_the_listener(server: Server) -> None:
+    host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert (await reader.readuntil(b"hello")).endswith(b"hello")
+    await server.stop_listening()
+    assert await asyncio.wait_for(reader.read(), 5) == b""
+    writer.close()
+    await writer.wait_closed()
