@@ -35,6 +35,16 @@ class Connection(web.RequestHandler):
         self.heard()
         super().connection_lost(exc)
 
+    def close(self) -> None:
+        """Close once the request being answered is; at once when there is none.
+
+        The library would end a waiting connection's task and leave the socket open.
+        """
+        if self._waiter is not None and not self._waiter.done():
+            self.force_close()
+        else:
+            super().close()
+
     def heard(self) -> None:
         """Note that a request is there."""
         if self._timer is not None:

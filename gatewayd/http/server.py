@@ -79,7 +79,7 @@ class Server:
         return str(path)
 
     async def stop_listening(self) -> None:
-        """Refuse new connections and close those that wait; what is being answered goes on, and is the last."""
+        """Refuse new connections and close those that wait; what is being answered goes on."""
         for site in list(self._runner.sites):
             await site.stop()
         if self._runner.server is not None:
