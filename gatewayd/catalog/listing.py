@@ -42,6 +42,7 @@ class SourceListing:
         self._monotonic = monotonic or asyncio.get_running_loop().time
         self._due = 0.0
         self._asked = False
+        self._awaited = True
         self._settled = asyncio.Event()
         self._fetching = False
         self.on_change: Callable[[], None] = lambda: None
@@ -62,10 +63,14 @@ class SourceListing:
         """Wait for the fetch that runs; return when it ended, well or badly."""
         await self._settled.wait()
 
+    def give_up(self) -> None:
+        """Wait for this source no more: it is left to its own deadline."""
+        self._awaited = False
+
     @property
     def never_answered(self) -> bool:
-        """Whether the source was asked, has not answered yet and has not failed."""
-        return self._fetching and not self.models and self.problem is None
+        """Whether the source was asked, has neither answered nor failed yet, and is worth waiting for."""
+        return self._fetching and self._awaited
 
     async def _fetch(self) -> None:
         try:
@@ -84,7 +89,7 @@ class SourceListing:
             if changed:
                 self.on_change()
         finally:
-            self._fetching = False
+            self._fetching = self._awaited = False
             self._settled.set()
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from gatewayd import ids
 from gatewayd.catalog.interfaces import ModelRecordStore, ModelSource, Viewer
@@ -152,18 +152,10 @@ class Catalog:
     async def _models(self, *, refresh: bool) -> dict[str, tuple[Model, ModelSource]]:
         for item in self._listings:
             item.refresh() if refresh else item.refresh_when_due()
-        waiting = [item.first() for item in self._listings if refresh or item.never_answered]
+        waiting = [item for item in self._listings if refresh or item.never_answered]
         if waiting:
-            await self._wait(waiting)
+            await _wait(waiting)
         return self._current()
-
-    async def _wait(self, waiting: Sequence[Any]) -> None:
-        # A source that takes longer is left to its own deadline: nobody waits for it again.
-        try:
-            async with asyncio.timeout(FIRST_LIST_SECONDS):
-                await asyncio.gather(*waiting)
-        except TimeoutError:
-            return
 
     def _current(self) -> dict[str, tuple[Model, ModelSource]]:
         if self._merged is None:
@@ -181,6 +173,16 @@ class Catalog:
 
     def _forget(self) -> None:
         self._merged = None
+
+
+async def _wait(waiting: Sequence[SourceListing]) -> None:
+    """Wait for the first answers, but not long, and only once for a source that takes longer."""
+    try:
+        async with asyncio.timeout(FIRST_LIST_SECONDS):
+            await asyncio.gather(*(item.first() for item in waiting))
+    except TimeoutError:
+        for item in waiting:
+            item.give_up()
 
 
 def check_grant(grant: Grant) -> None:

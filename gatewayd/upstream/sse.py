@@ -131,44 +131,52 @@ class ChunkReader:
             return None
         payloads = _clean_payloads(read) if self._framer.is_empty else None
         if payloads is not None and len(read) <= self._max_line:
-            return self._chunk(payloads, read)
-        return self._chunk(self._framer.feed(read), None)
+            return self._chunk(payloads, b"data:", read)
+        return self._chunk(self._framer.feed(read), b"data: ")
 
     def finish(self) -> Chunk | None:
         """Return what the end of the stream completed."""
         if self.is_done or self.error is not None:
             return None
-        return self._chunk(self._framer.finish(), None)
+        return self._chunk(self._framer.finish(), b"data: ")
 
-    def _chunk(self, payloads: list[bytes], raw: bytes | None) -> Chunk | None:
+    def _chunk(self, payloads: list[bytes], start: bytes, read: bytes | None = None) -> Chunk | None:
+        """Return the events that may pass, with their bytes as they came wherever nothing was taken out."""
         events: list[Body] = []
+        frames: list[bytes] = []
+        intact = read is not None
         for payload in payloads:
-            if payload.strip() == DONE_WORD:
-                self.is_done = True
-                raw = None
+            event = self._event(payload)
+            if event is not None:
+                whole = event.pop("event", self) is self
+                intact = intact and whole
+                if event:
+                    events.append(event)
+                    frames.append(start + payload if whole and b"\n" not in payload else _encoded(event))
+            if self.is_done or self.error is not None:
                 break
-            if not payload.strip():
-                raw = None
-                continue
-            try:
-                event = decode(payload)
-            except FramingError as error:
-                self.error = error
-                raw = None
-                break
-            self.error = error_of(event)
-            if self.error is not None:
-                raw = None
-                break
-            if "event" in event:
-                del event["event"]
-                raw = None
-            if not event:
-                raw = None
-                continue
-            self._finished = self._finished or _has_finish(event)
-            events.append(event)
-        return Chunk(raw=raw, events=events) if events else None
+        if not events:
+            return None
+        raw = read if intact and len(frames) == len(payloads) else b"\n\n".join([*frames, b""])
+        return Chunk(raw=raw, events=events)
+
+    def _event(self, payload: bytes) -> Body | None:
+        """Return the event in a payload, None for what is no chunk; notes the end and errors."""
+        text = payload.strip()
+        if text == DONE_WORD:
+            self.is_done = True
+        if not text or self.is_done:
+            return None
+        try:
+            event = decode(payload)
+        except FramingError as error:
+            self.error = error
+            return None
+        self.error = error_of(event)
+        if self.error is not None:
+            return None
+        self._finished = self._finished or _has_finish(event)
+        return event
 
 
 def decode(payload: bytes) -> dict[str, Any]:
@@ -193,6 +201,10 @@ def check_depth(payload: bytes, value: object) -> None:
         orjson.dumps(value)
     except orjson.JSONEncodeError as error:
         raise FramingError("its JSON nests too deep") from error
+
+
+def _encoded(event: Body) -> bytes:
+    return b"data: " + orjson.dumps(event)
 
 
 def error_of(answer: Mapping[str, Any]) -> object:

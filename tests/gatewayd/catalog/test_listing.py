@@ -51,6 +51,8 @@ async def test_source_that_hangs_fails_at_its_deadline() -> None:
     listing = SourceListing(FakeSource("slow", hold=asyncio.Event()), tasks, max_age=1, deadline=0.01)
     listing.refresh_when_due()
     assert listing.never_answered
+    listing.give_up()
+    assert not listing.never_answered
     await asyncio.wait_for(listing.first(), 1)
     assert listing.problem is not None
     assert "slow" in listing.problem

@@ -55,6 +55,9 @@ async def test_hanging_source_is_waited_for_once_only(tasks: Tasks, monkeypatch:
     hanging = FakeSource("hanging", hold=asyncio.Event())
     catalog = make_catalog(tasks, hanging, FakeSource("good", [make_model("m")]))
     assert [model.id for model in await catalog.list(ADMIN)] == ["m"]
+    # Were it waited for again, this would take as long as the test may.
+    monkeypatch.setattr("gatewayd.catalog.service.FIRST_LIST_SECONDS", 3600)
+    assert [model.id for model in await catalog.list(ADMIN)] == ["m"]
 
 
 async def test_failing_source_keeps_its_last_good_list(tasks: Tasks) -> None:

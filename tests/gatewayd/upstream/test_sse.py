@@ -164,3 +164,25 @@ def test_json_that_could_not_be_written_again_is_refused(levels: int) -> None:
     with pytest.raises(FramingError, match="too deep"):
         decode(payload)
     assert decode(payload.replace(b"[" * levels, b"[" * 200).replace(b"]" * levels, b"]" * 200))
+
+
+ODD = b'data: {"id":"1",  "x":\t1.50, "choices":[{"delta":{"content":"\\u00e9"}}]}\n\n'
+
+
+@pytest.mark.parametrize("size", [1, 7, 40, len(ODD), 100, 10_000])
+def test_bytes_stay_as_they_came_however_they_are_cut(size: int) -> None:
+    stream = ODD * 3 + sse(b"[DONE]") + b"data: more\n\n"
+    reader = ChunkReader()
+    chunks = [reader.feed(stream[at : at + size]) for at in range(0, len(stream), size)]
+    assert b"".join(chunk.raw for chunk in chunks if chunk is not None) == ODD * 3
+    assert reader.is_done
+
+
+def test_only_what_was_changed_is_written_anew() -> None:
+    read = ODD + sse({"event": {"type": "x"}, "choices": []}, {"event": 1}) + b"data: {\ndata: }\n\n" + ODD
+    chunk = ChunkReader().feed(read)
+    assert chunk is not None
+    assert chunk.raw == ODD + sse({"choices": []}) + ODD
+    joined = ChunkReader().feed(b'data: {"a":\ndata:  1.50}\n\n')
+    assert joined is not None
+    assert joined.raw == sse({"a": 1.5})
