@@ -1,5 +1,6 @@
 """`gatewayd --quickstart`: state in a local directory, an administrator, a key and a model, all at once."""
 
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,7 +41,7 @@ The password and the key are shown this once. Ask the model:
   print()
   PY
 
-  gatewayctl --socket {socket} chat --max-tokens 60 {model} "Say hello."
+  {ctl} --socket {socket} chat --max-tokens 60 {model} "Say hello."
 
 Stop it with Control-C. The state stays in {state}.
 """
@@ -50,7 +51,7 @@ gatewayd is ready at {url}
 
 The administrator and the key were made and shown at the first start. Make another key:
 
-  gatewayctl --socket {socket} key create --user {email} --name another
+  {ctl} --socket {socket} key create --user {email} --name another
 
 Stop it with Control-C. The state stays in {state}.
 """
@@ -87,6 +88,7 @@ class Quickstart:
             "socket": settings.control_socket,
             "state": settings.data_dir,
             "email": ADDRESS,
+            "ctl": find_command(),
         }
         model = await gateway.first_model(MODEL_SECONDS)
         try:
@@ -111,3 +113,9 @@ class Quickstart:
 
     def _say(self, text: str) -> None:
         print(text, file=self._out, flush=True)
+
+
+def find_command() -> str:
+    """Return what starts gatewayctl in a shell: its name, or its path where PATH does not lead to it."""
+    beside = Path(sys.executable).with_name("gatewayctl")
+    return str(beside) if shutil.which("gatewayctl") is None and beside.exists() else "gatewayctl"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewayd.quickstart import find_command
 from tests.fakes.daemon import Daemon, free_port, running_daemon
 
 
@@ -99,3 +100,14 @@ def test_secrets_are_printed_once(quick: Quick) -> None:
         assert key not in text
         assert "gatewayctl --socket" in text
         assert again.call("GET", "/api/models", headers={"Authorization": f"Bearer {key}"})[0] == 200
+
+
+def test_a_shell_finds_gatewayctl_as_it_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "elsewhere"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert find_command() == "gatewayctl"
+    command = tmp_path / "gatewayctl"
+    command.touch(mode=0o755)
+    assert find_command() == str(command)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_command() == "gatewayctl"
