@@ -1,0 +1,311 @@
+"""A daemon that is killed at any moment has kept every change that it acknowledged, and brought none back.
+
+Several clients change keys, users, sessions and settings over HTTP while the daemon is killed at a random
+moment, again and again on the same state. What was answered with 200 must be there after the next start; the
+one change of each client that was cut off may be there or not.
+"""
+
+import contextlib
+import http.client
+import itertools
+import json
+import random
+import shutil
+import signal
+import sqlite3
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.daemon import Daemon, running_daemon
+from tests.fakes.postgres import Postgres
+from tests.fakes.wire import send
+
+SEED = 20_260_101
+PASSWORD = "correct horse"
+AUTHS = "/api/v1/auths"
+CONFIG = f"{AUTHS}/admin/config"
+EMAIL = "root@example.org"
+
+
+class CutError(Exception):
+    """The daemon went away before it answered."""
+
+
+class Caller:
+    """Calls a daemon as the administrator, whose session outlives the daemon."""
+
+    def __init__(self) -> None:
+        self.daemon: Daemon | None = None
+        self.session = ""
+
+    def call(self, method: str, path: str, body: Any = None, token: str | None = None) -> Any:
+        """Return the answer of a request that must succeed; CutError when none came."""
+        status, answer = self.ask(method, path, body, token)
+        assert status == 200, (method, path, status, answer)
+        return answer
+
+    def ask(self, method: str, path: str, body: Any = None, token: str | None = None) -> tuple[int, Any]:
+        """Return status and answer; CutError when none came."""
+        assert self.daemon is not None
+        headers = {"Authorization": f"Bearer {self.session if token is None else token}"}
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            reply = send(self.daemon.base_url, method, path, data, headers)
+        except (OSError, http.client.HTTPException) as error:
+            raise CutError from error
+        return reply.status, reply.json
+
+
+class Client(ABC):
+    """One client with things of its own: changes them until it is cut off, and checks them afterwards."""
+
+    def __init__(self, caller: Caller, seed: int) -> None:
+        self.caller = caller
+        self.random = random.Random(seed)
+        self.numbers = itertools.count()
+        self.done = 0
+
+    @abstractmethod
+    def change(self) -> None:
+        """Make one change and note it once it is acknowledged."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Compare what is there with what was acknowledged, and learn how the cut change ended."""
+
+    def run(self) -> None:
+        """Change until the daemon is gone."""
+        with contextlib.suppress(CutError):
+            while True:
+                self.change()
+                self.done += 1
+
+    def grows(self, known: int) -> bool:
+        """Choose between making and removing, around twenty things."""
+        return known < 3 or self.random.random() > known / 40
+
+
+class Keys(Client):
+    """Makes and revokes API keys."""
+
+    def __init__(self, caller: Caller, seed: int) -> None:
+        super().__init__(caller, seed)
+        self.present: dict[str, str] = {}
+        self.gone: dict[str, str] = {}
+        self.unsure: set[str] = set()
+
+    def change(self) -> None:
+        if self.grows(len(self.present)):
+            made = self.caller.call("POST", f"{AUTHS}/api_keys", {"name": f"k{next(self.numbers)}"})
+            self.present[made["id"]] = made["api_key"]
+            return
+        chosen = self.random.choice(list(self.present))
+        self.unsure = {chosen}
+        self.caller.call("DELETE", f"{AUTHS}/api_keys/{chosen}")
+        self.gone[chosen] = self.present.pop(chosen)
+        self.unsure = set()
+
+    def check(self) -> None:
+        found = {key["id"] for key in self.caller.call("GET", f"{AUTHS}/api_keys")["keys"]}
+        assert self.present.keys() - self.unsure <= found
+        assert not self.gone.keys() & found
+        for ended in self.unsure - found:
+            self.gone[ended] = self.present.pop(ended)
+        self.unsure = set()
+        for expected, values in ((200, self.present), (401, self.gone)):
+            for value in list(values.values())[-5:]:
+                assert self.caller.ask("GET", "/api/models", None, value)[0] == expected
+
+
+class People(Client):
+    """Adds, renames, demotes and removes users."""
+
+    def __init__(self, caller: Caller, seed: int) -> None:
+        super().__init__(caller, seed)
+        self.present: dict[str, dict[str, str]] = {}
+        self.gone: set[str] = set()
+        self.pending: tuple[str, dict[str, str] | None] | None = None
+
+    def change(self) -> None:
+        number = next(self.numbers)
+        if len(self.present) < 2 or self.random.random() < 0.2:
+            form = {"name": f"n{number}", "email": f"n{number}@example.org", "password": PASSWORD}
+            made = self.caller.call("POST", f"{AUTHS}/add", {**form, "role": "user"})
+            self.present[made["id"]] = {"name": form["name"], "role": "user"}
+            return
+        chosen = self.random.choice(list(self.present))
+        if self.random.random() < 0.2:
+            self.pending = (chosen, None)
+            self.caller.call("DELETE", f"/api/v1/users/{chosen}")
+        else:
+            fields = {"name": f"renamed {number}", "role": self.random.choice(["user", "admin", "pending"])}
+            self.pending = (chosen, fields)
+            self.caller.call("POST", f"/api/v1/users/{chosen}/update", fields)
+        self.settle()
+
+    def settle(self) -> None:
+        """Note that the pending change happened."""
+        assert self.pending is not None
+        chosen, fields = self.pending
+        self.pending = None
+        if fields is None:
+            del self.present[chosen]
+            self.gone.add(chosen)
+        else:
+            self.present[chosen] = fields
+
+    def check(self) -> None:
+        users = self.caller.call("GET", "/api/v1/users/all")["users"]
+        found = {user["id"]: {"name": user["name"], "role": user["role"]} for user in users}
+        if self.pending is not None and found.get(self.pending[0]) == self.pending[1]:
+            self.settle()
+        self.pending = None
+        assert {name: found.get(name) for name in self.present} == self.present
+        assert not self.gone & found.keys()
+
+
+class Sessions(Client):
+    """Signs out; the token must stay useless, and the others good."""
+
+    def __init__(self, caller: Caller, seed: int) -> None:
+        super().__init__(caller, seed)
+        self.open: list[str] = []
+        self.ended: list[str] = []
+
+    def change(self) -> None:
+        if not self.open:
+            form = {"name": "s", "email": f"s{self.random.random()}@example.org", "password": PASSWORD}
+            self.open.append(self.caller.call("POST", f"{AUTHS}/add", {**form, "role": "user"})["token"])
+            return
+        token = self.open.pop()
+        self.caller.call("POST", f"{AUTHS}/signout", {}, token)
+        self.ended.append(token)
+
+    def check(self) -> None:
+        for token in self.ended[-10:]:
+            assert self.caller.ask("GET", f"{AUTHS}/", None, token)[0] == 401
+        for token in self.open:
+            assert self.caller.ask("GET", f"{AUTHS}/", None, token)[0] == 200
+
+
+class Settings(Client):
+    """Changes two settings together; never one without the other."""
+
+    def __init__(self, caller: Caller, seed: int) -> None:
+        super().__init__(caller, seed)
+        self.now: dict[str, Any] = {}
+        self.next: dict[str, Any] = {}
+
+    def change(self) -> None:
+        number = next(self.numbers)
+        self.next = {"RESPONSE_WATERMARK": f"w{number}", "ENABLE_SIGNUP": number % 2 == 0}
+        self.caller.call("POST", CONFIG, self.next)
+        self.now = self.next
+
+    def check(self) -> None:
+        found = self.caller.call("GET", CONFIG)
+        seen = {name: found[name] for name in self.next}
+        assert seen in (self.now, self.next), (seen, self.now, self.next)
+        self.now = self.next = seen
+
+
+class Lives:
+    """The lives of one daemon: start, check, change, die."""
+
+    def __init__(self, state: Path, seed: int, settings: dict[str, str]) -> None:
+        self.state = state
+        self.random = random.Random(seed)
+        self.caller = Caller()
+        kinds = (Keys, People, Sessions, Settings)
+        self.clients = [kind(self.caller, seed + place) for place, kind in enumerate(kinds)]
+        self.settings = {"ENABLE_API_KEYS": "true", "ENABLE_SIGNUP": "true", **settings}
+
+    @contextlib.contextmanager
+    def started(self) -> Iterator[Daemon]:
+        with running_daemon(self.state, **self.settings) as daemon:
+            self.caller.daemon = daemon
+            yield daemon
+
+    def begin(self) -> None:
+        """Make the administrator, with the right to have keys."""
+        with self.started():
+            form = {"name": "Root", "email": EMAIL, "password": PASSWORD}
+            session = self.caller.call("POST", f"{AUTHS}/signup", form, "")
+            self.caller.session = session["token"]
+            group = {"name": "g", "description": "", "permissions": {"features": {"api_keys": True}}}
+            made = self.caller.call("POST", "/api/v1/groups/create", group)["id"]
+            self.caller.call("POST", f"/api/v1/groups/id/{made}/users/add", {"user_ids": [session["id"]]})
+
+    def live(self) -> None:
+        """One life: everything acknowledged is there, then changes until the end comes."""
+        with self.started() as daemon:
+            self.check()
+            threads = [threading.Thread(target=client.run) for client in self.clients]
+            for thread in threads:
+                thread.start()
+            time.sleep(self.random.uniform(0.02, 0.5))
+            assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+            for thread in threads:
+                thread.join()
+            assert "Traceback" not in "".join(daemon.log)
+
+    def die_young(self) -> None:
+        """One life that ends while it starts."""
+        with running_daemon(self.state, ready=False, **self.settings) as daemon:
+            time.sleep(self.random.uniform(0.0, 1.5))
+            daemon.stop(signal.SIGKILL)
+
+    def check(self) -> None:
+        for client in self.clients:
+            client.check()
+
+    def end(self) -> None:
+        """The last life, which ends well."""
+        with self.started() as daemon:
+            self.check()
+            assert daemon.stop() == 0
+        assert all(client.done >= 20 for client in self.clients), [client.done for client in self.clients]
+
+
+def assert_sound(state: Path, folder: Path) -> None:
+    """Check a copy of what the dead daemon left, so that the next one does its own recovery."""
+    for file in state.glob("gatewayd.db*"):
+        if not file.name.endswith("-shm"):
+            shutil.copyfile(file, folder / file.name)
+    with contextlib.closing(sqlite3.connect(folder / "gatewayd.db")) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert database.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_fifty_deaths_on_sqlite(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    lives = Lives(tmp_path / "s", SEED, {})
+    lives.begin()
+    for number in range(50):
+        lives.live()
+        copy.mkdir()
+        assert_sound(lives.state, copy)
+        shutil.rmtree(copy)
+        if number % 10 == 0:
+            lives.die_young()
+    lives.end()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_ten_deaths_on_postgresql(tmp_path: Path, postgres: Postgres) -> None:
+    lives = Lives(tmp_path / "s", SEED + 1, {"DATABASE_URL": postgres.create_database()})
+    lives.begin()
+    for number in range(10):
+        lives.live()
+        if number % 5 == 0:
+            lives.die_young()
+    lives.end()
