@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from tortoise.exceptions import BaseORMException
+from tortoise.exceptions import BaseORMException, DBConnectionError
 
 from gatewayd.errors import GatewayError, Kind, invalid
 
@@ -88,6 +88,9 @@ def failure(what: str, error: Exception) -> GatewayError:
     """Return the error to raise for a foreign one; none is ever taken for success."""
     inner = error.args[0] if isinstance(error, BaseORMException) and error.args else None
     cause = inner if isinstance(inner, Exception) else error
+    if isinstance(cause, DBConnectionError) and isinstance(cause.__cause__, Exception):
+        # The ORM's own words for a database that is not there.
+        cause = cause.__cause__
     columns = _taken_columns(cause)
     if columns:
         return _taken(what, columns)
