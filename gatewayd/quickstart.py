@@ -29,7 +29,9 @@ The password and the key are shown this once. Ask the model:
     -H "Authorization: Bearer {key}" -H "Content-Type: application/json" \\
     -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Say hello."}}], "max_tokens": 60}}'
 
-  python - <<'PY'
+With the OpenAI client (pip install openai):
+
+  python3 - <<'PY'
   from openai import OpenAI
   client = OpenAI(base_url="{url}/v1", api_key="{key}")
   messages = [{{"role": "user", "content": "Say hello."}}]
@@ -40,6 +42,8 @@ The password and the key are shown this once. Ask the model:
       print(chunk.choices[0].delta.content or "", end="", flush=True)
   print()
   PY
+
+From the terminal:
 
   {ctl} --socket {socket} chat --max-tokens 60 {model} "Say hello."
 

@@ -45,6 +45,9 @@ class Catalog:
         self._records: dict[str, ModelRecord] = {}
         self._merged: dict[str, tuple[Model, ModelSource]] | None = None
 
+        self.changing = asyncio.Lock()
+        """Held by whoever reads a record in order to change it, until the change is committed."""
+
     async def load(self) -> None:
         """Read the model records; call once before the first use."""
         self._records = {record.id: record for record in await self._store.list()}
@@ -124,8 +127,20 @@ class Catalog:
             raise not_found("model record", model_id)
         after_commit(lambda: self._records.pop(model_id, None))
 
+    async def describe(self, record: ModelRecord, grants: Sequence[Grant] | None) -> ModelRecord:
+        """Insert or replace a record; its owner and, without `grants`, its access list stay as they are."""
+        async with self.changing:
+            known = self._records.get(record.id, record)
+            kept = known.grants if grants is None else tuple(grants)
+            return await self.put_record(replace(record, user_id=known.user_id, grants=kept))
+
     async def grant(self, model_id: str, grants: Sequence[Grant], *, by: str) -> ModelRecord:
         """Replace the access list of a model, making its record when there is none."""
+        async with self.changing:
+            return await self.regrant(model_id, grants, by=by)
+
+    async def regrant(self, model_id: str, grants: Sequence[Grant], *, by: str) -> ModelRecord:
+        """Be `grant` for a caller that already holds `changing`."""
         known = self._records.get(model_id)
         if known is None:
             merged = await self._models(refresh=False)
@@ -136,10 +151,11 @@ class Catalog:
 
     async def switch(self, model_id: str, *, active: bool) -> ModelRecord:
         """Switch a recorded model on or off for everybody but administrators."""
-        known = self._records.get(model_id)
-        if known is None:
-            raise not_found("model record", model_id)
-        return await self.put_record(replace(known, is_active=active))
+        async with self.changing:
+            known = self._records.get(model_id)
+            if known is None:
+                raise not_found("model record", model_id)
+            return await self.put_record(replace(known, is_active=active))
 
     def _may_use(self, viewer: Viewer, model_id: str) -> bool:
         if self._options.bypass_all or (viewer.is_admin and self._options.bypass_admins):

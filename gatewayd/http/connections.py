@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import resource
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -15,23 +16,62 @@ from gatewayd.http.errors import render
 HEAD_SECONDS: Final = 10.0
 """How long a new connection may take until its first request is there with all its headers."""
 
+RESERVED_FILES: Final = 200
+"""Descriptors kept for the database, the providers, the log and the control socket."""
+
 log = logging.getLogger(__name__)
 
 RequestFactory = Callable[..., web.BaseRequest]
 
 
+class Room:
+    """How many connections there may be, so that descriptors stay for the database and the providers."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.taken = 0
+        self._told = False
+
+    def enter(self) -> bool:
+        """Take a place; False when there is none, which is logged once until there is room again."""
+        self.taken += 1
+        if self.taken <= self.limit:
+            return True
+        if not self._told:
+            self._told = True
+            log.warning("connections refused: the limit of open files is near", extra={"limit": self.limit})
+        return False
+
+    def leave(self) -> None:
+        """Give a place back."""
+        self.taken -= 1
+        if self.taken < self.limit:
+            self._told = False
+
+
+def room_for_connections() -> Room:
+    """Return room by the limit of open files, less what the daemon itself needs."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return Room(max(soft - RESERVED_FILES, soft // 2))
+
+
 class Connection(web.RequestHandler):
     """One connection. The library's own error pages are never shown: they repeat what was sent."""
 
+    room: Room
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the clock of the first head; later ones are under that of idle connections."""
         super().connection_made(transport)
+        if not self.room.enter():
+            self.force_close()
+            return
         self._timer = asyncio.get_running_loop().call_later(HEAD_SECONDS, self._on_slow_head)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stop the clock."""
+        self.room.leave()
         self.heard()
         super().connection_lost(exc)
 
@@ -90,10 +130,13 @@ class Connections(web.Server):
             handler_cancellation=plain.handler_cancellation,
         )
         self._options = options
+        self._room = room_for_connections()
 
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""
-        return Connection(self, loop=asyncio.get_running_loop(), **self._options)
+        connection = Connection(self, loop=asyncio.get_running_loop(), **self._options)
+        connection.room = self._room
+        return connection
 
     def _heard(self, factory: RequestFactory) -> RequestFactory:
         def make(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:

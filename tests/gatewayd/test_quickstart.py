@@ -54,7 +54,7 @@ def run(command: list[str], script: str | None = None) -> subprocess.CompletedPr
 
 @pytest.mark.real("builtin model")
 def test_openai_snippet_answers_whole_and_streamed(quick: Quick) -> None:
-    script = quick.find(r"(?s)python - <<'PY'\n(.*?)\n  PY")
+    script = quick.find(r"(?s)python3 - <<'PY'\n(.*?)\n  PY")
     script = "\n".join(line.removeprefix("  ") for line in script.splitlines())
     done = run([sys.executable, "-W", "error::DeprecationWarning", "-"], script)
     assert done.returncode == 0, done.stderr

@@ -1,6 +1,5 @@
 """`/v1/models`: which models there are, and who may use them."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -31,7 +30,6 @@ class ModelRoutes:
         self._users = users
         self._groups = groups
         self._writes = writes
-        self._changing = asyncio.Lock()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
@@ -79,13 +77,13 @@ class ModelRoutes:
     async def _change(
         self, request: web.Request, action: str, model_id: str, *, add: Sequence[Grant], drop: Sequence[Grant]
     ) -> web.Response:
-        async with self._changing, self._writes.block(request, action, model_id) as dry_run:
+        async with self._catalog.changing, self._writes.block(request, action, model_id) as dry_run:
             model, record = await self._find(model_id)
             before = record.grants if record is not None else ()
             kept = tuple(grant for grant in before if grant not in drop)
             after = kept + tuple(grant for grant in add if grant not in kept)
             if after != before:
-                record = await self._catalog.grant(model_id, after, by=await self._owner())
+                record = await self._catalog.regrant(model_id, after, by=await self._owner())
         shown = await self._render(model, record)
         outcome = Outcome.UNCHANGED if after == before else Outcome.CHANGED
         return answer(wire.ModelWritten(**shown.model_dump(), outcome=outcome, dry_run=dry_run))

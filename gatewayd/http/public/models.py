@@ -115,19 +115,17 @@ class ModelRoutes:
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Store a record and answer it."""
         form = await body.read_model(request, ModelBody)
-        known = self._catalog.find_record(form.id)
-        grants = known.grants if known and form.access_grants is None else _grants(form.access_grants or [])
         record = ModelRecord(
             id=form.id,
-            user_id=known.user_id if known else actor(request).user_id,
+            user_id=actor(request).user_id,
             name=form.name or form.id,
             base_model_id=form.base_model_id,
             params=form.params,
             meta=form.meta,
             is_active=form.is_active,
-            grants=grants,
         )
-        return body.json_reply(render_record(await self._catalog.put_record(record)))
+        grants = None if form.access_grants is None else _grants(form.access_grants)
+        return body.json_reply(render_record(await self._catalog.describe(record, grants)))
 
     async def grant(self, request: web.Request) -> web.StreamResponse:
         """Replace the access list of a model and answer its record."""

@@ -156,3 +156,18 @@ async def test_use_returns_the_sources_that_are_no_longer_used(tasks: Tasks) -> 
     assert catalog.use([two]) == [one]
     assert [model.id for model in await catalog.list(ADMIN)] == ["b"]
     assert two.listed == 1
+
+
+async def test_changes_at_the_same_time_lose_nothing(tasks: Tasks) -> None:
+    catalog = make_catalog(tasks, FakeSource("s", [make_model("m")]))
+    await catalog.list(ADMIN)
+    everybody = Grant("user", "*", "read")
+    await catalog.grant("m", [], by="u1")
+    await asyncio.gather(
+        catalog.grant("m", [everybody], by="u1"),
+        catalog.switch("m", active=False),
+        catalog.describe(ModelRecord(id="m", user_id="u9", name="M", is_active=False), None),
+    )
+    record = catalog.find_record("m")
+    assert record is not None
+    assert (record.grants, record.is_active, record.user_id, record.name) == ((everybody,), False, "u1", "M")

@@ -111,3 +111,41 @@ async def test_expectations(address: tuple[str, int], given: bytes, interim: boo
     assert reply.startswith(b"HTTP/1.1 100 Continue\r\n\r\n") is interim
     assert b"HTTP/1.1 200 OK" in reply
     assert reply.endswith(b"ab")
+
+
+async def test_connections_beyond_the_limit_are_closed_and_told_of_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connections, "room_for_connections", lambda: connections.Room(1))
+    app = web.Application()
+    app.router.add_route("POST", "/echo", echo)
+    server = Server(app, InFlight())
+    await server.open()
+    host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
+    place = (host, int(port))
+    request = b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx"
+    reader, writer = await asyncio.open_connection(*place)
+    writer.write(request.replace(b"Connection: close\r\n", b""))
+    await reader.readuntil(b"\r\n\r\nx")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            other, closing = await asyncio.open_connection(*place)
+            assert await asyncio.wait_for(other.read(), 5) == b""
+            closing.close()
+            await closing.wait_closed()
+    assert len(caplog.records) == 1
+    writer.close()
+    await writer.wait_closed()
+    await asyncio.sleep(0.05)
+    assert (await talk(place, request)).endswith(b"x")
+    await server.close()
+
+
+def test_room_leaves_descriptors_for_the_rest() -> None:
+    room = connections.room_for_connections()
+    assert room.limit >= 1
+    small = connections.Room(2)
+    assert [small.enter(), small.enter(), small.enter()] == [True, True, False]
+    small.leave()
+    small.leave()
+    assert small.enter()
