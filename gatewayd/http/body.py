@@ -1,6 +1,8 @@
 """Request bodies in, JSON replies out: limits, JSON strictness and validation in one place."""
 
 import asyncio
+import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
@@ -11,6 +13,9 @@ from pydantic import BaseModel, ValidationError
 from gatewayd.errors import GatewayError, Kind, invalid
 
 MAX_DEPTH: Final = 64
+MAX_INTEGER: Final = 2**64 - 1
+# Enough digits for an integer that the decoder would turn into an inexact number.
+LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 SMALL_BODY: Final = 1024 * 1024
 BODY_TIMEOUT_SECONDS: Final = 30.0
 
@@ -40,7 +45,10 @@ async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes:
 
 
 def parse_json(data: bytes) -> Any:
-    """Return the JSON value of a body; no NaN, no lone surrogates, at most 64 levels deep."""
+    """Return the JSON value of a body; no NaN, no lone surrogates, at most 64 levels deep.
+
+    In bodies up to 1 MiB an integer over 64 bits is refused, as it could not be passed on as it is.
+    """
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -49,6 +57,8 @@ def parse_json(data: bytes) -> Any:
         raise invalid(
             f"cannot read the body as JSON: it nests deeper than {MAX_DEPTH} levels", code="json_invalid"
         )
+    if len(data) <= SMALL_BODY and LONG_NUMBER.search(data):
+        json.loads(data, parse_int=_exact)
     return value
 
 
@@ -98,6 +108,12 @@ async def _read_up_to(request: web.Request, limit: int) -> bytes:
 
 def _too_large(limit: int) -> GatewayError:
     return GatewayError(Kind.TOO_LARGE, f"cannot read the body: it is over the limit of {limit} bytes")
+
+
+def _exact(digits: str) -> int:
+    if len(digits) > len(str(MAX_INTEGER)) + 1 or not -(2**63) <= int(digits) <= MAX_INTEGER:
+        raise invalid("cannot read the body as JSON: an integer has more than 64 bits", code="json_invalid")
+    return int(digits)
 
 
 def _is_deeper(value: Any, levels: int) -> bool:

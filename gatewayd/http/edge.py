@@ -3,6 +3,7 @@
 Request id, path sanity, authentication by the route row, endpoint restrictions, errors, headers.
 """
 
+import logging
 import re
 import time
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from gatewayd.http.errors import guard
 from gatewayd.http.inflight import InFlight
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from gatewayd.tasks import Tasks
+
+audit_log = logging.getLogger("gatewayd.audit")
 
 SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 UNSAFE_PATH: Final = re.compile(r"//|/\.\.?(?:/|$)|%5c|%00|%2e", re.IGNORECASE)
@@ -84,7 +87,20 @@ class Edge:
             raise GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
         if route.access is not Access.PUBLIC:
             request[ACTOR] = await self._identify(route, request)
-        return await route.handler(request)
+        reply = await route.handler(request)
+        actor = request.get(ACTOR)
+        if actor is not None and route.access is Access.ADMIN and request.method not in SAFE_METHODS:
+            audit_log.info(
+                "%s %s",
+                route.method,
+                route.path,
+                extra={
+                    "by": actor.user.email,
+                    "target": request.path,
+                    "request_id": request[REQUEST_ID],
+                },
+            )
+        return reply
 
     async def _identify(self, route: Route, request: web.Request) -> Actor | None:
         credential = self._credential(request)

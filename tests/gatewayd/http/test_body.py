@@ -109,3 +109,17 @@ async def test_a_body_of_unknown_size_is_refused_as_soon_as_it_is_over_the_limit
         assert b"413" in status
         writer.close()
         await writer.wait_closed()
+
+
+@pytest.mark.parametrize(
+    "number", ["18446744073709551615", "-9223372036854775808", "0.12345678901234567890123"]
+)
+def test_numbers_that_can_be_passed_on_are_taken(number: str) -> None:
+    assert body.parse_json(f'{{"seed": {number}}}'.encode())
+
+
+@pytest.mark.parametrize("number", ["18446744073709551616", "-9223372036854775809", "1" * 5000])
+def test_integers_that_would_change_are_refused(number: str) -> None:
+    with pytest.raises(GatewayError) as caught:
+        body.parse_json(f'{{"seed": {number}, "text": "12345678901234567890123"}}'.encode())
+    assert caught.value.code == "json_invalid"

@@ -286,3 +286,27 @@ async def test_a_forged_line_above_the_proxys_own_is_not_believed() -> None:
         headers = [("X-Forwarded-For", "192.0.2.1"), ("X-Forwarded-For", "203.0.113.9, ::ffff:127.0.0.1")]
         reply = await http.get("/x", headers=CIMultiDict(headers))
         assert (await reply.json())["client"] == "203.0.113.9"
+
+
+async def test_changes_by_administrators_are_audited_once_they_are_made(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def refuse(request: web.Request) -> web.StreamResponse:
+        raise GatewayError(Kind.CONFLICT, "cannot do it twice")
+
+    rows = [
+        row(Access.ADMIN, "/x/{id}", "POST"),
+        row(Access.ADMIN, "/x"),
+        row(Access.VERIFIED, "/y", "POST"),
+        Route("POST", "/z", refuse, Access.ADMIN, "Refuse"),
+    ]
+    async with serving(rows, ACTORS) as client:
+        with caplog.at_level(logging.INFO, logger="gatewayd.audit"):
+            await client.post("/x/7", headers={**bearer("admin"), "X-Request-Id": "r1"})
+            await client.get("/x", headers=bearer("admin"))
+            await client.post("/y", headers=bearer("admin"))
+            await client.post("/z", headers=bearer("admin"))
+            await client.post("/x/7", headers=bearer("user"))
+        lines = [record for record in caplog.records if record.name == "gatewayd.audit"]
+        assert [record.getMessage() for record in lines] == ["POST /x/{id}"]
+        assert vars(lines[0]).items() >= {"by": "a@example.org", "target": "/x/7", "request_id": "r1"}.items()
