@@ -1,5 +1,6 @@
 """The client of the control socket: one method per control route."""
 
+import socket
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -17,10 +18,22 @@ ReplyType = TypeVar("ReplyType", bound=BaseModel)
 
 
 def default_socket() -> Path:
-    """Return the system's socket, or that of a quickstart in the current directory when only that exists."""
-    if not SYSTEM_SOCKET.exists() and QUICKSTART_SOCKET.exists():
+    """Return the system's socket, or that of a quickstart here when nobody listens on the system's."""
+    if QUICKSTART_SOCKET.exists() and _is_deserted(SYSTEM_SOCKET):
         return QUICKSTART_SOCKET
     return SYSTEM_SOCKET
+
+
+def _is_deserted(path: Path) -> bool:
+    """Tell whether the socket is absent or was left behind; one that may not be opened has an owner."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError):
+            return True
+        except OSError:
+            return False
+    return False
 
 
 class ControlClient:

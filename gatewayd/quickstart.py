@@ -55,7 +55,7 @@ gatewayd is ready at {url}
 
 The administrator and the key were made and shown at the first start. Make another key:
 
-  {ctl} --socket {socket} key create --user {email} --name another
+  {ctl} --socket {socket} key create {email} another
 
 Stop it with Control-C. The state stays in {state}.
 """

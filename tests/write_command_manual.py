@@ -270,7 +270,7 @@ The control socket of the system's daemon.
 .It Pa {QUICKSTART_SOCKET}
 The control socket of
 .Ql gatewayd \-\-quickstart ,
-which is used when it is in the current directory and the other one does not exist.
+which is used when it is in the current directory and nobody listens on the other one.
 .El
 """
 

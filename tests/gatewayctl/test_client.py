@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,13 @@ def test_the_socket_of_the_system_comes_before_that_of_a_quickstart(
     assert default_socket() == system
     quickstart.touch()
     assert default_socket() == quickstart
-    system.touch()
-    assert default_socket() == system
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(system))
+        listener.listen()
+        assert default_socket() == system
+    # What a daemon that was killed leaves behind.
+    assert system.exists()
+    assert default_socket() == quickstart
 
 
 def test_each_route_has_a_method(control: Control) -> None:

@@ -1,6 +1,7 @@
 """The client against daemons that behave badly."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +22,10 @@ async def answering(folder: Path, *answers: bytes, hold: asyncio.Event | None = 
     """Serve raw bytes to each connection."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        # All of it is read: closing with something unread would take the answer back.
+        length = re.search(rb"(?i)content-length: (\d+)", head)
+        await reader.readexactly(int(length[1]) if length else 0)
         for answer in answers:
             writer.write(answer)
             await writer.drain()

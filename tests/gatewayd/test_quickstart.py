@@ -98,7 +98,10 @@ def test_secrets_are_printed_once(quick: Quick) -> None:
     with running_daemon(state, "--quickstart", "--state", str(state), **settings) as again:
         text = again.wait_for("Stop it with Control-C")
         assert key not in text
-        assert "gatewayctl --socket" in text
+        command = re.search(r"(gatewayctl --socket .* key create .*)", text)
+        assert command is not None
+        made = run([sys.executable, "-m", *shlex.split(command[1]), "-o", "name"])
+        assert made.stdout.startswith("sk-"), made.stderr
         assert again.call("GET", "/api/models", headers={"Authorization": f"Bearer {key}"})[0] == 200
 
 
