@@ -20,20 +20,14 @@ class Tasks:
 
     def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> str:
         """Start `work` and return its task id; a failure is logged with `name`, never lost."""
-        task_id = ids.new_id()
-        task = asyncio.get_running_loop().create_task(self._guard(name, work), name=name)
-        self._running[task_id] = task
-        task.add_done_callback(lambda _: self._running.pop(task_id, None))
+        task_id, task = self._start(name, self._guard(name, work))
         # A task that is cancelled before its first step never awaits its work.
         task.add_done_callback(lambda _: work.close())
         return task_id
 
     async def finish(self, name: str, work: Coroutine[Any, Any, Result]) -> Result:
         """Await `work`, which runs to its end even when the caller is cancelled."""
-        task_id = ids.new_id()
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        self._running[task_id] = task
-        task.add_done_callback(lambda _: self._running.pop(task_id, None))
+        _, task = self._start(name, work)
         return await asyncio.shield(task)
 
     def list(self) -> dict[str, str]:
@@ -56,6 +50,13 @@ class Tasks:
             task.cancel()
         if running:
             await asyncio.wait(running)
+
+    def _start(self, name: str, work: Coroutine[Any, Any, Result]) -> tuple[str, asyncio.Task[Result]]:
+        task_id = ids.new_id()
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._running[task_id] = task
+        task.add_done_callback(lambda _: self._running.pop(task_id, None))
+        return task_id, task
 
     async def _guard(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         try:

@@ -54,12 +54,8 @@ class Sources:
 
 
 def provider_configs(settings: Settings) -> Sequence[ProviderConfig]:
-    """Return how each provider is reached; not_configured when two have one name."""
+    """Return how each provider is reached; loading the settings made sure that their names differ."""
     providers = settings.all_providers()
-    names = [provider.name for provider in providers]
-    for name in names:
-        if names.count(name) > 1:
-            raise GatewayError(Kind.NOT_CONFIGURED, f"cannot use two providers with the name {name!r}")
     return [_provider_config(each, index, settings) for index, each in enumerate(providers)]
 
 

@@ -55,3 +55,23 @@ class Route:
     tag: str = ""
     interruptible: bool = False
     slashes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """What the rows of one noun share, said once: the head of their paths, and their tag."""
+
+    prefix: str
+    tag: str
+
+    def row(
+        self,
+        method: str,
+        path: str,
+        handler: Handler,
+        access: Access,
+        summary: str,
+        request: type[BaseModel] | None = None,
+    ) -> Route:
+        """Return one row of the noun; `path` follows the prefix."""
+        return Route(method, self.prefix + path, handler, access, summary, request=request, tag=self.tag)

@@ -14,9 +14,10 @@ from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import CREDENTIAL, actor, client_address, credential, find_actor
 from gatewayd.http.public.session_replies import NO_STORE, SessionReplies
 from gatewayd.http.public.shapes import show_account
-from gatewayd.http.routes import Access, Handler, Route
+from gatewayd.http.routes import Access, Noun, Route
 
 PREFIX = "/api/v1/auths"
+_row = Noun(PREFIX, "auths").row
 # What the session reply tells about its own account, beside the Session.
 OWN_PROFILE = ("bio", "gender", "date_of_birth", "status_emoji", "status_message", "status_expires_at")
 
@@ -179,14 +180,3 @@ class AuthRoutes:
         who = actor(request)
         await self._users.change(who.user_id, UserChange(profile={"timezone": form.timezone}), who)
         return json_reply({"status": True})
-
-
-def _row(
-    method: str,
-    path: str,
-    handler: Handler,
-    access: Access,
-    summary: str,
-    request: type[BaseModel] | None = None,
-) -> Route:
-    return Route(method, PREFIX + path, handler, access, summary, request=request, tag="auths")

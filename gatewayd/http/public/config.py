@@ -23,7 +23,6 @@ class SiteFacts:
     name: str
     version: str
     enable_login_form: bool = True
-    default_models: str | None = None
 
 
 class ClientConfig:
@@ -53,7 +52,8 @@ class ClientConfig:
             return body
         if actor.is_verified:
             body["features"]["enable_api_keys"] = self._runtime.flag("ENABLE_API_KEYS")
-            body["default_models"] = self._facts.default_models
+            # No model is preselected; clients of this API family expect the key.
+            body["default_models"] = None
             body["permissions"] = self._permissions.defaults()
         return body
 

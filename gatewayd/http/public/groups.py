@@ -13,9 +13,10 @@ from gatewayd.accounts.records import GroupChange, NewGroup
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.shapes import show_group, show_user_info
-from gatewayd.http.routes import Access, Handler, Route
+from gatewayd.http.routes import Access, Noun, Route
 
 PREFIX = "/api/v1/groups"
+_row = Noun(PREFIX, "groups").row
 
 
 class GroupBody(BaseModel):
@@ -140,14 +141,3 @@ class GroupRoutes:
 
 def _id(request: web.Request) -> str:
     return request.match_info["id"]
-
-
-def _row(
-    method: str,
-    path: str,
-    handler: Handler,
-    access: Access,
-    summary: str,
-    request: type[BaseModel] | None = None,
-) -> Route:
-    return Route(method, PREFIX + path, handler, access, summary, request=request, tag="groups")

@@ -8,7 +8,9 @@ from aiohttp import web
 from gatewayd.accounts.records import Actor
 from gatewayd.http.body import json_reply
 from gatewayd.http.context import find_actor
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import Access, Noun, Route
+
+_row = Noun("", "health").row
 
 
 class HealthProbe(Protocol):
@@ -42,44 +44,15 @@ class HealthRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 4.1 that need no credential."""
+        public = Access.PUBLIC
         return [
-            Route(
-                "GET", "/health", self.health, Access.PUBLIC, "Tell whether the gateway works", tag="health"
-            ),
-            Route(
-                "GET",
-                "/health/db",
-                self.health,
-                Access.PUBLIC,
-                "Tell whether the database answers",
-                tag="health",
-            ),
-            Route("GET", "/livez", self.live, Access.PUBLIC, "Tell whether the process turns", tag="health"),
-            Route(
-                "GET",
-                "/readyz",
-                self.readiness,
-                Access.PUBLIC,
-                "Tell whether requests are welcome",
-                tag="health",
-            ),
-            Route(
-                "GET",
-                "/ready",
-                self.readiness,
-                Access.PUBLIC,
-                "Tell whether requests are welcome",
-                tag="health",
-            ),
-            Route("GET", "/api/version", self.version, Access.PUBLIC, "Tell the version", tag="health"),
-            Route(
-                "GET",
-                "/api/config",
-                self.config,
-                Access.OPTIONAL,
-                "Tell what clients must know",
-                tag="health",
-            ),
+            _row("GET", "/health", self.health, public, "Tell whether the gateway works"),
+            _row("GET", "/health/db", self.health, public, "Tell whether the database answers"),
+            _row("GET", "/livez", self.live, public, "Tell whether the process turns"),
+            _row("GET", "/readyz", self.readiness, public, "Tell whether requests are welcome"),
+            _row("GET", "/ready", self.readiness, public, "Tell whether requests are welcome"),
+            _row("GET", "/api/version", self.version, public, "Tell the version"),
+            _row("GET", "/api/config", self.config, Access.OPTIONAL, "Tell what clients must know"),
         ]
 
     async def health(self, request: web.Request) -> web.StreamResponse:

@@ -20,9 +20,10 @@ from gatewayd.http.public.shapes import (
     show_user,
     show_user_info,
 )
-from gatewayd.http.routes import Access, Handler, Route
+from gatewayd.http.routes import Access, Noun, Route
 
 PREFIX = "/api/v1/users"
+_row = Noun(PREFIX, "users").row
 
 
 class UserBody(BaseModel):
@@ -179,14 +180,3 @@ class UserRoutes:
     async def _change_own(self, request: web.Request, change: UserChange) -> User:
         who = actor(request)
         return await self._users.change(who.user_id, change, who)
-
-
-def _row(
-    method: str,
-    path: str,
-    handler: Handler,
-    access: Access,
-    summary: str,
-    request: type[BaseModel] | None = None,
-) -> Route:
-    return Route(method, PREFIX + path, handler, access, summary, request=request, tag="users")
