@@ -67,6 +67,7 @@ class Child:
     def __init__(self, options: EngineOptions, process: asyncio.subprocess.Process) -> None:
         self._options = options
         self._process = process
+        self._ending = asyncio.Lock()
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
         # Set while nobody reads what the process says.
         self._silent = asyncio.Event()
@@ -124,16 +125,21 @@ class Child:
 
     async def end_process(self) -> None:
         """End the process, gently at first, and wait for its end; may be called twice at a time."""
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
-            try:
-                async with asyncio.timeout(STOP_SECONDS):
-                    await self._process.wait()
-            except TimeoutError:
-                log.warning("the built-in model does not end, killing it")
-                self._process.kill()
+        # A second signal would look for the end itself and take the exit status away from who waits for it.
+        async with self._ending:
+            if self._process.returncode is None:
+                await self._end()
+
+    async def _end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
                 await self._process.wait()
+        except TimeoutError:
+            log.warning("the built-in model does not end, killing it")
+            self._process.kill()
+            await self._process.wait()
 
     async def close_pipes(self) -> None:
         """Close what connects to the ended process."""
