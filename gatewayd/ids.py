@@ -16,8 +16,14 @@ def now() -> int:
 
 
 def new_id() -> str:
-    """Return a random UUIDv4 as text, the form of every id that the gateway chooses."""
-    return str(uuid.uuid4())
+    """Return a UUIDv7 as text, the form of every id that the gateway chooses.
+
+    Ids sort in the order in which they were made, within one second too (RFC 9562 section 6.2, method 3: the
+    time to a quarter of a microsecond), so that `created_at, id` is the order of creation.
+    """
+    milliseconds, rest = divmod(time.time_ns(), 1_000_000)  # noqa: TID251 - this is the clock's home
+    fraction = rest * 4096 // 1_000_000
+    return str(uuid.UUID(int=milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | secrets.randbits(62)))
 
 
 def new_secret(size: int = 32) -> str:

@@ -66,7 +66,7 @@ class UserStore(Protocol):
         ...
 
     async def find_first_admin_id(self) -> str | None:
-        """Return the id of the oldest administrator, whom nobody else may change."""
+        """Return the id of the oldest administrator, by created_at then id; nobody else may change him."""
         ...
 
     async def touch(self, seen: Mapping[str, int]) -> None:

@@ -147,7 +147,7 @@ class MemoryUsers:
 
     async def find_first_admin_id(self) -> str | None:
         admins = [user for user in self._rows.values() if user.role is Role.ADMIN]
-        return min(admins, key=lambda user: user.created_at).id if admins else None
+        return min(admins, key=lambda user: (user.created_at, user.id)).id if admins else None
 
     async def touch(self, seen: Mapping[str, int]) -> None:
         async with self._memory.transaction():

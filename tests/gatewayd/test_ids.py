@@ -1,15 +1,22 @@
 """Tests for gatewayd.ids."""
 
 import hashlib
+import time
 import uuid
 
 from gatewayd import ids
 
 
-def test_ids_are_version_four() -> None:
-    first, second = ids.new_id(), ids.new_id()
-    assert uuid.UUID(first).version == 4
-    assert first != second
+def test_ids_are_version_seven_of_the_present_time() -> None:
+    before = time.time()
+    made = uuid.UUID(ids.new_id())
+    assert (made.version, made.variant) == (7, uuid.RFC_4122)
+    assert int(before * 1000) <= made.int >> 80 <= time.time() * 1000
+
+
+def test_ids_sort_in_the_order_in_which_they_were_made() -> None:
+    made = [ids.new_id() for _ in range(1000)]
+    assert made == sorted(set(made))
 
 
 def test_secrets_have_the_asked_size_in_bytes() -> None:

@@ -200,6 +200,16 @@ async def test_the_primary_administrator_over_http(accounts: Accounts) -> None:
     await accounts.users.remove(second.id, by_first)
 
 
+async def test_who_comes_in_the_same_second_does_not_become_the_primary_administrator(
+    accounts: Accounts,
+) -> None:
+    first = await accounts.add_user("first", Role.ADMIN)
+    for number in range(20):
+        user = await accounts.add_user(f"u{number}")
+        await accounts.users.change(user.id, UserChange(role=Role.ADMIN), await accounts.actor(first))
+    assert await accounts.users.find_primary() == first
+
+
 async def test_the_operator_is_bound_by_the_last_rule_only(accounts: Accounts) -> None:
     first = await accounts.add_user("first", Role.ADMIN)
     await accounts.add_user("second", Role.ADMIN)

@@ -113,6 +113,8 @@ async def test_admins_are_counted_and_the_oldest_is_known(stores: Stores) -> Non
     await stores.users.add(user("u3", created_at=2, role=Role.ADMIN, active=False), None)
     assert await stores.users.count_active_admins() == 1
     assert await stores.users.find_first_admin_id() == "u3"
+    await stores.users.add(user("u0", created_at=2, role=Role.ADMIN), None)
+    assert await stores.users.find_first_admin_id() == "u0"
 
 
 @pytest.mark.parametrize(
