@@ -205,7 +205,8 @@ async def test_who_comes_in_the_same_second_does_not_become_the_primary_administ
 ) -> None:
     first = await accounts.add_user("first", Role.ADMIN)
     for number in range(20):
-        user = await accounts.add_user(f"u{number}")
+        user = await accounts.users.create(NewUser(f"u{number}@example.org", "U"))
+        assert user.created_at == first.created_at
         await accounts.users.change(user.id, UserChange(role=Role.ADMIN), await accounts.actor(first))
     assert await accounts.users.find_primary() == first
 
