@@ -1,0 +1,159 @@
+"""A gateway that is fed bad input: each refusal and each secret is remembered and looked for in the log."""
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.background import background_upstream
+from tests.fakes.daemon import Daemon, running_daemon
+from tests.fakes.wire import Reply, exchange, send
+
+PASSWORD = "correct-horse-canary"
+BODY_LIMIT = 2 * 1024 * 1024
+SMALL_LIMIT = 1024 * 1024
+AUTHS = "/api/v1/auths"
+CHATS = ("/api/chat/completions", "/api/v1/chat/completions", "/v1/chat/completions")
+CANARY = b"canary-in-a-header"
+PROVIDERS = """
+[[providers]]
+name = "hosted"
+base_url = "{url}/v1"
+prefix = "o."
+
+[[providers]]
+name = "native"
+kind = "anthropic"
+base_url = "{url}"
+prefix = "a."
+
+[[providers]]
+name = "runtime"
+kind = "ollama"
+base_url = "{url}"
+prefix = "l."
+"""
+
+
+@dataclass
+class Site:
+    """A running gateway, an administrator who may have keys, and what was refused so far."""
+
+    daemon: Daemon
+    admin: str = ""
+    admin_id: str = ""
+    key: str = ""
+    group: str = ""
+    refused: dict[str, str] = field(default_factory=dict)
+    secrets: set[str] = field(default_factory=lambda: {PASSWORD})
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        token: str | None = None,
+    ) -> Reply:
+        """Send a request as the administrator, or with another credential, and note a refusal."""
+        sent = {"Authorization": f"Bearer {self.admin if token is None else token}", **(headers or {})}
+        if sent["Authorization"] == "Bearer ":
+            del sent["Authorization"]
+        reply = send(self.daemon.base_url, method, path, body, sent)
+        self.note(reply, f"{method} {path[:200]}")
+        return reply
+
+    def raw(self, *parts: bytes) -> list[Reply]:
+        """Send bytes as they are and note the refusals."""
+        replies = exchange(self.daemon.base_url, b"".join(parts))
+        for reply in replies:
+            self.note(reply, repr(b"".join(parts)[:200]))
+        return replies
+
+    def note(self, reply: Reply, what: str) -> None:
+        """Check that a failure is a clear one, and remember its request id."""
+        assert reply.status < 500, (what, reply)
+        assert "x-request-id" in reply.headers, (what, reply)
+        assert reply.headers.get("server") == "gatewayd", (what, reply)
+        if reply.status < 400:
+            return
+        self.refused[reply.headers["x-request-id"]] = what
+        if not reply.body and what.startswith("HEAD"):
+            return
+        assert reply.headers["content-type"].startswith("application/json"), (what, reply)
+        assert reply.json["detail"], (what, reply)
+        error = reply.json["error"]
+        assert error.keys() == {"message", "type", "param", "code"}, (what, reply)
+        assert error["message"], (what, reply)
+
+    def filled(self, template: str) -> str:
+        """Return a path to something that exists."""
+        return template.replace("{id}", self.group if "/groups/" in template else self.admin_id)
+
+    def is_well(self) -> bool:
+        """Tell whether the daemon lives and answers."""
+        return self.daemon.process.poll() is None and self.daemon.call("GET", "/health")[0] == 200
+
+    def assert_told(self) -> None:
+        """Check that each refusal has one line in the log, and that it holds no traceback and no secret."""
+        assert self.is_well()
+        assert self.send("GET", "/nothing").status == 404
+        self._wait_for_line(list(self.refused)[-1])
+        log = "".join(self.daemon.log)
+        counts: dict[str, int] = dict.fromkeys(self.refused, 0)
+        for line in log.splitlines():
+            name = line.partition("request_id=")[2].split(" ")[0]
+            counts[name] = counts.get(name, 0) + 1
+        assert {
+            self.refused[name]: count for name, count in counts.items() if name in self.refused and count != 1
+        } == {}
+        assert "Traceback" not in log
+        assert " error " not in log
+        assert [secret for secret in (*self.secrets, CANARY.decode()) if secret in log] == []
+        assert max(map(len, log.splitlines())) < 12_000
+
+    def _wait_for_line(self, words: str) -> None:
+        deadline = time.monotonic() + 10
+        while words not in "".join(self.daemon.log) and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def opened_site(folder: Path) -> Iterator[Site]:
+    """Run a gateway over a scripted provider, with an administrator and a key; check its log at the end."""
+    with background_upstream() as provider:
+        configuration = folder / "gatewayd.toml"
+        configuration.write_text(PROVIDERS.format(url=provider.url))
+        settings = {"ENV": "dev", "REQUEST_BODY_LIMIT": str(BODY_LIMIT), "ENABLE_API_KEYS": "true"}
+        with running_daemon(folder / "state", "-f", str(configuration), **settings) as daemon:
+            made = Site(daemon)
+            _prepare(made)
+            yield made
+            made.assert_told()
+
+
+def _prepare(site: Site) -> None:
+    """Make the first administrator, a group that may have keys, and a key."""
+    form = {"name": "Root", "email": "root@example.org", "password": PASSWORD}
+    session = site.daemon.call("POST", f"{AUTHS}/signup", form)[1]
+    site.admin, site.admin_id = session["token"], session["id"]
+    group = {"name": "g", "description": "", "permissions": {"features": {"api_keys": True}}}
+    site.group = json.loads(site.send("POST", "/api/v1/groups/create", dumps(group)).body)["id"]
+    members = {"user_ids": [site.admin_id]}
+    site.send("POST", f"/api/v1/groups/id/{site.group}/users/add", dumps(members))
+    site.key = json.loads(site.send("POST", f"{AUTHS}/api_key", dumps({})).body)["api_key"]
+    site.secrets |= {site.admin, site.key}
+
+
+def dumps(value: Any) -> bytes:
+    """Return a value as JSON."""
+    return json.dumps(value).encode()
+
+
+def chat(model_id: str, **fields: Any) -> dict[str, Any]:
+    """Return a chat request."""
+    return {"model": model_id, "messages": [{"role": "user", "content": "hi"}], **fields}
