@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, runtime_checkable
 
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.replies import Body, Chunk, Completion
@@ -29,13 +29,18 @@ class Viewer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What a source may know about a call beside its body; sent on only where a setting says so."""
+    """What a source may know about a call beside its body; the user is named only where a setting says so.
+
+    `is_converted` tells that the body was made from another dialect and may hold what only that one knows
+    (`cache_control`, `thinking_blocks`): a source that does not speak it must leave that out.
+    """
 
     request_id: str
     user_id: str
     user_name: str = ""
     user_email: str = ""
     user_role: str = ""
+    is_converted: bool = False
 
 
 class ModelSource(Protocol):
@@ -71,6 +76,82 @@ class ModelSource(Protocol):
 
     async def close(self) -> None:
         """Release connections and processes."""
+        ...
+
+
+@runtime_checkable
+class EmbeddingSource(Protocol):
+    """A source that also turns texts into vectors; failures as in `ModelSource`."""
+
+    async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Answer an OpenAI embeddings request whose `input` is a list of texts or of token lists.
+
+        Returns `{"object": "list", "data": [{"object": "embedding", "index", "embedding": [float]}], "model",
+        "usage"?}` with one vector per input, in their order; `encoding_format` is not looked at.
+        """
+        ...
+
+
+@runtime_checkable
+class MessagesSource(Protocol):
+    """A source that itself speaks the messages protocol (4.3), for requests that need no conversion."""
+
+    async def complete_message(self, body: Body, model: Model, context: CallContext) -> Completion:
+        """Answer a messages request at once; the completion's body is a message."""
+        ...
+
+    def stream_message(self, body: Body, model: Model, context: CallContext) -> AsyncIterator[Chunk]:
+        """Answer in chunks whose `raw` holds whole `event:` + `data:` events of the messages protocol."""
+        ...
+
+
+class Forwarded(Protocol):
+    """A provider's good answer passed on as it is: its head is here, its body still to be read."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status, below 300."""
+        ...
+
+    @property
+    def content_type(self) -> str:
+        """The media type with its parameters, empty when none was named."""
+        ...
+
+    def __aiter__(self) -> Self:
+        """Return itself: a body is read once."""
+        ...
+
+    async def __anext__(self) -> bytes:
+        """Return what the next read brings; raises GatewayError when the answer breaks off."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the provider's connection at once unless the body was read to its end."""
+        ...
+
+
+@runtime_checkable
+class ForwardingSource(Protocol):
+    """A source whose other endpoints can be reached through the gateway; failures as in `ModelSource`."""
+
+    async def forward(self, method: str, path: str, body: Body | None) -> Forwarded:
+        """Send a request to `path` below the provider's address; an answer over 299 raises."""
+        ...
+
+
+@runtime_checkable
+class RuntimeSource(ForwardingSource, Protocol):
+    """A local model runtime whose native API is passed through (4.5); paths start with `/api/`."""
+
+    @property
+    def name(self) -> str:
+        """The name in messages and logs."""
+        ...
+
+    @property
+    def prefix(self) -> str:
+        """What stands before the runtime's own ids in the ids that callers send."""
         ...
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.interfaces import CallContext, MessagesSource
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat.interfaces import Attachments, ChatFilter, ChatFilters, FilterChain, ToolBox
@@ -72,6 +72,12 @@ class Pipeline:
         sources = await self._attachments.attach(request, actor) if request.files else []
         loop = await self._tools.offer(request, model, actor)
         context = _context(request, actor)
+        if (
+            request.native is not None
+            and isinstance(source, MessagesSource)
+            and not (chain.inlets or chain.streams or chain.outlets or sources or loop)
+        ):
+            return await _run_native(request, source, model, context)
         body = {**request.body, "model": model.upstream_id}
         if request.stream and loop is None:
             started = await StartedStream.start(source.stream(body, model, context), chain.streams)
@@ -85,6 +91,18 @@ class Pipeline:
         if sources:
             completion.body["sources"] = sources
         return Answer(completion=completion, sources=sources, warnings=request.warnings)
+
+
+async def _run_native(
+    request: ChatRequest, source: MessagesSource, model: Model, context: CallContext
+) -> Answer:
+    """Answer in the caller's own dialect, as nothing needs the request in ours."""
+    body = {**(request.native or {}), "model": model.upstream_id}
+    if request.stream:
+        started = await StartedStream.start(source.stream_message(body, model, context), ())
+        return Answer(chunks=started, warnings=request.warnings, is_native=True)
+    completion = await source.complete_message(body, model, context)
+    return Answer(completion=completion, warnings=request.warnings, is_native=True)
 
 
 def _unstreamed(body: dict[str, Any]) -> dict[str, Any]:
@@ -102,4 +120,5 @@ def _context(request: ChatRequest, actor: Actor) -> CallContext:
         user_name=user.name,
         user_email=user.email,
         user_role=user.role.value,
+        is_converted=request.native is not None,
     )

@@ -12,7 +12,8 @@ class ChatRequest:
 
     `body` is the OpenAI-shaped request without the gateway's own fields; filters may change it. `files` are
     references as sent (2.3). `options` holds the gateway's own fields that later steps read. `warnings` are
-    sentences for the caller about parts of the request that could not be honoured.
+    sentences for the caller about parts of the request that could not be honoured. `native` is the request as
+    it came in the messages dialect (4.3), for a source that speaks it too.
     """
 
     model: str
@@ -22,6 +23,7 @@ class ChatRequest:
     options: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     request_id: str = ""
+    native: Body | None = None
 
 
 class ChunkStream(Protocol):
@@ -44,10 +46,12 @@ class ChunkStream(Protocol):
 class Answer:
     """What comes back: a completion, or a stream whose first chunk has already arrived.
 
-    Exactly one of `completion` and `chunks` is set. `sources` are the passages used (2.4).
+    Exactly one of `completion` and `chunks` is set. `sources` are the passages used (2.4). With `is_native`
+    the completion is a message, and the chunks' `raw` are events, of the messages dialect.
     """
 
     completion: Completion | None = None
     chunks: ChunkStream | None = None
     sources: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    is_native: bool = False

@@ -13,23 +13,23 @@ from gatewayd.http.routes import Dialect
 
 log = logging.getLogger(__name__)
 
-# (interface specification, section 7; the OpenAI error types)
-STATUSES: Final[dict[Kind, tuple[int, str]]] = {
-    Kind.INVALID_REQUEST: (400, "invalid_request_error"),
-    Kind.EMPTY_CONTENT: (400, "invalid_request_error"),
-    Kind.UNAUTHENTICATED: (401, "authentication_error"),
-    Kind.FORBIDDEN: (403, "permission_error"),
-    Kind.NOT_FOUND: (404, "not_found_error"),
-    Kind.CONFLICT: (409, "invalid_request_error"),
-    Kind.TOO_LARGE: (413, "invalid_request_error"),
-    Kind.RATE_LIMITED: (429, "rate_limit_error"),
-    Kind.UPSTREAM_FAILED: (502, "api_error"),
-    Kind.UPSTREAM_UNREACHABLE: (503, "api_error"),
-    Kind.PLUGIN_FAILED: (500, "api_error"),
-    Kind.NOT_CONFIGURED: (500, "api_error"),
-    Kind.INTERNAL: (500, "api_error"),
-    Kind.UNAVAILABLE: (503, "api_error"),
-    Kind.TIMEOUT: (504, "api_error"),
+# Status, OpenAI error type, Anthropic error type (interface specification, section 7).
+STATUSES: Final[dict[Kind, tuple[int, str, str]]] = {
+    Kind.INVALID_REQUEST: (400, "invalid_request_error", "invalid_request_error"),
+    Kind.EMPTY_CONTENT: (400, "invalid_request_error", "invalid_request_error"),
+    Kind.UNAUTHENTICATED: (401, "authentication_error", "authentication_error"),
+    Kind.FORBIDDEN: (403, "permission_error", "permission_error"),
+    Kind.NOT_FOUND: (404, "not_found_error", "not_found_error"),
+    Kind.CONFLICT: (409, "invalid_request_error", "invalid_request_error"),
+    Kind.TOO_LARGE: (413, "invalid_request_error", "request_too_large"),
+    Kind.RATE_LIMITED: (429, "rate_limit_error", "rate_limit_error"),
+    Kind.UPSTREAM_FAILED: (502, "api_error", "api_error"),
+    Kind.UPSTREAM_UNREACHABLE: (503, "api_error", "overloaded_error"),
+    Kind.PLUGIN_FAILED: (500, "api_error", "api_error"),
+    Kind.NOT_CONFIGURED: (500, "api_error", "api_error"),
+    Kind.INTERNAL: (500, "api_error", "api_error"),
+    Kind.UNAVAILABLE: (503, "api_error", "overloaded_error"),
+    Kind.TIMEOUT: (504, "api_error", "timeout_error"),
 }
 
 # Codes that carry a status of their own, whatever the kind.

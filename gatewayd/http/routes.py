@@ -32,6 +32,8 @@ class Dialect(StrEnum):
 
     NATIVE = "native"
     OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+    OLLAMA = "ollama"
     CONTROL = "control"
 
 

@@ -244,6 +244,13 @@ class AiohttpClient:
         await self._session.close()
 
 
+def open_client(
+    timeouts: Timeouts, *, connections: int = 1000, socket_path: str | None = None
+) -> UpstreamClient:
+    """Return a client with its own connections, to be closed by the caller; needs a running loop."""
+    return AiohttpClient(timeouts, connections=connections, socket_path=socket_path)
+
+
 def _unanswered(error: Exception, timeouts: Timeouts, wait: float) -> TransportError:
     """Say why there is no status line: the order is from the special to the general exception."""
     match error:

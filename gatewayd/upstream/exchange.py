@@ -8,9 +8,10 @@ import orjson
 
 from gatewayd.catalog.replies import Chunk
 from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.upstream.client import AiohttpClient, TransportError, UpstreamClient, UpstreamResponse
+from gatewayd.upstream.client import TransportError, UpstreamClient, UpstreamResponse, open_client
 from gatewayd.upstream.config import ProviderConfig
 from gatewayd.upstream.failures import Failures
+from gatewayd.upstream.forwarded import ForwardedReply
 from gatewayd.upstream.sse import FramingError, check_depth, error_of
 
 MAX_ANSWER = 32 * 1024 * 1024
@@ -60,7 +61,7 @@ class Exchange:
         self.failures = Failures(config.name, config.key)
         self._base = config.base_url.rstrip("/")
         self._headers = dict(headers)
-        self._client = client or AiohttpClient(
+        self._client = client or open_client(
             config.timeouts, connections=config.connections, socket_path=config.socket_path
         )
 
@@ -104,22 +105,41 @@ class Exchange:
             if not reader.is_complete:
                 raise self.failures.broken("its answer ended before it was complete")
 
+    async def forward(self, method: str, path: str, body: Mapping[str, Any] | None) -> ForwardedReply:
+        """Send a JSON body, or none, and return the answer with its body unread; over 299 raises."""
+        try:
+            response = await self._send(method, path, body)
+            await self._check_status(response)
+        except TransportError as error:
+            raise self.failures.from_transport(error) from error
+        return ForwardedReply(response, self.failures)
+
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
+
+    async def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> UpstreamResponse:
+        data = None if body is None else _encode(body)
+        headers = self._headers if data is None else {**self._headers, "Content-Type": "application/json"}
+        return await self._client.request(method, self._base + path, headers, data)
+
+    async def _check_status(self, response: UpstreamResponse) -> None:
+        if 200 <= response.status < 300:
+            return
+        try:
+            refusal = await _read_start(response, MAX_REFUSAL)
+        finally:
+            response.close()
+        raise self.failures.from_answer(response.status, response.headers, refusal)
 
     @asynccontextmanager
     async def _open(
         self, method: str, path: str, body: Mapping[str, Any] | None
     ) -> AsyncIterator[UpstreamResponse]:
-        data = None if body is None else _encode(body)
-        headers = self._headers if data is None else {**self._headers, "Content-Type": "application/json"}
         try:
-            response = await self._client.request(method, self._base + path, headers, data)
+            response = await self._send(method, path, body)
             try:
-                if not 200 <= response.status < 300:
-                    refusal = await _read_start(response, MAX_REFUSAL)
-                    raise self.failures.from_answer(response.status, response.headers, refusal)
+                await self._check_status(response)
                 yield response
             finally:
                 response.close()

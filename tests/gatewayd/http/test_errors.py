@@ -10,7 +10,7 @@ from gatewayd.http.routes import Dialect
 
 def test_every_kind_has_a_status_and_a_type() -> None:
     assert set(errors.STATUSES) == set(Kind)
-    assert all(400 <= status < 600 for status, _ in errors.STATUSES.values())
+    assert all(400 <= status < 600 for status, *_ in errors.STATUSES.values())
 
 
 def test_body_carries_detail_and_the_structured_error() -> None:
@@ -24,6 +24,16 @@ def test_body_carries_detail_and_the_structured_error() -> None:
             "code": "not_found",
         },
     }
+
+
+def test_each_dialect_has_its_own_shape() -> None:
+    busy = GatewayError(Kind.UPSTREAM_UNREACHABLE, "cannot reach it")
+    assert errors.body_of(busy, Dialect.ANTHROPIC) == {
+        "type": "error",
+        "error": {"type": "overloaded_error", "message": "cannot reach it"},
+        "detail": "cannot reach it",
+    }
+    assert errors.body_of(busy, Dialect.OLLAMA) == {"error": "cannot reach it", "detail": "cannot reach it"}
 
 
 def test_validation_detail_is_a_list_for_native_clients_only() -> None:
