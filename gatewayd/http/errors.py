@@ -52,10 +52,21 @@ def body_of(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> dict[str,
     """Return the body of a failure: `detail` for clients of this API family beside the structured `error`.
 
     A validation failure of a native route has the list form of `detail` that such clients print. On the
-    control socket the `error` object holds the kind and nothing else is needed.
+    control socket the `error` object holds the kind and nothing else is needed; a runtime's is a sentence.
     """
-    if dialect is Dialect.CONTROL:
-        return {"error": _control_error(error)}
+    match dialect:
+        case Dialect.CONTROL:
+            return {"error": _control_error(error)}
+        case Dialect.ANTHROPIC:
+            described = {"type": STATUSES[error.kind][2], "message": error.message}
+            return {"type": "error", "error": described, "detail": error.message}
+        case Dialect.OLLAMA:
+            return {"error": error.message, "detail": error.message}
+        case Dialect.NATIVE | Dialect.OPENAI:
+            return _openai_body(error, dialect)
+
+
+def _openai_body(error: GatewayError, dialect: Dialect) -> dict[str, Any]:
     detail: Any = error.message
     if error.code == "validation" and dialect is Dialect.NATIVE:
         location = ["body", *(error.param or "").split(".")] if error.param else ["body"]
