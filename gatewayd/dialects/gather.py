@@ -1,0 +1,337 @@
+"""Gathers the chunks of a stream into one completion, whatever shape the provider cut them into; pure.
+
+`Gatherer` takes whole events; `ToolCalls` takes the `tool_calls` of deltas alone. `said`, `thought` and
+`usage_of` read one delta or event for whoever passes a stream on as it comes.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from gatewayd import ids
+from gatewayd.catalog.replies import Body
+from gatewayd.dialects.foreign import mapping, sequence, text
+
+NewId = Callable[[], str]
+"""Returns a new random id."""
+
+_REASONING = ("reasoning_content", "reasoning", "thinking")
+"""Where providers put the text of their reasoning, the most usual first; several may say the same."""
+
+_GATHERED = frozenset({*_REASONING, "role", "content", "refusal", "tool_calls", "function_call"})
+
+_HEAD = {"id": str, "created": int, "model": str}
+"""Fields of an event that stay as they came first, with the type that clients insist on."""
+
+_NAMING = frozenset({"type", "id", "object", "name", "format"})
+"""Fields whose text is said again, not continued."""
+
+
+class _Call:
+    """One tool call while its pieces come in."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.id = ""
+        self.name = ""
+        self.parts: list[str] = []
+        self.extra: Body = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was said of it."""
+        return not (self.id or self.name or self.parts)
+
+    def is_over(self) -> bool:
+        """Whether its arguments are a whole JSON object, to which no piece can belong."""
+        if not self.parts or not self.parts[-1].rstrip().endswith("}"):
+            return False
+        return _is_object("".join(self.parts))
+
+    def add(self, piece: Mapping[str, Any]) -> None:
+        """Take one piece of this call."""
+        self.id = self.id or _id_of(piece)
+        function = mapping(piece.get("function"))
+        name = _name_of(piece)
+        if name.startswith(self.name):
+            self.name = name
+        elif not self.parts:
+            self.name += name
+        self._add_arguments(function.get("arguments"))
+        named = {"id", "index", "function"}
+        self.extra.update(
+            {key: value for key, value in piece.items() if key not in named and value is not None}
+        )
+
+    def body(self, new_id: NewId) -> Body:
+        """Return the call as a message has it."""
+        self.id = self.id or f"call_{new_id()}"
+        arguments = "".join(self.parts)
+        function = {"name": self.name, "arguments": arguments if arguments.strip() else "{}"}
+        return {"id": self.id, "type": "function", **self.extra, "function": function}
+
+    def _add_arguments(self, arguments: object) -> None:
+        if arguments is None or arguments == "":
+            return
+        if not isinstance(arguments, str):
+            self.parts = [orjson.dumps(arguments).decode()]
+        elif arguments.lstrip().startswith("{") and self.is_over():
+            # A whole object after a whole object: "{}" as a start, or everything once more at the end.
+            self.parts = [arguments]
+        else:
+            self.parts.append(arguments)
+
+
+class ToolCalls:
+    """Puts tool calls together from the `tool_calls` of deltas.
+
+    A piece belongs to the call of its index, or without one of its id, or without both to the last call. An
+    index is used again for a new call by some providers: a piece with another id and a name, or with a name
+    after arguments that are whole, begins one. Names may come in pieces or again with each piece; arguments
+    in pieces, at the end, again at the end, or as an object.
+    """
+
+    def __init__(self, new_id: NewId = ids.new_id) -> None:
+        self._new_id = new_id
+        self._calls: list[_Call] = []
+        self._by_index: dict[int, _Call] = {}
+        self._by_id: dict[str, _Call] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there is any call."""
+        return any(not call.is_empty for call in self._calls)
+
+    def add(self, deltas: object) -> None:
+        """Take the `tool_calls` of one delta; what is not a list of objects counts as absent."""
+        for position, piece in enumerate(sequence(deltas)):
+            if isinstance(piece, dict):
+                self._add(piece, is_first=position == 0)
+
+    def calls(self) -> list[Body]:
+        """Return `{"id", "type", "function": {"name", "arguments": JSON text}}` per call, by index.
+
+        A missing id is made up, missing arguments are `{}`; other fields of the pieces are kept.
+        """
+        found = [call for call in self._calls if not call.is_empty]
+        return [call.body(self._new_id) for call in sorted(found, key=lambda call: call.index)]
+
+    def _add(self, piece: Mapping[str, Any], *, is_first: bool) -> None:
+        index = piece.get("index")
+        if type(index) is not int or index < 0:
+            index = None
+        call = self._find(index, piece, is_first=is_first)
+        if call is None:
+            call = _Call(index if index is not None else self._next_index())
+            self._calls.append(call)
+        call.add(piece)
+        if index is not None:
+            self._by_index[index] = call
+        if _id_of(piece):
+            self._by_id[_id_of(piece)] = call
+
+    def _find(self, index: int | None, piece: Mapping[str, Any], *, is_first: bool) -> _Call | None:
+        """Return the call that a piece belongs to, None when it begins one."""
+        by_id = self._by_id.get(_id_of(piece))
+        by_index = None if index is None else self._by_index.get(index)
+        if index is None:
+            last = self._calls[-1] if self._calls and (is_first or not _name_of(piece)) else None
+            call = by_id or last
+        elif by_index is None:
+            call = None if _name_of(piece) else by_id
+        else:
+            call = by_index if by_index.id == _id_of(piece) else by_id or by_index
+        return None if call is not None and _begins_another(piece, call) else call
+
+    def _next_index(self) -> int:
+        return max((call.index for call in self._calls), default=-1) + 1
+
+
+def _begins_another(piece: Mapping[str, Any], call: _Call) -> bool:
+    """Whether a piece that stands where those of `call` stand is the first of another call."""
+    name, own_id = _name_of(piece), _id_of(piece)
+    if not name or not call.name:
+        return False
+    if call.parts and name != call.name:
+        return True
+    if own_id and call.id:
+        return own_id != call.id and (not call.parts or call.is_over())
+    arguments = mapping(piece.get("function")).get("arguments")
+    return bool(arguments) and call.is_over() and arguments != "".join(call.parts)
+
+
+def _name_of(piece: Mapping[str, Any]) -> str:
+    return text(mapping(piece.get("function")).get("name"))
+
+
+def _id_of(piece: Mapping[str, Any]) -> str:
+    return text(piece.get("id"))
+
+
+def _is_object(value: str) -> bool:
+    try:
+        return isinstance(orjson.loads(value), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+class _Choice:
+    """One choice while its deltas come in."""
+
+    def __init__(self, index: int, new_id: NewId) -> None:
+        self.index = index
+        self._role = "assistant"
+        self._content: list[str] = []
+        self._thoughts: list[str] = []
+        self._refusal: list[str] = []
+        self._calls = ToolCalls(new_id)
+        self._function = ToolCalls(new_id)
+        self._logprobs: Body = {}
+        self._message: Body = {}
+        self._fields: Body = {}
+
+    def add(self, choice: Mapping[str, Any]) -> None:
+        """Take this choice of one event."""
+        self._add_delta(mapping(choice.get("delta")) or mapping(choice.get("message")))
+        _merge(self._logprobs, mapping(choice.get("logprobs")))
+        kept = {"index", "delta", "message", "logprobs", "usage"}
+        self._fields.update(
+            {key: value for key, value in choice.items() if key not in kept and value not in (None, "")}
+        )
+
+    def body(self) -> Body:
+        """Return the choice with its message; a finish reason that never came is what the message tells."""
+        message: Body = {"role": self._role, "content": "".join(self._content), **self._message}
+        if self._thoughts:
+            message["reasoning_content"] = "".join(self._thoughts)
+        if self._refusal:
+            message["refusal"] = "".join(self._refusal)
+        calls, functions = self._calls.calls(), self._function.calls()
+        if calls:
+            message["tool_calls"] = calls
+        if functions:
+            message["function_call"] = functions[0]["function"]
+        if not message["content"] and (calls or functions or self._refusal):
+            message["content"] = None
+        reason = "tool_calls" if calls else "function_call" if functions else "stop"
+        logprobs = self._logprobs or None
+        return {
+            "index": self.index,
+            "message": message,
+            "logprobs": logprobs,
+            "finish_reason": reason,
+            **self._fields,
+        }
+
+    def _add_delta(self, delta: Mapping[str, Any]) -> None:
+        self._role = text(delta.get("role")) or self._role
+        self._content.append(said(delta))
+        thoughts = thought(delta)
+        if thoughts:
+            self._thoughts.append(thoughts)
+        if text(delta.get("refusal")):
+            self._refusal.append(delta["refusal"])
+        self._calls.add(delta.get("tool_calls"))
+        if isinstance(delta.get("function_call"), dict):
+            self._function.add([{"index": 0, "function": delta["function_call"]}])
+        _merge(self._message, {key: value for key, value in delta.items() if key not in _GATHERED})
+
+
+class Gatherer:
+    """Takes the events of one stream in order, gives the completion that they add up to.
+
+    Reasoning is in `reasoning_content`, whatever the provider calls it. Usage is the last that was not all
+    zeros. Other fields of events and choices are kept as they came last; other fields of deltas are joined.
+    """
+
+    def __init__(self, new_id: NewId = ids.new_id) -> None:
+        self._new_id = new_id
+        self._head: Body = {}
+        self._usage: Body = {}
+        self._fields: Body = {}
+        self._choices: dict[int, _Choice] = {}
+
+    def feed(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Take the next events; they are not changed."""
+        for event in events:
+            for name, value in event.items():
+                if name in _HEAD:
+                    self._head[name] = self._head.get(name) or (value if type(value) is _HEAD[name] else None)
+                elif name not in ("object", "choices", "usage", "error", "event") and value is not None:
+                    self._fields[name] = value
+            self._add_usage(usage_of(event))
+            for choice in sequence(event.get("choices")):
+                if isinstance(choice, dict):
+                    self._choice(choice.get("index")).add(choice)
+
+    def completion(self) -> Body:
+        """Return the `chat.completion` of what came so far; it has one choice at least."""
+        if not self._choices:
+            self._choice(0)
+        self._head["id"] = self._head.get("id") or f"chatcmpl-{self._new_id()}"
+        body: Body = {
+            "id": self._head["id"],
+            "object": "chat.completion",
+            "created": self._head.get("created") or 0,
+            "model": self._head.get("model") or "",
+            "choices": [self._choices[index].body() for index in sorted(self._choices)],
+            **self._fields,
+        }
+        if self._usage:
+            body["usage"] = dict(self._usage)
+        return body
+
+    def _choice(self, index: object) -> _Choice:
+        number = index if type(index) is int else 0
+        if number not in self._choices:
+            self._choices[number] = _Choice(number, self._new_id)
+        return self._choices[number]
+
+    def _add_usage(self, usage: Mapping[str, Any]) -> None:
+        if any(value for value in usage.values() if isinstance(value, int | float)) or not self._usage:
+            self._usage.update(usage)
+
+
+def said(delta: Mapping[str, Any]) -> str:
+    """Return the text of a delta or message, also of one whose content is a list of parts."""
+    content = delta.get("content")
+    if isinstance(content, str):
+        return content
+    return "".join(text(mapping(part).get("text")) for part in sequence(content))
+
+
+def thought(delta: Mapping[str, Any]) -> str:
+    """Return the reasoning of a delta or message, once, under whatever names it came."""
+    for name in _REASONING:
+        if text(delta.get(name)):
+            return text(delta[name])
+    details = [mapping(detail) for detail in sequence(delta.get("reasoning_details"))]
+    found = [text(detail.get("text")) or text(detail.get("summary")) for detail in details]
+    for part in sequence(delta.get("content")):
+        thinking = mapping(part).get("thinking")
+        found.append(text(thinking) or said({"content": thinking}))
+    return "".join(found)
+
+
+def usage_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the usage in an event, also where some providers hide it; empty when there is none."""
+    usage = mapping(event.get("usage")) or mapping(mapping(event.get("x_groq")).get("usage"))
+    for choice in sequence(event.get("choices")):
+        usage = usage or mapping(mapping(choice).get("usage"))
+    return usage
+
+
+def _merge(known: Body, more: Mapping[str, Any]) -> None:
+    """Join what came in pieces: texts and lists grow, objects are merged, all else is replaced."""
+    for name, value in more.items():
+        before = known.get(name)
+        if isinstance(value, dict):
+            known[name] = before if isinstance(before, dict) else {}
+            _merge(known[name], value)
+        elif isinstance(value, list):
+            known[name] = before if isinstance(before, list) else []
+            known[name].extend(value)
+        elif isinstance(value, str) and isinstance(before, str) and name not in _NAMING:
+            known[name] = before + value
+        elif value is not None:
+            known[name] = value
