@@ -15,12 +15,16 @@ from gatewayd.upstream.client import UpstreamClient
 from gatewayd.upstream.config import ProviderConfig
 from gatewayd.upstream.exchange import Exchange, lacks_listing, objects
 from gatewayd.upstream.listing import listed, wants_usage, without_suffix
+from gatewayd.upstream.messages import MessageReader, as_events
 from gatewayd.upstream.reader import DecodingReader
 from gatewayd.upstream.sse import DataFramer, FramingError
 from gatewayd.upstream.whole import as_chunk
 
 VERSION = "2023-06-01"
 """The protocol version that is asked for."""
+
+BETA_FIELDS = frozenset({"betas", "context_management", "mcp_servers", "output_format"})
+"""Fields that the protocol knows only together with an `anthropic-beta` header, which is not passed on."""
 
 MAX_PAGES = 20
 """Pages of the list of models, of up to 1,000 models each."""
@@ -67,6 +71,23 @@ class AnthropicSource:
         reader = DecodingReader(DataFramer(), EventDecoder(ids.now(), include_usage=wants_usage(body)))
         return self._exchange.chunks("/v1/messages", {**to_request(body), "stream": True}, reader, _whole)
 
+    async def complete_message(self, body: Body, model: Model, context: CallContext) -> Completion:
+        """Answer a request of the protocol itself; only the model's name is changed, to the caller's."""
+        _, answer = await self._exchange.post("/v1/messages", {**_plain(body), "stream": False})
+        if not isinstance(answer.get("content"), list):
+            raise self._exchange.failures.broken("its answer has no 'content'")
+        answer.pop("event", None)
+        return Completion(body={"type": "message", "role": "assistant", **answer, "model": model.id})
+
+    def stream_message(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk, None]:
+        """Answer a request of the protocol itself in its events."""
+        return self._exchange.chunks(
+            "/v1/messages",
+            {**_plain(body), "stream": True},
+            MessageReader(model.id),
+            lambda answer: as_events(answer, model.id),
+        )
+
     async def close(self) -> None:
         """Close all connections."""
         await self._exchange.close()
@@ -85,6 +106,11 @@ class AnthropicSource:
 
     def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"openai": item, "urlIdx": self._config.index}
+
+
+def _plain(body: Body) -> Body:
+    """Return a messages request without what the provider refuses from those who name no beta."""
+    return {name: value for name, value in body.items() if name not in BETA_FIELDS}
 
 
 def _whole(answer: dict[str, Any]) -> Chunk:

@@ -1,11 +1,15 @@
+import asyncio
+
 import pytest
 
-from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.interfaces import CallContext, MessagesSource
 from gatewayd.catalog.records import Model
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.upstream.anthropic import MAX_PAGES, AnthropicSource
 from gatewayd.upstream.config import ProviderConfig, SourceKind
 from tests.fakes.upstream import (
+    CUT,
+    SILENCE,
     Reply,
     anthropic_events,
     anthropic_message,
@@ -110,3 +114,99 @@ async def test_stream_that_comes_whole(source, fake):
     assert chunk.events[0]["choices"][0]["delta"]["content"] == "hi"
     with pytest.raises(GatewayError, match="no 'content'"):
         await anext(source.stream(BODY, MODEL, CONTEXT))
+
+
+OURS = Model("c/m", "m", "anthropic", "claude", "m")
+NATIVE = {
+    "model": "m",
+    "max_tokens": 9,
+    "messages": [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {}}]}],
+}
+
+
+async def test_it_speaks_messages(source):
+    assert isinstance(source, MessagesSource)
+
+
+async def test_complete_message(source, fake):
+    betas = {"betas": ["x"], "context_management": {}, "mcp_servers": []}
+    completion = await source.complete_message({**NATIVE, **betas, "stream": True}, OURS, CONTEXT)
+    assert completion.body == {**anthropic_message("Hello from m", "m"), "model": "c/m"}
+    (request,) = fake.requests
+    assert request.path == "/v1/messages"
+    assert request.json == {**NATIVE, "stream": False}
+    assert request.headers["x-api-key"] == "hunter2"
+    assert "anthropic-beta" not in request.headers
+
+
+async def test_complete_message_drops_events_and_needs_content(source, fake):
+    fake.script(json_reply(anthropic_message("a", event={"type": "execute"})), json_reply({"id": "x"}))
+    completion = await source.complete_message(NATIVE, OURS, CONTEXT)
+    assert "event" not in completion.body
+    with pytest.raises(GatewayError, match="no 'content'"):
+        await source.complete_message(NATIVE, OURS, CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "sentence"),
+    [
+        (json_reply({"type": "error", "error": {"message": "slow"}}, 429), Kind.RATE_LIMITED, "429 .slow"),
+        (json_reply({"type": "error", "error": {"message": "no"}}, 401), Kind.UPSTREAM_FAILED, "401 .no"),
+        (Reply(503, steps=[b"<html>"], content_type="text/html"), Kind.UPSTREAM_UNREACHABLE, "HTML page"),
+        (Reply(steps=[b"<html>"], content_type="text/html"), Kind.UPSTREAM_FAILED, "HTML page"),
+        (Reply(302, {"Location": "http://127.0.0.1:1/"}), Kind.UPSTREAM_FAILED, "redirects"),
+        (Reply(steps=[b"garbage"]), Kind.UPSTREAM_FAILED, "no message_start"),
+        (Reply(steps=[b"data: \xff\n\n"]), Kind.UPSTREAM_FAILED, "not JSON"),
+        (Reply(before=CUT), Kind.UPSTREAM_FAILED, "without an answer"),
+    ],
+)
+async def test_refusals_before_the_first_event(source, fake, reply, kind, sentence):
+    fake.script(reply)
+    with pytest.raises(GatewayError, match=sentence) as caught:
+        await anext(source.stream_message(NATIVE, OURS, CONTEXT))
+    assert caught.value.kind is kind
+    assert "'claude'" in caught.value.message
+    assert "hunter2" not in caught.value.message
+
+
+async def test_stream_message(source, fake):
+    raw = b"".join([chunk.raw async for chunk in source.stream_message(NATIVE, OURS, CONTEXT)])
+    expected = b"".join(anthropic_stream(["Hello", " from ", "m"], "c/m"))
+    assert raw == expected
+    assert fake.requests[0].json == {**NATIVE, "stream": True}
+
+
+async def test_stream_message_that_comes_whole(source, fake):
+    fake.script(json_reply(anthropic_message("hi", "m")))
+    (chunk,) = [chunk async for chunk in source.stream_message(NATIVE, OURS, CONTEXT)]
+    assert chunk.raw.startswith(b"event: message_start\n")
+    assert b'"c/m"' in chunk.raw
+    assert chunk.raw.endswith(b'event: message_stop\ndata: {"type":"message_stop"}\n\n')
+
+
+@pytest.mark.parametrize(
+    ("steps", "kind"),
+    [
+        ([CUT], Kind.UPSTREAM_FAILED),
+        ([], Kind.UPSTREAM_FAILED),
+        ([anthropic_events({"type": "error", "error": {"type": "rate_limit_error"}})], Kind.RATE_LIMITED),
+        ([b"data: <html>\n\n"], Kind.UPSTREAM_FAILED),
+        ([SILENCE], Kind.TIMEOUT),
+    ],
+)
+async def test_stream_message_that_breaks(source, fake, steps, kind):
+    fake.script(Reply(steps=[*anthropic_stream(["a"])[:4], *steps]))
+    raw = b""
+    with pytest.raises(GatewayError) as caught:
+        async for chunk in source.stream_message(NATIVE, OURS, CONTEXT):
+            raw += chunk.raw
+    assert b"text_delta" in raw
+    assert caught.value.kind is kind
+
+
+async def test_closing_a_silent_message_stream_closes_the_connection(source, fake):
+    fake.script(Reply(steps=[anthropic_stream(["a"])[0], SILENCE]))
+    chunks = source.stream_message(NATIVE, OURS, CONTEXT)
+    await anext(chunks)
+    await chunks.aclose()
+    await asyncio.wait_for(fake.closed.wait(), 1)
