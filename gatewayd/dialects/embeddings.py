@@ -1,0 +1,111 @@
+"""The OpenAI embeddings dialect: a request checked, vectors as numbers or as base64.
+
+`parse_request` for what comes in, `render` for the answer; values in, values out.
+"""
+
+import base64
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from gatewayd.catalog.replies import Body
+from gatewayd.errors import GatewayError, Kind, invalid
+
+MAX_INPUTS: Final = 2048
+"""Inputs of one request, as in the protocol's own limit."""
+
+FORMATS: Final = ("float", "base64")
+
+Input = str | list[int]
+"""A text, or the numbers of its tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingRequest:
+    """What is asked: all texts, or all token lists; `rest` holds every other field as it was sent."""
+
+    model: str
+    inputs: list[Input]
+    encoding_format: str
+    rest: Body
+
+    @property
+    def body(self) -> Body:
+        """The request as a source takes it."""
+        return {**self.rest, "model": self.model, "input": self.inputs}
+
+
+def parse_request(value: Mapping[str, Any]) -> EmbeddingRequest:
+    """Return the request in an embeddings body; invalid_request names the field that is wrong."""
+    rest: Body = dict(value)
+    model = rest.pop("model", None)
+    if not isinstance(model, str) or not model:
+        raise invalid("cannot accept model: expected the id of a model as text", param="model")
+    inputs = parse_input(rest.pop("input", None))
+    encoding_format = rest.pop("encoding_format", None)
+    if encoding_format is None:
+        encoding_format = "float"
+    if encoding_format not in FORMATS:
+        raise invalid(
+            f"cannot accept encoding_format: expected one of {', '.join(FORMATS)}", param="encoding_format"
+        )
+    dimensions = rest.get("dimensions")
+    if dimensions is not None and not (type(dimensions) is int and dimensions > 0):
+        raise invalid("cannot accept dimensions: expected a number from 1", param="dimensions")
+    return EmbeddingRequest(model, inputs, encoding_format, rest)
+
+
+def parse_input(value: Any) -> list[Input]:
+    """Return the inputs as a list; a single text or a single list of tokens becomes a list of one."""
+    if isinstance(value, str) or _is_tokens(value):
+        value = [value]
+    if not isinstance(value, list):
+        raise invalid("cannot accept input: expected text, tokens, or a list of either", param="input")
+    if not value:
+        raise invalid("cannot accept input: the list is empty", param="input")
+    if len(value) > MAX_INPUTS:
+        raise invalid(f"cannot accept input: it has {len(value)} of at most {MAX_INPUTS}", param="input")
+    kind = str if isinstance(value[0], str) else list
+    for index, item in enumerate(value):
+        _check_item(f"input[{index}]", item, kind)
+    return value
+
+
+def _is_tokens(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(token) is int for token in value)
+
+
+def _check_item(name: str, item: Any, kind: type) -> None:
+    if not isinstance(item, str | list):
+        raise invalid(f"cannot accept {name}: expected text or a list of tokens", param=name)
+    if not isinstance(item, kind):
+        raise invalid(f"cannot accept {name}: texts and tokens are mixed", param=name)
+    if not item:
+        raise invalid(f"cannot accept {name}: it is empty", param=name)
+    if isinstance(item, list) and not all(type(token) is int and token >= 0 for token in item):
+        raise invalid(f"cannot accept {name}: a token is a number from 0", param=name)
+
+
+def render(answer: Body, model: str, encoding_format: str) -> bytes:
+    """Return the answer as JSON; `base64` writes each vector as the bytes of little-endian float32.
+
+    `answer` has vectors of numbers. Raises upstream_failed for a number that is too large for float32.
+    """
+    data = answer["data"]
+    if encoding_format == "base64":
+        data = [{**item, "embedding": encode(item["embedding"])} for item in data]
+    return orjson.dumps({**answer, "data": data, "model": model})
+
+
+def encode(vector: Sequence[float]) -> str:
+    """Return a vector as base64 of its little-endian float32 bytes."""
+    try:
+        packed = struct.pack(f"<{len(vector)}f", *vector)
+    except OverflowError as error:
+        raise GatewayError(
+            Kind.UPSTREAM_FAILED, "cannot write the embedding as base64: a number is too large for float32"
+        ) from error
+    return base64.b64encode(packed).decode("ascii")
