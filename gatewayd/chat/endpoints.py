@@ -1,0 +1,27 @@
+"""What a request for something other than a chat has in common: who asks, and the lack of an endpoint."""
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.interfaces import CallContext
+from gatewayd.errors import GatewayError, Kind
+
+
+def context_of(actor: Actor, request_id: str) -> CallContext:
+    """Return what a source may know about a call."""
+    user = actor.user
+    return CallContext(
+        request_id=request_id,
+        user_id=user.id,
+        user_name=user.name,
+        user_email=user.email,
+        user_role=user.role.value,
+    )
+
+
+def endpoint_not_found(endpoint: str, model_id: str, reason: str) -> GatewayError:
+    """Return the error for a model whose source does not have the endpoint, for example `/responses`."""
+    return GatewayError(
+        Kind.NOT_FOUND,
+        f"cannot use {endpoint} with model {model_id!r}: {reason}",
+        param="model",
+        code="endpoint_not_found",
+    )
