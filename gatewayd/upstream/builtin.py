@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from gatewayd.catalog.interfaces import CallContext, ModelSource
+from gatewayd.catalog.interfaces import CallContext, Forwarded, ForwardingSource, ModelSource
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Chunk, Completion
 from gatewayd.errors import GatewayError, Kind
@@ -207,6 +207,13 @@ class BuiltinModel:
         finally:
             if isinstance(chunks, AsyncGenerator):
                 await chunks.aclose()
+
+    async def forward(self, method: str, path: str, body: Body | None) -> Forwarded:
+        """Pass a request on to the model server; not_found when it is one that forwards nothing."""
+        source = await self._reach()
+        if not isinstance(source, ForwardingSource):
+            raise GatewayError(Kind.NOT_FOUND, f"cannot forward {path} to the {NAME}")
+        return await source.forward(method, path, body)
 
     async def close(self) -> None:
         """End the process and the connections to it; it cannot be started again."""

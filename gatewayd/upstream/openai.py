@@ -1,9 +1,9 @@
-"""A provider that speaks the OpenAI chat protocol: the body goes out and the answer comes in untouched."""
+"""A provider that speaks the OpenAI protocol: the body goes out and the answer comes in untouched."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
-from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.interfaces import CallContext, Forwarded
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Chunk, Completion
 from gatewayd.errors import GatewayError
@@ -44,9 +44,7 @@ class OpenAiSource:
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer at once; the provider's bytes are kept."""
-        if body.get("stream"):
-            body = {**body, "stream": False}
-        raw, answer = await self._exchange.post("/chat/completions", body)
+        raw, answer = await self._exchange.post("/chat/completions", _unstreamed(body))
         if not isinstance(answer.get("choices"), list):
             raise self._exchange.failures.broken("its answer has no 'choices'")
         if "event" in answer:
@@ -60,12 +58,40 @@ class OpenAiSource:
             body = {**body, "stream": True}
         return self._exchange.chunks("/chat/completions", body, ChunkReader(), _whole)
 
+    async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Turn a list of inputs into vectors, in their order, whatever order the provider answers in."""
+        _, answer = await self._exchange.post("/embeddings", {**body, "encoding_format": "float"})
+        return {**answer, "data": self._in_order(answer.get("data"))}
+
+    async def forward(self, method: str, path: str, body: Body | None) -> Forwarded:
+        """Send a request to `path` below the base URL; the answer's bytes are left as they are."""
+        return await self._exchange.forward(method, path, body)
+
     async def close(self) -> None:
         """Close all connections."""
         await self._exchange.close()
 
+    def _in_order(self, data: object) -> list[dict[str, Any]]:
+        """Return the vectors by `index`; a provider that numbers none of them is taken by its order."""
+        if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+            raise self._exchange.failures.broken("its answer has no list of objects in 'data'")
+        if all("index" not in item for item in data):
+            return data
+        by_index = {item.get("index"): item for item in data if type(item.get("index")) is int}
+        if by_index.keys() != set(range(len(data))):
+            raise self._exchange.failures.broken("its embeddings are not numbered from 0")
+        return [by_index[index] for index in range(len(data))]
+
     def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"openai": item, "urlIdx": self._config.index}
+
+
+def _unstreamed(body: Body) -> Body:
+    """Return a request for a whole answer; options of a stream are refused by providers in one."""
+    if not body.get("stream") and "stream_options" not in body:
+        return body
+    kept = {name: value for name, value in body.items() if name != "stream_options"}
+    return {**kept, "stream": False} if kept.get("stream") else kept
 
 
 def _whole(answer: dict[str, Any]) -> Chunk:

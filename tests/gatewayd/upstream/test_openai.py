@@ -1,6 +1,6 @@
 import pytest
 
-from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.interfaces import CallContext, EmbeddingSource, ForwardingSource, RuntimeSource
 from gatewayd.catalog.records import Model
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.upstream.config import ProviderConfig, SourceKind
@@ -83,6 +83,14 @@ async def test_complete_asks_for_no_stream_and_lets_the_body_be(opened, fake):
     assert body["stream"] is True
 
 
+async def test_complete_leaves_the_options_of_streams_out(opened, fake):
+    body = {**BODY, "stream_options": {"include_usage": True}}
+    await opened().complete(body, MODEL, CONTEXT)
+    await opened().complete({**body, "stream": True}, MODEL, CONTEXT)
+    assert [request.json for request in fake.requests] == [BODY, {**BODY, "stream": False}]
+    assert "stream_options" in body
+
+
 async def test_complete_drops_a_foreign_event(opened, fake):
     fake.script(json_reply({**openai_completion("hi"), "event": {"type": "execute"}}))
     completion = await opened().complete(dict(BODY), MODEL, CONTEXT)
@@ -115,6 +123,83 @@ async def test_stream_that_comes_whole(opened, fake):
     assert chunk.events[0]["choices"][0]["delta"]["content"] == "hi"
     with pytest.raises(GatewayError, match="no 'choices'"):
         await anext(source.stream(dict(BODY), MODEL, CONTEXT))
+
+
+async def test_what_it_also_does(opened):
+    source = opened(prefix="acme.")
+    assert isinstance(source, EmbeddingSource)
+    assert isinstance(source, ForwardingSource)
+    assert not isinstance(source, RuntimeSource)
+
+
+ASKED = {"model": "m", "input": ["a", "b"], "dimensions": 2, "encoding_format": "base64"}
+
+
+async def test_embed(opened, fake):
+    answer = await opened(key="hunter2").embed(dict(ASKED), MODEL, CONTEXT)
+    assert [len(item["embedding"]) for item in answer["data"]] == [32, 32]
+    (request,) = fake.requests
+    assert (request.method, request.path) == ("POST", "/v1/embeddings")
+    assert request.json == {**ASKED, "encoding_format": "float"}
+    assert request.headers["Authorization"] == "Bearer hunter2"
+
+
+async def test_embed_puts_vectors_in_their_order(opened, fake):
+    first, second = {"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [2.0]}
+    usage = {"prompt_tokens": 2, "total_tokens": 2}
+    fake.script(json_reply({"object": "list", "data": [second, first], "usage": usage}))
+    answer = await opened().embed(dict(ASKED), MODEL, CONTEXT)
+    assert (answer["data"], answer["usage"]) == ([first, second], usage)
+
+
+async def test_embed_takes_vectors_without_numbers_as_they_come(opened, fake):
+    data = [{"embedding": [2.0]}, {"embedding": [1.0]}]
+    fake.script(json_reply({"data": data}))
+    assert (await opened().embed(dict(ASKED), MODEL, CONTEXT))["data"] == data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        {"index": 0},
+        [{"index": 0}, "b"],
+        [{"index": 0}, {}],
+        [{"index": 0}, {"index": 0}],
+        [{"index": 1}, {"index": 2}],
+        [{"index": False}, {"index": True}],
+        [{"index": [0]}, {"index": [1]}],
+    ],
+)
+async def test_embed_needs_numbered_vectors(opened, fake, data):
+    fake.script(json_reply({"data": data}))
+    with pytest.raises(GatewayError) as caught:
+        await opened().embed(dict(ASKED), MODEL, CONTEXT)
+    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert "'acme'" in caught.value.message
+
+
+async def test_forward(opened, fake):
+    raw = b"event: odd\ndata: {\n\n"
+    fake.script(Reply(201, steps=[raw], content_type="text/event-stream"))
+    answer = await opened(key="hunter2").forward("POST", "/responses", {"model": "m", "odd": None})
+    assert (answer.status, answer.content_type) == (201, "text/event-stream")
+    assert b"".join([read async for read in answer]) == raw
+    await answer.aclose()
+    (request,) = fake.requests
+    assert (request.method, request.path, request.json) == (
+        "POST",
+        "/v1/responses",
+        {"model": "m", "odd": None},
+    )
+    assert request.headers["Authorization"] == "Bearer hunter2"
+
+
+async def test_forward_without_the_path(opened, fake):
+    with pytest.raises(GatewayError) as caught:
+        await opened().forward("POST", "/nothing", {})
+    assert caught.value.kind is Kind.NOT_FOUND
+    assert "/v1/nothing" in caught.value.message
 
 
 async def test_unix_socket(tmp_path):
