@@ -15,7 +15,9 @@ log = logging.getLogger(__name__)
 WRITE_SECONDS: Final = 30.0
 
 
-async def open_stream(request: web.Request, headers: Mapping[str, str]) -> web.StreamResponse:
+async def open_stream(
+    request: web.Request, headers: Mapping[str, str], status: int = 200
+) -> web.StreamResponse:
     """Send the head of an event stream whose frames the caller writes as bytes, and return the reply.
 
     The frames come ready from a dialect, so this is a plain chunked reply with the headers that keep
@@ -23,13 +25,14 @@ async def open_stream(request: web.Request, headers: Mapping[str, str]) -> web.S
     """
     common: dict[str, str] = request[REPLY_HEADERS]
     reply = web.StreamResponse(
+        status=status,
         headers={
             "Content-Type": "text/event-stream; charset=utf-8",
             "Cache-Control": "no-store",
             "X-Accel-Buffering": "no",
             **common,
             **headers,
-        }
+        },
     )
     request[STARTED] = reply
     await reply.prepare(request)

@@ -1,0 +1,104 @@
+"""Legacy completions and the Responses protocol, passed on to sources that have them."""
+
+import logging
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from aiohttp import web
+
+from gatewayd.catalog.interfaces import Forwarded
+from gatewayd.chat.forwarding import Forwarding
+from gatewayd.dialects import openai
+from gatewayd.dialects.boundaries import WholeEvents
+from gatewayd.errors import GatewayError
+from gatewayd.http import body
+from gatewayd.http.context import actor, request_id
+from gatewayd.http.errors import STATUSES
+from gatewayd.http.public.bases import BASES
+from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.sse import open_stream, send
+
+log = logging.getLogger(__name__)
+
+
+class ForwardingRoutes:
+    """Answers with the source's own bytes; a failure after the first of them is in band, or cuts."""
+
+    def __init__(self, forwarding: Forwarding, *, body_limit: int) -> None:
+        self._forwarding = forwarding
+        self._body_limit = body_limit
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows for each base address."""
+        return [
+            row
+            for base in BASES
+            for row in (
+                _row(f"{base}/completions", self.complete, "Continue a text"),
+                _row(f"{base}/responses", self.respond, "Answer a request of the Responses protocol"),
+            )
+        ]
+
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"model", "prompt", ...}` with what the model's source answers."""
+        return await self._pass_on(request, "/completions")
+
+    async def respond(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"model", "input", ...}` with what the model's source answers."""
+        return await self._pass_on(request, "/responses")
+
+    async def _pass_on(self, request: web.Request, path: str) -> web.StreamResponse:
+        asked = await body.read_object(request, self._body_limit)
+        answer = await self._forwarding.run(path, asked, actor(request))
+        async with aclosing(answer):
+            # The head waits for the first bytes, so that a failure before them is still a status.
+            first = await anext(answer, b"")
+            content_type = answer.content_type or "application/octet-stream"
+            reply = await open_stream(request, {"Content-Type": content_type}, answer.status)
+            if content_type.lower().startswith("text/event-stream"):
+                await _send_events(request, reply, first, answer)
+            else:
+                await _send_bytes(request, reply, first, answer)
+            await reply.write_eof()
+        return reply
+
+
+def _row(path: str, handler: Handler, summary: str) -> Route:
+    return Route(
+        "POST",
+        path,
+        handler,
+        Access.VERIFIED,
+        summary,
+        dialect=Dialect.OPENAI,
+        tag="forwarding",
+        interruptible=True,
+    )
+
+
+async def _send_bytes(
+    request: web.Request, reply: web.StreamResponse, read: bytes, answer: Forwarded
+) -> None:
+    while read:
+        await send(request, reply, read)
+        read = await anext(answer, b"")
+
+
+async def _send_events(
+    request: web.Request, reply: web.StreamResponse, read: bytes, answer: Forwarded
+) -> None:
+    events = WholeEvents()
+    try:
+        while read:
+            if whole := events.feed(read):
+                await send(request, reply, whole)
+            read = await anext(answer, b"")
+        if rest := events.finish():
+            await send(request, reply, rest)
+    except GatewayError as error:
+        log.warning(
+            "stream broke: %s",
+            error.message,
+            extra={"request_id": request_id(request), "kind": error.kind.value},
+        )
+        await send(request, reply, openai.render_error(error, STATUSES[error.kind][1]))

@@ -1,0 +1,166 @@
+"""Tests for gatewayd.http.public.embeddings, from the official client to a provider on loopback."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from openai import AsyncOpenAI, BadRequestError, InternalServerError, NotFoundError, RateLimitError
+
+from gatewayd.accounts.records import Role
+from gatewayd.catalog.interfaces import ModelSource
+from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.chat.embeddings import Embeddings
+from gatewayd.http.public.bases import BASES
+from gatewayd.http.public.embeddings import EmbeddingRoutes
+from gatewayd.tasks import Tasks
+from gatewayd.upstream.config import ProviderConfig, SourceKind
+from gatewayd.upstream.sources import open_source
+from tests.fakes.edge import Client, bearer, serving
+from tests.fakes.models import FakeRecords, make_actor
+from tests.fakes.upstream import FakeUpstream, Reply, json_reply
+
+BODY = {"model": "acme.m", "input": "hello"}
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeUpstream]:
+    async with FakeUpstream() as server:
+        yield server
+
+
+@pytest.fixture
+async def client(fake: FakeUpstream) -> AsyncIterator[Client]:
+    tasks = Tasks()
+    admin = make_actor()
+    actors = {"admin": admin, "user": make_actor("u", Role.USER), "pending": make_actor("p", Role.PENDING)}
+    sources: list[ModelSource] = [
+        open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, prefix="acme.")),
+        open_source(ProviderConfig("claude", SourceKind.ANTHROPIC, fake.base_url, prefix="claude.")),
+    ]
+    catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
+    catalog.use(sources)
+    await catalog.list(admin)
+    fake.requests.clear()
+    async with serving(EmbeddingRoutes(Embeddings(catalog), body_limit=1_000_000).routes(), actors) as client:
+        yield client
+    for source in sources:
+        await source.close()
+    await tasks.close()
+
+
+@pytest.fixture
+async def openai(client: Client) -> AsyncIterator[AsyncOpenAI]:
+    async with AsyncOpenAI(api_key="admin", base_url=str(client.make_url("/v1")), max_retries=0) as made:
+        yield made
+
+
+def expected(text: str) -> list[float]:
+    return [byte / 255 for byte in hashlib.sha256(text.encode()).digest()]
+
+
+@pytest.mark.parametrize("base", BASES)
+async def test_answers_under_every_alias_to_those_who_may(client: Client, base: str) -> None:
+    path = f"{base}/embeddings"
+    assert (await client.post(path, json=BODY)).status == 401
+    assert (await client.post(path, json=BODY, headers=bearer("pending"))).status == 403
+    assert (await client.post(path, json=BODY, headers=bearer("user"))).status == 404
+    reply = await client.post(path, json=BODY, headers=bearer("admin"))
+    assert reply.status == 200
+    assert await reply.json() == {
+        "object": "list",
+        "data": [{"object": "embedding", "index": 0, "embedding": expected("hello")}],
+        "model": "acme.m",
+        "usage": {"prompt_tokens": 0, "total_tokens": 0},
+    }
+
+
+async def test_official_client_with_its_base64_and_with_floats(
+    openai: AsyncOpenAI, fake: FakeUpstream
+) -> None:
+    packed = await openai.embeddings.create(model="acme.m", input=["a", "b"])
+    floats = await openai.embeddings.create(model="acme.m", input=["a", "b"], encoding_format="float")
+    assert [item.embedding for item in floats.data] == [expected("a"), expected("b")]
+    for one, other in zip(packed.data, floats.data, strict=True):
+        assert one.embedding == pytest.approx(other.embedding, rel=1e-6)
+        assert one.index == other.index
+    assert {request.json["encoding_format"] for request in fake.requests} == {"float"}
+    assert {request.json["model"] for request in fake.requests} == {"m"}
+    assert packed.model == "acme.m"
+
+
+async def test_official_client_with_many_inputs(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
+    texts = [str(number) for number in range(130)]
+    answer = await openai.embeddings.create(model="acme.m", input=texts, dimensions=32)
+    assert sorted(len(request.json["input"]) for request in fake.requests) == [2, 64, 64]
+    assert {request.json["dimensions"] for request in fake.requests} == {32}
+    assert [item.index for item in answer.data] == list(range(130))
+    for item, text in zip(answer.data, texts, strict=True):
+        assert item.embedding == pytest.approx(expected(text), rel=1e-6)
+
+
+async def test_official_client_with_tokens(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
+    fake.script(json_reply({"data": [{"index": 0, "embedding": [1.0]}], "usage": {"prompt_tokens": 2}}))
+    answer = await openai.embeddings.create(model="acme.m", input=[5, 6])
+    assert fake.requests[0].json["input"] == [[5, 6]]
+    assert answer.usage is not None
+    assert answer.usage.prompt_tokens == 2
+
+
+async def test_refusals_reach_the_official_client(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
+    with pytest.raises(BadRequestError) as bad:
+        await openai.embeddings.create(model="acme.m", input=[])
+    assert bad.value.param == "input"
+    with pytest.raises(NotFoundError) as unknown:
+        await openai.embeddings.create(model="nothing", input="a")
+    assert unknown.value.code == "model_not_found"
+    with pytest.raises(NotFoundError) as missing:
+        await openai.embeddings.create(model="claude.m", input="a")
+    assert missing.value.code == "endpoint_not_found"
+    assert "'claude'" in missing.value.message
+    assert fake.requests == []
+
+
+async def test_one_failing_batch_is_the_providers_failure(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
+    fake.script(json_reply({"error": {"message": "slow down"}}, 429, Retry_After="5"))
+    with pytest.raises(RateLimitError) as caught:
+        await openai.embeddings.create(model="acme.m", input=["a"] * 130)
+    assert "'acme'" in caught.value.message
+    assert "slow down" in caught.value.message
+    assert caught.value.response.headers["Retry-After"] == "5"
+
+
+ONE = {"index": 0, "embedding": [1.0]}
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        (json_reply({"data": [ONE]}), "1 embeddings for 2 inputs"),
+        (json_reply({"data": [ONE, ONE]}), "not numbered"),
+        (json_reply({"data": [ONE, {"index": 1, "embedding": [1.0, 2.0]}]}), "differ in length"),
+        (json_reply({"data": [ONE, {"index": 1, "embedding": "AACAPw=="}]}), "not a list of numbers"),
+        (json_reply({"vectors": []}), "'data'"),
+        (Reply(steps=[b'{"data": [{"embedding": [NaN]}]}'], content_type="application/json"), "not JSON"),
+        (Reply(steps=[b'{"data": [{"embedding": [1e999]}]}'], content_type="application/json"), "not JSON"),
+        (json_reply({"error": "no vectors"}), "no vectors"),
+        (json_reply({"error": "key"}, 401), "answered 401"),
+    ],
+)
+async def test_a_providers_nonsense_names_it(
+    openai: AsyncOpenAI, fake: FakeUpstream, reply: Reply, sentence: str
+) -> None:
+    fake.script(reply)
+    with pytest.raises(InternalServerError) as caught:
+        await openai.embeddings.create(model="acme.m", input=["a", "b"])
+    assert caught.value.status_code == 502
+    assert "'acme'" in caught.value.message
+    assert sentence in caught.value.message
+
+
+async def test_a_provider_without_embeddings(client: Client, fake: FakeUpstream) -> None:
+    fake.script(Reply(404, steps=[b"<html>"], content_type="text/html"))
+    reply = await client.post("/api/embeddings", json=BODY, headers=bearer("admin"))
+    answer: dict[str, Any] = await reply.json()
+    assert (reply.status, answer["error"]["code"]) == (404, "endpoint_not_found")
+    assert answer["detail"] == answer["error"]["message"]

@@ -1,0 +1,215 @@
+"""Tests for gatewayd.http.public.forwarding, from the official client to a provider on loopback."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+from openai import APIError, AsyncOpenAI, NotFoundError, RateLimitError
+
+from gatewayd.accounts.records import Role
+from gatewayd.catalog.interfaces import ModelSource
+from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.chat.forwarding import Forwarding
+from gatewayd.http.public.bases import BASES
+from gatewayd.http.public.forwarding import ForwardingRoutes
+from gatewayd.tasks import Tasks
+from gatewayd.upstream.config import ProviderConfig, SourceKind
+from gatewayd.upstream.sources import open_source
+from tests.fakes.edge import Client, bearer, serving
+from tests.fakes.models import FakeRecords, make_actor
+from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply, Step, json_reply, sse
+
+PATHS = ("/completions", "/responses")
+ADMIN = bearer("admin")
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeUpstream]:
+    async with FakeUpstream() as server:
+        yield server
+
+
+@pytest.fixture
+async def client(fake: FakeUpstream) -> AsyncIterator[Client]:
+    tasks = Tasks()
+    admin = make_actor()
+    actors = {"admin": admin, "user": make_actor("u", Role.USER), "pending": make_actor("p", Role.PENDING)}
+    sources: list[ModelSource] = [
+        open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, prefix="acme.")),
+        open_source(ProviderConfig("claude", SourceKind.ANTHROPIC, fake.base_url, prefix="claude.")),
+    ]
+    catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
+    catalog.use(sources)
+    await catalog.list(admin)
+    fake.requests.clear()
+    async with serving(ForwardingRoutes(Forwarding(catalog), body_limit=1_000_000).routes(), actors) as made:
+        yield made
+    for source in sources:
+        await source.close()
+    await tasks.close()
+
+
+@pytest.fixture
+async def openai(client: Client) -> AsyncIterator[AsyncOpenAI]:
+    async with AsyncOpenAI(api_key="admin", base_url=str(client.make_url("/v1")), max_retries=0) as made:
+        yield made
+
+
+def text(words: str) -> dict[str, Any]:
+    choice = {"index": 0, "text": words, "logprobs": None, "finish_reason": "stop"}
+    return {"id": "c", "object": "text_completion", "created": 1, "model": "m", "choices": [choice]}
+
+
+def response(status: str) -> dict[str, Any]:
+    part = {"type": "output_text", "text": "hi", "annotations": []}
+    message = {"id": "m", "type": "message", "role": "assistant", "status": status, "content": [part]}
+    return {
+        "id": "r",
+        "object": "response",
+        "created_at": 1,
+        "model": "m",
+        "status": status,
+        "output": [message],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+
+
+def event(kind: str, **fields: Any) -> bytes:
+    return b"event: " + kind.encode() + b"\n" + sse({"type": kind, **fields})
+
+
+@pytest.mark.parametrize("path", [base + path for base in BASES for path in PATHS])
+async def test_answers_under_every_alias_to_those_who_may(
+    client: Client, fake: FakeUpstream, path: str
+) -> None:
+    raw = b' {"any" : "thing"}'
+    fake.script(Reply(steps=[raw], content_type="application/json"))
+    body = {"model": "acme.m", "odd": [None, 1.5]}
+    assert (await client.post(path, json=body)).status == 401
+    assert (await client.post(path, json=body, headers=bearer("pending"))).status == 403
+    assert (await client.post(path, json=body, headers=bearer("user"))).status == 404
+    reply = await client.post(path, json=body, headers=ADMIN)
+    assert (reply.status, reply.content_type, await reply.read()) == (200, "application/json", raw)
+    (request,) = fake.requests
+    assert request.path == "/v1/" + path.rpartition("/")[2]
+    assert request.json == {"model": "m", "odd": [None, 1.5]}
+
+
+async def test_official_client_completions(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
+    fake.script(json_reply(text("whole")))
+    answer = await openai.completions.create(model="acme.m", prompt="a", max_tokens=5)
+    assert (answer.choices[0].text, answer.model) == ("whole", "m")
+    fake.script(Reply(steps=[sse(text("in ")), sse(text("pieces")), sse(b"[DONE]")]))
+    stream = await openai.completions.create(model="acme.m", prompt="a", stream=True)
+    assert "".join([chunk.choices[0].text async for chunk in stream]) == "in pieces"
+    assert [request.json.get("stream") for request in fake.requests] == [None, True]
+
+
+async def test_official_client_responses(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
+    fake.script(json_reply(response("completed")))
+    answer = await openai.responses.create(model="acme.m", input="a")
+    assert answer.output_text == "hi"
+    fake.script(
+        Reply(
+            steps=[
+                event("response.created", sequence_number=0, response=response("in_progress")),
+                event(
+                    "response.output_text.delta",
+                    sequence_number=1,
+                    item_id="m",
+                    output_index=0,
+                    content_index=0,
+                    delta="hi",
+                    logprobs=[],
+                ),
+                event("response.completed", sequence_number=2, response=response("completed")),
+            ]
+        )
+    )
+    stream = await openai.responses.create(model="acme.m", input="a", stream=True)
+    kinds = [item.type async for item in stream]
+    assert kinds == ["response.created", "response.output_text.delta", "response.completed"]
+
+
+async def test_stream_bytes_pass_as_they_come(client: Client, fake: FakeUpstream) -> None:
+    steps: list[bytes | Step] = [b": hm\n\nevent: x\r", b"\ndata: \xff{\r\n\r\nid: 4\n", b"\n", b"data: open"]
+    fake.script(Reply(201, steps=steps, content_type="text/event-stream"))
+    reply = await client.post("/api/responses", json={"model": "acme.m", "stream": True}, headers=ADMIN)
+    assert (reply.status, reply.content_type) == (201, "text/event-stream")
+    assert reply.headers["X-Accel-Buffering"] == "no"
+    assert await reply.read() == b"".join(step for step in steps if isinstance(step, bytes))
+
+
+async def test_the_endpoint_may_be_missing(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        await openai.responses.create(model="claude.m", input="a")
+    assert caught.value.code == "endpoint_not_found"
+    assert fake.requests == []
+    fake.script(
+        json_reply({"detail": "Not Found"}, 404), Reply(steps=[b"<html>hi</html>"], content_type="text/html")
+    )
+    for _ in range(2):
+        with pytest.raises(NotFoundError) as caught:
+            await openai.responses.create(model="acme.m", input="a")
+        assert caught.value.code == "endpoint_not_found"
+        assert "'acme'" in caught.value.message
+
+
+async def test_a_refusal_is_a_status_that_names_the_provider(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
+    fake.script(json_reply({"error": {"message": "slow down"}}, 429, Retry_After="3"))
+    with pytest.raises(RateLimitError, match=r"'acme'.*slow down") as caught:
+        await openai.completions.create(model="acme.m", prompt="a", stream=True)
+    assert caught.value.response.headers["Retry-After"] == "3"
+
+
+@pytest.mark.parametrize("content_type", ["text/event-stream", "application/json"])
+async def test_a_break_before_the_first_byte_is_a_status(
+    client: Client, fake: FakeUpstream, content_type: str
+) -> None:
+    fake.script(Reply(steps=[CUT], content_type=content_type))
+    reply = await client.post("/v1/completions", json={"model": "acme.m"}, headers=ADMIN)
+    assert reply.status == 502
+    assert "'acme'" in (await reply.json())["error"]["message"]
+
+
+async def test_a_broken_stream_ends_with_an_error_in_band(client: Client, fake: FakeUpstream) -> None:
+    whole = sse(text("a"))
+    fake.script(Reply(steps=[whole + b'data: {"cho', SILENCE, CUT]))
+    reply = await client.post("/v1/completions", json={"model": "acme.m", "stream": True}, headers=ADMIN)
+    assert await reply.content.readexactly(len(whole)) == whole
+    fake.release.set()
+    frame = orjson.loads((await reply.read()).removeprefix(b"data: "))
+    assert frame["error"]["code"] == "upstream_failed"
+    assert "'acme'" in frame["error"]["message"]
+
+
+async def test_official_client_is_told_of_a_broken_stream(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
+    created = event("response.created", sequence_number=0, response=response("in_progress"))
+    fake.script(Reply(steps=[created, SILENCE, CUT]))
+    stream = await openai.responses.create(model="acme.m", input="a", stream=True)
+    assert (await anext(stream)).type == "response.created"
+    fake.release.set()
+    with pytest.raises(APIError, match="'acme'"):
+        await anext(stream)
+
+
+async def test_a_broken_whole_answer_cuts_the_connection(client: Client, fake: FakeUpstream) -> None:
+    fake.script(Reply(steps=[b'{"cho', SILENCE, CUT], content_type="application/json"))
+    reply = await client.post("/v1/completions", json={"model": "acme.m"}, headers=ADMIN)
+    assert await reply.content.readexactly(5) == b'{"cho'
+    fake.release.set()
+    with pytest.raises(aiohttp.ClientPayloadError):
+        await reply.read()
+
+
+async def test_leaving_closes_the_providers_connection(client: Client, fake: FakeUpstream) -> None:
+    fake.script(Reply(steps=[sse(text("a")), SILENCE]))
+    reply = await client.post("/v1/completions", json={"model": "acme.m", "stream": True}, headers=ADMIN)
+    await reply.content.readany()
+    reply.close()
+    await asyncio.wait_for(fake.closed.wait(), 1)
