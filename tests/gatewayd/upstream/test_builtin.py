@@ -9,14 +9,22 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
-from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.interfaces import (
+    CallContext,
+    EmbeddingSource,
+    ForwardingSource,
+    ModelSource,
+    RuntimeSource,
+)
 from gatewayd.catalog.records import Model
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
 from gatewayd.upstream import builtin_child
 from gatewayd.upstream.builtin import BuiltinModel, Pace, State, choose_threads, growing, has_engine
+from tests.fakes.models import FakeSource
 
 CONTEXT = CallContext(request_id="r", user_id="u")
 LOAD_SECONDS = 60.0
@@ -140,6 +148,28 @@ async def test_a_closed_stream_frees_its_slot(started: BuiltinModel) -> None:
         assert (await asyncio.wait_for(anext(fifth), 30)).events
     finally:
         await fifth.aclose()
+
+
+@real
+async def test_it_continues_a_text(started: BuiltinModel) -> None:
+    asked = {"model": started.model_id, "prompt": "Once upon a time", "max_tokens": 4, "ignore_eos": True}
+    whole = await started.forward("POST", "/completions", asked)
+    answer = orjson.loads(b"".join([read async for read in whole]))
+    assert (whole.status, answer["object"]) == (200, "text_completion")
+    assert isinstance(answer["choices"][0]["text"], str)
+
+    streamed = await started.forward("POST", "/completions", {**asked, "stream": True})
+    assert streamed.content_type.startswith("text/event-stream")
+    frames = b"".join([read async for read in streamed]).split(b"\n\n")
+    assert frames[-2:] == [b"data: [DONE]", b""]
+    assert len(frames) > 4
+
+
+@real
+async def test_a_path_that_the_server_lacks(started: BuiltinModel) -> None:
+    with pytest.raises(GatewayError) as caught:
+        await started.forward("POST", "/nothing", {})
+    assert caught.value.kind is Kind.NOT_FOUND
 
 
 @real
@@ -314,6 +344,29 @@ async def test_it_can_be_closed_at_any_moment_of_its_start(make: Make, server: P
 def test_pauses_between_starts_grow() -> None:
     pauses = growing(Pace(first_delay=1.0, last_delay=5.0))
     assert [next(pauses) for _ in range(5)] == [1.0, 2.0, 4.0, 5.0, 5.0]
+
+
+async def test_it_gives_no_embeddings_and_passes_on(make: Make) -> None:
+    source = make(Path("mine.gguf"))
+    assert isinstance(source, ForwardingSource)
+    assert not isinstance(source, EmbeddingSource | RuntimeSource)
+    with pytest.raises(GatewayError) as caught:
+        await source.forward("POST", "/completions", {})
+    assert caught.value.kind is Kind.UPSTREAM_UNREACHABLE
+
+
+async def test_a_server_that_cannot_be_passed_on_to(make: Make, server: Path) -> None:
+    server.write_text('import sys; print(\'{"listening": "x"}\', flush=True); sys.stdin.read()')
+
+    def other(_: Path) -> ModelSource:
+        return FakeSource()
+
+    source = make(Path("mine.gguf"), make_source=other)
+    await source.start()
+    await source.ready(LOAD_SECONDS)
+    with pytest.raises(GatewayError, match="/completions") as caught:
+        await source.forward("POST", "/completions", {})
+    assert caught.value.kind is Kind.NOT_FOUND
 
 
 async def test_a_model_that_was_never_started_is_listed(make: Make) -> None:

@@ -1,5 +1,6 @@
 """Tests for gatewayd.http.public.embeddings, from the official client to a provider on loopback."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from typing import Any
@@ -18,7 +19,7 @@ from gatewayd.upstream.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources import open_source
 from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.models import FakeRecords, make_actor
-from tests.fakes.upstream import FakeUpstream, Reply, json_reply
+from tests.fakes.upstream import SILENCE, FakeUpstream, Reply, json_reply
 
 BODY = {"model": "acme.m", "input": "hello"}
 
@@ -164,3 +165,16 @@ async def test_a_provider_without_embeddings(client: Client, fake: FakeUpstream)
     answer: dict[str, Any] = await reply.json()
     assert (reply.status, answer["error"]["code"]) == (404, "endpoint_not_found")
     assert answer["detail"] == answer["error"]["message"]
+
+
+async def test_leaving_closes_every_connection_to_the_provider(client: Client, fake: FakeUpstream) -> None:
+    fake.script(*[Reply(before=SILENCE) for _ in range(4)])
+    body = {"model": "acme.m", "input": ["a"] * 640}
+    loop = asyncio.get_running_loop()
+    asking = loop.create_task(client.post("/v1/embeddings", json=body, headers=bearer("admin")))
+    await fake.silent.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await asyncio.wait_for(fake.closed.wait(), 1)
+    assert len(fake.requests) <= 4
