@@ -1,6 +1,7 @@
 """The model sources that the settings name, and the built-in model."""
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from typing import Final
 
@@ -54,9 +55,15 @@ class Sources:
 
 
 def provider_configs(settings: Settings) -> Sequence[ProviderConfig]:
-    """Return how each provider is reached; loading the settings made sure that their names differ."""
-    providers = settings.all_providers()
-    return [_provider_config(each, index, settings) for index, each in enumerate(providers)]
+    """Return how each provider is reached; loading the settings made sure that their names differ.
+
+    Runtimes are counted by themselves: the number of one stands in the paths of 4.5.
+    """
+    places = {True: itertools.count(), False: itertools.count()}
+    return [
+        _provider_config(each, next(places[each.kind == "ollama"]), settings)
+        for each in settings.all_providers()
+    ]
 
 
 def _provider_config(provider: Provider, index: int, settings: Settings) -> ProviderConfig:

@@ -66,6 +66,16 @@ class Catalog:
         """Return name, number of models and last problem of each source."""
         return states(self._listings)
 
+    def listings(self) -> Sequence[SourceListing]:
+        """Return what is known of each source, in their order."""
+        return tuple(self._listings)
+
+    async def refresh(self, source: object) -> None:
+        """Ask one source again, whose models have just changed, and wait for its list, but not long."""
+        for item in self._listings:
+            if item.source is source:
+                await self._tasks.finish(f"refresh of {item.source.name}", _ask_again(item))
+
     async def list(self, viewer: Viewer, *, refresh: bool = False) -> Sequence[Model]:
         """Return the models that the viewer may use, by name."""
         merged = await self._models(refresh=refresh)
@@ -199,6 +209,13 @@ async def _wait(waiting: Sequence[SourceListing]) -> None:
     except TimeoutError:
         for item in waiting:
             item.give_up()
+
+
+async def _ask_again(item: SourceListing) -> None:
+    """Fetch a list that was asked for after this moment: one that is on its way may be too old."""
+    await _wait([item])
+    item.refresh()
+    await _wait([item])
 
 
 def check_grant(grant: Grant) -> None:

@@ -43,7 +43,8 @@ class ProviderConfig:
     """One provider or runtime.
 
     `models` is the allow list of the provider's own ids (empty: all). `index` is the provider's place in the
-    settings, shown as `urlIdx`. `owned_by` and `connection_type` replace what the kind would say in listings.
+    settings, runtimes counted by themselves, shown as `urlIdx` and in `urls`. `owned_by` and
+    `connection_type` replace what the kind would say in listings.
     With `socket_path` connections go to that unix socket; `base_url` gives only the path and the Host.
     """
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from gatewayd import ids
-from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.interfaces import CallContext, Forwarded
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Chunk, Completion
 from gatewayd.dialects.ollama_source import ReplyDecoder, to_completion, to_request
@@ -29,6 +29,11 @@ class OllamaSource:
         """The runtime's name."""
         return self._config.name
 
+    @property
+    def prefix(self) -> str:
+        """What stands before the runtime's own ids in the ids that callers send."""
+        return self._config.prefix
+
     async def list_models(self) -> Sequence[Model]:
         """Ask the runtime for the models that it has on its disk."""
         answer = await self._exchange.get("/api/tags")
@@ -50,6 +55,14 @@ class OllamaSource:
         decoder = ReplyDecoder(ids.now(), ids.new_id, include_usage=wants_usage(body))
         reader = DecodingReader(LineFramer(), decoder)
         return self._exchange.chunks("/api/chat", to_request(body, stream=True), reader)
+
+    async def forward(self, method: str, path: str, body: Body | None) -> Forwarded:
+        """Pass a request of the native API on; a page for people is no answer to it."""
+        answer = await self._exchange.forward(method, path, body)
+        if "html" in answer.content_type.lower():
+            await answer.aclose()
+            raise self._exchange.failures.from_answer(answer.status, {}, b"<")
+        return answer
 
     async def close(self) -> None:
         """Close all connections."""

@@ -42,6 +42,29 @@ def test_general_times_fill_in_for_a_provider_without_its_own() -> None:
     assert (config.timeouts.connect, config.timeouts.total) == (2.0, 9.0)
 
 
+def test_runtimes_are_counted_by_themselves() -> None:
+    tables = [
+        {"name": "near", "kind": "ollama"},
+        {"name": "claude", "kind": "anthropic"},
+    ]
+    settings = load(
+        None,
+        {
+            "OPENAI_API_BASE_URLS": "http://127.0.0.1:1/v1",
+            "OPENAI_API_KEYS": "k",
+            "OLLAMA_BASE_URLS": "http://127.0.0.1:2;http://127.0.0.1:3",
+        },
+        {"providers": tables},
+    )
+    assert [(config.name, config.index) for config in provider_configs(settings)] == [
+        ("openai", 0),
+        ("near", 0),
+        ("claude", 1),
+        ("ollama", 1),
+        ("ollama-2", 2),
+    ]
+
+
 async def test_a_provider_that_cannot_be_is_refused_before_anything_changes() -> None:
     settings = load(None, {}, {"providers": [{"name": "a", "base_url": "http://x/v1"}] * 1})
     sources = Sources(())

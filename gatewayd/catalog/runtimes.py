@@ -1,0 +1,271 @@
+"""The local model runtimes (4.5): which of them has a model, and requests passed on to it."""
+
+import asyncio
+import itertools
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from gatewayd.catalog.interfaces import Forwarded, ModelSource, RuntimeSource, Viewer
+from gatewayd.catalog.records import Model
+from gatewayd.catalog.replies import Body
+from gatewayd.catalog.service import MAX_ID_LENGTH, Catalog
+from gatewayd.errors import GatewayError, Kind, not_found
+
+log = logging.getLogger(__name__)
+
+LATEST: Final = ":latest"
+
+NAMES: Final = frozenset({"model", "name"})
+"""The fields that name a model; a runtime reads them whatever their case."""
+
+MAX_ANSWER: Final = 4 * 1024 * 1024
+"""Bytes of an answer that is read to be merged with others."""
+
+ASK_SECONDS: Final = 10.0
+"""How long each runtime may take where the answers of several are merged."""
+
+NUMBER: Final = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """One runtime; `index` is its place among them, `models` are those that it lists."""
+
+    index: int
+    source: RuntimeSource
+    models: Sequence[Model]
+
+    def find(self, model_id: str) -> Model | None:
+        """Return the model that callers know by this id."""
+        return next((model for model in self.models if model.id == model_id), None)
+
+    def own_name(self, model_id: str) -> str:
+        """Return what the runtime calls the model, listed or not."""
+        model = self.find(model_id)
+        return model.upstream_id if model else model_id.removeprefix(self.source.prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A model that the viewer may use, its source, and the runtimes that have it (none: not a runtime's)."""
+
+    model: Model
+    source: ModelSource
+    hosts: Sequence[Runtime]
+
+
+class Runtimes:
+    """The runtimes among the catalogue's sources, in their order."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._turn = itertools.count()
+
+    def all(self) -> Sequence[Runtime]:
+        """Return the runtimes with what they last listed."""
+        places = itertools.count()
+        return [
+            Runtime(next(places), item.source, item.models)
+            for item in self._catalog.listings()
+            if isinstance(item.source, RuntimeSource)
+        ]
+
+    async def find(self, name: str, viewer: Viewer, index: int | None = None) -> Found:
+        """Return the model that the viewer may use under this name.
+
+        A name without a tag also means its tag `latest`. Whatever is wrong (no such model, no right to use
+        it, not on the runtime at `index`) raises the same not_found.
+        """
+        for model_id in spellings(name):
+            try:
+                model, source = await self._catalog.get(model_id, viewer)
+            except GatewayError as error:
+                if error.kind is not Kind.NOT_FOUND:
+                    raise
+                continue
+            hosts = [runtime for runtime in self.all() if runtime.find(model.id)]
+            if index is None:
+                return Found(model, source, hosts)
+            hosts = [runtime for runtime in hosts if runtime.index == index]
+            if hosts:
+                return Found(model, source, hosts)
+        raise model_not_found(name)
+
+    async def forward(self, found: Found, path: str, body: Body) -> tuple[Runtime, Forwarded]:
+        """Pass a request about a model on to one of the runtimes that have it, which take turns.
+
+        `body` is in the caller's words. A runtime that is not reached is passed over for the next one, as it
+        has done nothing.
+        """
+        first = next(self._turn) % len(found.hosts)
+        hosts = [*found.hosts[first:], *found.hosts[:first]]
+        for runtime in hosts[:-1]:
+            try:
+                return runtime, await ask_about(runtime, "POST", path, body, found.model.id)
+            except GatewayError as error:
+                if error.kind is not Kind.UPSTREAM_UNREACHABLE:
+                    raise
+                log.warning("another runtime is asked: %s", error.message)
+        return hosts[-1], await ask_about(hosts[-1], "POST", path, body, found.model.id)
+
+    async def tags(self, viewer: Viewer, index: int | None = None) -> Sequence[Body]:
+        """Return the runtimes' models that the viewer may use, each once, in the runtimes' own form."""
+        visible = await self._catalog.list(viewer)
+        runtimes = self.all() if index is None else [self._at(index)]
+        entries = []
+        for model in visible:
+            hosts = [runtime for runtime in runtimes if runtime.find(model.id)]
+            if hosts:
+                entries.append(_tag(model.id, hosts))
+        return entries
+
+    async def locals(self, viewer: Viewer) -> Sequence[Model]:
+        """Return the models on this machine that the viewer may use and no runtime has."""
+        visible = await self._catalog.list(viewer)
+        runtimes = self.all()
+        return [
+            model
+            for model in visible
+            if model.connection_type == "local" and not any(runtime.find(model.id) for runtime in runtimes)
+        ]
+
+    async def loaded(self, viewer: Viewer, index: int | None = None) -> Sequence[Body]:
+        """Return the models in memory that the viewer may use, under the names that callers know."""
+        visible = {model.id for model in await self._catalog.list(viewer)}
+        entries = []
+        for runtime, answer in await self._merged("/api/ps", index):
+            running = answer.get("models")
+            for entry in running if isinstance(running, list) else ():
+                model_id = _listed_id(runtime, entry)
+                if model_id in visible:
+                    entries.append({**entry, "name": model_id, "model": model_id, "urls": [runtime.index]})
+        return entries
+
+    async def version(self, index: int | None = None) -> str | None:
+        """Return the lowest version of the runtimes, None when there is no runtime."""
+        answers = await self._merged("/api/version", index)
+        versions = [answer["version"] for _, answer in answers if isinstance(answer.get("version"), str)]
+        return min(versions, key=lambda text: [int(part) for part in NUMBER.findall(text)], default=None)
+
+    async def place(self, name: str, index: int | None = None) -> Runtime:
+        """Return the runtime that an administrator means with a model's name.
+
+        That is the one at `index`; else the first that has the model, or whose prefix begins the name; else
+        the first of all. Raises not_found when there is none.
+        """
+        await self._catalog.list_all()
+        runtimes = self.all()
+        if index is not None:
+            return self._at(index)
+        if not runtimes:
+            raise GatewayError(Kind.NOT_FOUND, "cannot do this: no model runtime is configured")
+        for runtime in runtimes:
+            if any(runtime.find(model_id) for model_id in spellings(name)):
+                return runtime
+        meant = (item for item in runtimes if item.source.prefix and name.startswith(item.source.prefix))
+        return next(meant, runtimes[0])
+
+    async def refresh(self, runtime: Runtime) -> None:
+        """Ask a runtime for its models again, as they have changed."""
+        await self._catalog.refresh(runtime.source)
+
+    def _at(self, index: int) -> Runtime:
+        runtimes = self.all()
+        if index >= len(runtimes):
+            raise not_found("runtime", str(index))
+        return runtimes[index]
+
+    async def _merged(self, path: str, index: int | None) -> Sequence[tuple[Runtime, Mapping[str, Any]]]:
+        """Return the answers of the runtimes that gave one; raises when none did."""
+        runtimes = self.all() if index is None else [self._at(index)]
+        answers = await asyncio.gather(*(_ask(runtime, path) for runtime in runtimes))
+        good = [
+            (runtime, answer)
+            for runtime, answer in zip(runtimes, answers, strict=True)
+            if not isinstance(answer, GatewayError)
+        ]
+        for answer in answers:
+            if isinstance(answer, GatewayError) and not good:
+                raise answer
+            if isinstance(answer, GatewayError):
+                log.warning("runtime left out: %s", answer.message)
+        return good
+
+
+def model_not_found(name: str) -> GatewayError:
+    """Return the failure for a model that does not exist, or that the caller may not know of."""
+    return GatewayError(
+        Kind.NOT_FOUND, f"model {name[:MAX_ID_LENGTH]!r} not found", param="model", code="model_not_found"
+    )
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """Return the ids that a name may mean, the name itself first: no tag is the tag `latest`."""
+    if name.endswith(LATEST):
+        return name, name.removesuffix(LATEST)
+    return (name,) if ":" in name.rpartition("/")[2] else (name, name + LATEST)
+
+
+def with_name(body: Body, own_name: str) -> Body:
+    """Return a request that names the model as its runtime does, and no other one in another spelling."""
+    kept = {key: value for key, value in body.items() if key.casefold() not in NAMES}
+    return {**kept, "model": own_name, **({"name": own_name} if "name" in body else {})}
+
+
+async def ask_about(runtime: Runtime, method: str, path: str, body: Body, model_id: str) -> Forwarded:
+    """Pass a request on to one runtime, with the model named as the runtime does."""
+    return await runtime.source.forward(method, path, with_name(body, runtime.own_name(model_id)))
+
+
+def _tag(model_id: str, hosts: Sequence[Runtime]) -> Body:
+    model = next(filter(None, (runtime.find(model_id) for runtime in hosts)))
+    return {
+        **model.detail.get("ollama", {}),
+        "name": model_id,
+        "model": model_id,
+        "urls": [runtime.index for runtime in hosts],
+        "connection_type": model.connection_type,
+    }
+
+
+def _listed_id(runtime: Runtime, entry: object) -> str | None:
+    """Return the id under which callers know a model that its runtime calls by its own name."""
+    if not isinstance(entry, dict):
+        return None
+    own_name = entry.get("model") or entry.get("name")
+    return next((model.id for model in runtime.models if model.upstream_id == own_name), None)
+
+
+async def _ask(runtime: Runtime, path: str) -> Body | GatewayError:
+    """Return the JSON object at a path of a runtime, or why there is none."""
+    refusal = f"cannot get an answer from provider {runtime.source.name!r}: "
+    try:
+        async with asyncio.timeout(ASK_SECONDS):
+            answer = orjson.loads(await _read(await runtime.source.forward("GET", path, None)))
+    except GatewayError as error:
+        return error
+    except TimeoutError:
+        return GatewayError(Kind.TIMEOUT, f"{refusal}nothing came within {ASK_SECONDS:g} s")
+    except orjson.JSONDecodeError:
+        return GatewayError(Kind.UPSTREAM_FAILED, f"{refusal}its answer is not JSON")
+    if not isinstance(answer, dict):
+        return GatewayError(Kind.UPSTREAM_FAILED, f"{refusal}its answer is not a JSON object")
+    return answer
+
+
+async def _read(answer: Forwarded) -> bytes:
+    data = b""
+    async with aclosing(answer):
+        async for read in answer:
+            data += read
+            if len(data) > MAX_ANSWER:
+                raise GatewayError(
+                    Kind.UPSTREAM_FAILED, f"cannot read a runtime's answer: it is over {MAX_ANSWER} bytes"
+                )
+    return data

@@ -1,0 +1,91 @@
+"""The native API of local model runtimes, for everybody who may use a model (interface specification 4.5)."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from aiohttp import web
+
+from gatewayd.catalog.runtimes import Runtimes, model_not_found
+from gatewayd.http import body
+from gatewayd.http.context import actor
+from gatewayd.http.ndjson import Ending, pass_lines, pass_whole
+from gatewayd.http.public.runtime_requests import PREFIX, TAG, index, name_of, read, rows
+from gatewayd.http.routes import Access, Dialect, Route
+
+PROTOCOL_VERSION: Final = "0.12.0"
+"""The version of the runtimes' protocol that is spoken where there is no runtime to ask."""
+
+STREAMED: Final = frozenset({"/api/generate", "/api/chat"})
+
+ASKED: Final = (
+    ("/api/generate", "Continue a prompt"),
+    ("/api/chat", "Answer a chat request"),
+    ("/api/embed", "Turn texts into vectors"),
+    ("/api/embeddings", "Turn one text into a vector"),
+    ("/api/show", "Describe a model"),
+)
+
+
+class RuntimeRoutes:
+    """Passes requests on to the runtimes; models that live elsewhere are answered by conversion."""
+
+    def __init__(self, runtimes: Runtimes, *, body_limit: int) -> None:
+        self._runtimes = runtimes
+        self._body_limit = body_limit
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 4.5 that need no administrator."""
+        probe = Route(
+            "GET",
+            PREFIX,
+            self.probe,
+            Access.PUBLIC,
+            "Tell that the runtime API is there",
+            dialect=Dialect.OLLAMA,
+            tag=TAG,
+        )
+        asked = [
+            row
+            for path, summary in ASKED
+            for row in rows(
+                "POST", path, partial(self.ask, path), Access.VERIFIED, summary, interruptible=True
+            )
+        ]
+        return [
+            probe,
+            *rows("GET", "/api/tags", self.tags, Access.VERIFIED, "List the models"),
+            *rows("GET", "/api/ps", self.loaded, Access.VERIFIED, "List the models in memory"),
+            *rows("GET", "/api/version", self.version, Access.VERIFIED, "Tell the runtimes' lowest version"),
+            *asked,
+        ]
+
+    async def probe(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"status": true}`."""
+        return body.json_reply({"status": True})
+
+    async def tags(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"models": [{"name", "model", "modified_at", "size", "digest", "urls", ...}]}`."""
+        viewer, place = actor(request), index(request)
+        models = list(await self._runtimes.tags(viewer, place))
+        return body.json_reply({"models": models})
+
+    async def loaded(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"models": [{"name", "model", "size", "expires_at", ..., "urls"}]}`."""
+        return body.json_reply({"models": await self._runtimes.loaded(actor(request), index(request))})
+
+    async def version(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"version": "0.12.3"}`."""
+        return body.json_reply({"version": await self._runtimes.version(index(request)) or PROTOCOL_VERSION})
+
+    async def ask(self, path: str, request: web.Request) -> web.StreamResponse:
+        """Answer a request that names a `model` (or `name`) as its runtime does, streamed if it streams."""
+        form = await read(request, self._body_limit)
+        name = name_of(form, "model", "name")
+        found = await self._runtimes.find(name, actor(request), index(request))
+        if not found.hosts:
+            raise model_not_found(name)
+        runtime, answer = await self._runtimes.forward(found, path, form)
+        if path in STREAMED and form.get("stream") is not False:
+            return await pass_lines(request, answer, Ending(runtime.source.name))
+        return await pass_whole(request, answer)

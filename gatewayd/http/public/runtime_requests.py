@@ -1,0 +1,74 @@
+"""What requests for the runtimes have in common: their paths, bodies and model names."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from aiohttp import web
+
+from gatewayd.catalog.replies import Body
+from gatewayd.errors import invalid
+from gatewayd.http import body
+from gatewayd.http.routes import Access, Dialect, Handler, Route
+
+PREFIX: Final = "/ollama"
+
+INDEX: Final = "/{index:[0-9][0-9]?[0-9]?}"
+"""Stands behind a path and names one runtime by its place in the settings."""
+
+TAG: Final = "runtime"
+
+JSON_TYPES: Final = frozenset({"", "application/json", "application/x-ndjson"})
+
+
+def rows(
+    method: str,
+    path: str,
+    handler: Handler,
+    access: Access,
+    summary: str,
+    *,
+    interruptible: bool = False,
+) -> Sequence[Route]:
+    """Return the two rows of an operation: for any runtime, and for the one that the path names."""
+    return [
+        Route(
+            method,
+            f"{PREFIX}{path}{place}",
+            handler,
+            access,
+            summary,
+            dialect=Dialect.OLLAMA,
+            tag=TAG,
+            interruptible=interruptible,
+        )
+        for place in ("", INDEX)
+    ]
+
+
+async def read(request: web.Request, limit: int) -> Body:
+    """Return the JSON object that was sent; one under another media type is refused (415)."""
+    sent = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if sent not in JSON_TYPES:
+        raise invalid(
+            f"cannot read a body with Content-Type {sent[:100]!r}: send application/json",
+            param="Content-Type",
+            code="unsupported_media_type",
+        )
+    return await body.read_object(request, limit)
+
+
+def index(request: web.Request) -> int | None:
+    """Return the place of the runtime that the path names."""
+    text = request.match_info.get("index")
+    return None if text is None else int(text)
+
+
+def name_of(form: Body, *fields: str) -> str:
+    """Return the first text among the fields; invalid_request, naming the first one, when all are empty."""
+    for field in fields:
+        value = form.get(field)
+        if isinstance(value, str) and value:
+            return value
+        if value:
+            raise invalid(f"cannot accept {field}: it is not a text", param=field)
+    raise invalid(f"cannot serve the request: {fields[0]} is missing", param=fields[0])

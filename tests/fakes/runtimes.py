@@ -1,0 +1,83 @@
+"""A gateway over two scripted runtimes, for tests of the runtime API."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from gatewayd.accounts.records import Role
+from gatewayd.catalog.interfaces import ModelSource
+from gatewayd.catalog.records import Grant
+from gatewayd.catalog.runtimes import Runtimes
+from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.http.public.runtime import RuntimeRoutes
+from gatewayd.http.public.runtime_admin import RuntimeAdminRoutes
+from gatewayd.tasks import Tasks
+from gatewayd.upstream.config import ProviderConfig, SourceKind, Timeouts
+from gatewayd.upstream.ollama import OllamaSource
+from tests.fakes.edge import Client, serving
+from tests.fakes.models import FakeRecords, make_actor
+from tests.fakes.upstream import FakeUpstream
+
+ADMIN = make_actor()
+USER = make_actor("u", Role.USER)
+ACTORS = {"admin": ADMIN, "user": USER, "pending": make_actor("p", Role.PENDING)}
+BODY_LIMIT = 100_000
+TIMEOUTS = Timeouts(connect=2.0, first_byte=30.0, idle=30.0)
+
+
+@dataclass
+class Scene:
+    """Two runtimes: `near` has shared:latest and near:1b, `far` (prefix `far.`) what it calls lone:latest.
+
+    Both have a model with the id `shared:latest` only if the prefix of `far` is empty.
+    """
+
+    near: FakeUpstream
+    far: FakeUpstream
+    catalog: Catalog
+    runtimes: Runtimes
+
+    async def let(self, *model_ids: str) -> None:
+        """Permit the models to everybody."""
+        for model_id in model_ids:
+            await self.catalog.grant(model_id, [Grant("user", "*", "read")], by="u1")
+
+
+@asynccontextmanager
+async def two_runtimes(*others: ModelSource, prefix: str = "far.") -> AsyncIterator[Scene]:
+    tasks = Tasks()
+    async with AsyncExitStack() as stack:
+        near = await stack.enter_async_context(FakeUpstream(["shared:latest", "near:1b"]))
+        far = await stack.enter_async_context(FakeUpstream(["lone:latest", "shared:latest"]))
+        stack.push_async_callback(tasks.close)
+        sources = [_source("near", near, 0), _source("far", far, 1, prefix)]
+        for source in sources:
+            stack.push_async_callback(source.close)
+        catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
+        catalog.use([*others, *sources])
+        await catalog.list_all()
+        near.requests.clear()
+        far.requests.clear()
+        yield Scene(near, far, catalog, Runtimes(catalog))
+
+
+@asynccontextmanager
+async def serving_runtimes(scene: Scene) -> AsyncIterator[Client]:
+    rows = [
+        *RuntimeRoutes(scene.runtimes, body_limit=BODY_LIMIT).routes(),
+        *RuntimeAdminRoutes(scene.runtimes, body_limit=BODY_LIMIT).routes(),
+    ]
+    async with serving(rows, ACTORS) as client:
+        yield client
+
+
+def paths(fake: FakeUpstream) -> Sequence[tuple[str, str]]:
+    """Return method and path of each request that a runtime got."""
+    return [(request.method, request.path) for request in fake.requests]
+
+
+def _source(name: str, fake: FakeUpstream, index: int, prefix: str = "") -> OllamaSource:
+    config = ProviderConfig(
+        name, SourceKind.OLLAMA, fake.base_url, prefix=prefix, index=index, timeouts=TIMEOUTS
+    )
+    return OllamaSource(config)
