@@ -1,0 +1,154 @@
+"""Tests for gatewayd.http.ndjson."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import orjson
+import pytest
+from aiohttp import ClientError, web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.ndjson import HELD_ANSWER, HELD_LINE, Ending, WholeLines, pass_lines, pass_whole
+from gatewayd.http.routes import Access, Dialect, Handler, Route
+from tests.fakes.edge import serving
+
+BROKEN = GatewayError(Kind.UPSTREAM_FAILED, "cannot go on")
+
+
+@dataclass
+class Scripted:
+    """A runtime's answer in memory."""
+
+    steps: Sequence[bytes | GatewayError]
+    content_type: str = ""
+    status: int = 200
+    closed: int = 0
+    _at: int = field(default=0)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._at >= len(self.steps):
+            raise StopAsyncIteration
+        step = self.steps[self._at]
+        self._at += 1
+        if isinstance(step, GatewayError):
+            raise step
+        return step
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+def row(handler: Handler) -> Sequence[Route]:
+    return [Route("GET", "/", handler, Access.PUBLIC, "Pass", dialect=Dialect.OLLAMA)]
+
+
+def passing(answer: Scripted, at_end: list[str] | None = None) -> Sequence[Route]:
+    async def end() -> None:
+        if at_end is not None:
+            at_end.append("over")
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return await pass_lines(request, answer, Ending("near"), end)
+
+    return row(handler)
+
+
+def passing_whole(answer: Scripted) -> Sequence[Route]:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return await pass_whole(request, answer)
+
+    return row(handler)
+
+
+@given(st.lists(st.binary(max_size=6).map(lambda data: data.replace(b"\r", b"\n")), max_size=12))
+def test_lines_are_whole_however_they_are_cut(reads: list[bytes]) -> None:
+    lines = WholeLines()
+    given = [lines.feed(read) for read in reads]
+    assert all(part.endswith(b"\n") for part in given if part)
+    rest = lines.finish()
+    data = b"".join(reads)
+    assert b"".join(given) + rest == data + (b"\n" if rest else b"")
+
+
+def test_a_long_line_is_not_held_back() -> None:
+    lines = WholeLines()
+    assert lines.feed(b"a\n") == b"a\n"
+    assert lines.last == b"a\n"
+    assert lines.feed(b"x" * (HELD_LINE + 1)) == b"x" * (HELD_LINE + 1)
+    assert lines.feed(b"y\n") == b"y\n"
+    assert lines.last is None
+    Ending("near").check(lines.last)
+
+
+@pytest.mark.parametrize(
+    "last", [b'{"done":true}\n', b'{"a":1}\n{"done": true}\n\n', b'{"error":"x"}', b'{"done":true}']
+)
+def test_good_ends(last: bytes) -> None:
+    Ending("near").check(last)
+
+
+@pytest.mark.parametrize("last", [b"", b"\n", b'{"done":false}\n', b'{"done":true}\n{"a":1}\n', b"[1]", b"x"])
+def test_bad_ends(last: bytes) -> None:
+    with pytest.raises(GatewayError, match="provider 'near': it ended before it was complete"):
+        Ending("near").check(last)
+
+
+async def test_lines_pass_and_the_end_follows() -> None:
+    over: list[str] = []
+    answer = Scripted([b'{"a":', b'1}\n{"done":true}'], content_type="application/json", status=201)
+    async with serving(passing(answer, over)) as client:
+        reply = await client.get("/")
+        assert (reply.status, reply.content_type) == (201, "application/json")
+        assert await reply.read() == b'{"a":1}\n{"done":true}\n'
+        assert reply.headers["X-Request-Id"]
+        assert over == ["over"]
+        assert answer.closed == 1
+
+
+async def test_half_a_line_is_dropped_for_the_failure() -> None:
+    over: list[str] = []
+    answer = Scripted([b'{"a":1}\n{"b":', BROKEN])
+    async with serving(passing(answer, over)) as client:
+        reply = await client.get("/")
+        assert reply.content_type == "application/x-ndjson"
+        assert [orjson.loads(line) for line in (await reply.read()).splitlines()] == [
+            {"a": 1},
+            {"error": "cannot go on", "detail": "cannot go on"},
+        ]
+        assert over == ["over"]
+
+
+async def test_a_failure_before_the_first_line_is_a_status() -> None:
+    answer = Scripted([BROKEN])
+    async with serving(passing(answer)) as client:
+        assert (await client.get("/")).status == 502
+        assert answer.closed == 1
+
+
+async def test_a_whole_answer_has_a_length() -> None:
+    async with serving(passing_whole(Scripted([b"{", b"}"]))) as client:
+        reply = await client.get("/")
+        assert (reply.content_type, reply.content_length) == ("application/json", 2)
+
+
+async def test_a_large_answer_is_not_held_back() -> None:
+    part = b"x" * (HELD_ANSWER // 2)
+    async with serving(passing_whole(Scripted([part] * 5))) as client:
+        reply = await client.get("/")
+        assert reply.content_length is None
+        assert await reply.read() == part * 5
+
+
+async def test_a_large_answer_that_breaks_off_is_cut() -> None:
+    answer = Scripted([b"x" * (HELD_ANSWER + 1), BROKEN])
+    async with serving(passing_whole(answer)) as client:
+        reply = await client.get("/")
+        with pytest.raises(ClientError):
+            await reply.read()
+        assert answer.closed == 1
