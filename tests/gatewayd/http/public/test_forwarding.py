@@ -40,6 +40,7 @@ async def client(fake: FakeUpstream) -> AsyncIterator[Client]:
     sources: list[ModelSource] = [
         open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, prefix="acme.")),
         open_source(ProviderConfig("claude", SourceKind.ANTHROPIC, fake.base_url, prefix="claude.")),
+        open_source(ProviderConfig("local", SourceKind.OLLAMA, fake.base_url, prefix="local.")),
     ]
     catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
     catalog.use(sources)
@@ -134,6 +135,14 @@ async def test_official_client_responses(openai: AsyncOpenAI, fake: FakeUpstream
     stream = await openai.responses.create(model="acme.m", input="a", stream=True)
     kinds = [item.type async for item in stream]
     assert kinds == ["response.created", "response.output_text.delta", "response.completed"]
+
+
+async def test_a_local_runtime_has_the_endpoint_too(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
+    fake.script(json_reply(text("local")))
+    answer = await openai.completions.create(model="local.m", prompt="a")
+    assert answer.choices[0].text == "local"
+    (request,) = fake.requests
+    assert (request.path, request.json) == ("/v1/completions", {"model": "m", "prompt": "a"})
 
 
 async def test_stream_bytes_pass_as_they_come(client: Client, fake: FakeUpstream) -> None:
