@@ -170,7 +170,11 @@ class RuntimeSettings:
 
     def get(self, name: str) -> bool | str:
         """Return the value in force; not_found for an unknown name."""
-        return self.describe(name).value
+        configured = self._configured.get(name)
+        if configured is None:
+            return self.describe(name).value
+        stored = self._stored.get(name)
+        return configured.value if stored is None or self._is_fixed(name) else stored
 
     def flag(self, name: str) -> bool:
         """Return a switch."""

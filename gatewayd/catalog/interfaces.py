@@ -1,6 +1,6 @@
 """What gives models, what keeps records of them, and who looks at them."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -43,6 +43,22 @@ class CallContext:
     is_converted: bool = False
 
 
+class ChunkStream(Protocol):
+    """Chunks of an answer, read once; `aclose` ends the source's work at once."""
+
+    def __aiter__(self) -> Self:
+        """Return itself."""
+        ...
+
+    async def __anext__(self) -> Chunk:
+        """Return the next chunk; a failure raises `GatewayError` here."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release the source."""
+        ...
+
+
 class ModelSource(Protocol):
     """A provider, a runtime, the built-in model or function models.
 
@@ -65,7 +81,7 @@ class ModelSource(Protocol):
         """Answer a chat request at once; `body["model"]` is already `model.upstream_id`."""
         ...
 
-    def stream(self, body: Body, model: Model, context: CallContext) -> AsyncIterator[Chunk]:
+    def stream(self, body: Body, model: Model, context: CallContext) -> ChunkStream:
         """Answer in chunks.
 
         Failing before the first chunk raises. A stream that ends without a finish reason or `[DONE]`, or
@@ -100,7 +116,7 @@ class MessagesSource(Protocol):
         """Answer a messages request at once; the completion's body is a message."""
         ...
 
-    def stream_message(self, body: Body, model: Model, context: CallContext) -> AsyncIterator[Chunk]:
+    def stream_message(self, body: Body, model: Model, context: CallContext) -> ChunkStream:
         """Answer in chunks whose `raw` holds whole `event:` + `data:` events of the messages protocol."""
         ...
 

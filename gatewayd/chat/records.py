@@ -1,9 +1,10 @@
 """A chat request as the pipeline sees it, whatever dialect it came in."""
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any
 
-from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.catalog.interfaces import ChunkStream
+from gatewayd.catalog.replies import Body, Completion
 
 
 @dataclass(slots=True)
@@ -24,22 +25,6 @@ class ChatRequest:
     warnings: list[str] = field(default_factory=list)
     request_id: str = ""
     native: Body | None = None
-
-
-class ChunkStream(Protocol):
-    """Chunks of an answer, read once; `aclose` ends the source's work at once."""
-
-    def __aiter__(self) -> Self:
-        """Return itself."""
-        ...
-
-    async def __anext__(self) -> Chunk:
-        """Return the next chunk; a failure after the first one raises `GatewayError` here."""
-        ...
-
-    async def aclose(self) -> None:
-        """Release the source."""
-        ...
 
 
 @dataclass(slots=True)

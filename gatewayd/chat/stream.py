@@ -1,8 +1,9 @@
 """A stream whose first chunk has arrived, with the stream filters applied."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Self
 
+from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.catalog.replies import Chunk
 from gatewayd.chat.interfaces import ChatFilter
 from gatewayd.errors import GatewayError, Kind
@@ -11,13 +12,13 @@ from gatewayd.errors import GatewayError, Kind
 class StartedStream:
     """Chunks of an answer; `aclose` closes the source at once, also when nothing was read yet."""
 
-    def __init__(self, first: Chunk, rest: AsyncIterator[Chunk], filters: Sequence[ChatFilter]) -> None:
+    def __init__(self, first: Chunk, rest: ChunkStream, filters: Sequence[ChatFilter]) -> None:
         self._first: Chunk | None = first
         self._rest = rest
         self._filters = filters
 
     @classmethod
-    async def start(cls, chunks: AsyncIterator[Chunk], filters: Sequence[ChatFilter]) -> Self:
+    async def start(cls, chunks: ChunkStream, filters: Sequence[ChatFilter]) -> Self:
         """Wait for the first chunk, so that a failure before it is still a status."""
         try:
             first = await anext(chunks)
@@ -36,13 +37,11 @@ class StartedStream:
         if self._first is not None:
             chunk, self._first = self._first, None
         else:
-            chunk = await anext(self._rest)
+            chunk = await self._rest.__anext__()
         for item in self._filters:
             chunk = await item.stream(chunk)
         return chunk
 
     async def aclose(self) -> None:
         """Close the source's stream and with it the upstream connection."""
-        close = getattr(self._rest, "aclose", None)
-        if close is not None:
-            await close()
+        await self._rest.aclose()

@@ -37,6 +37,12 @@ async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes:
         )
     if request.content_length is not None and request.content_length > limit:
         raise _too_large(limit)
+    if request.content.is_eof():
+        # Small bodies come with the head: nothing to wait for.
+        data = request.content.read_nowait()
+        if len(data) > limit:
+            raise _too_large(limit)
+        return data
     try:
         async with asyncio.timeout(BODY_TIMEOUT_SECONDS + limit / 65536):
             return await _read_up_to(request, limit)

@@ -75,6 +75,9 @@ class Edge:
         """Return the handler of a row with everything around it."""
 
         async def serve(request: web.Request) -> web.StreamResponse:
+            if route.dialect is Dialect.ANTHROPIC:
+                # Clients of this dialect look for the id under this name.
+                request[REPLY_HEADERS]["request-id"] = request[REQUEST_ID]
             work = guard(self._admitted(route, request), route.dialect, request, route.path)
             if route.interruptible or request.method in SAFE_METHODS:
                 return await work
@@ -138,16 +141,19 @@ class Edge:
         @web.middleware
         async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
             started = time.perf_counter()
-            given = request.headers.get("X-Request-Id", "")
-            request[REQUEST_ID] = given if SANE_REQUEST_ID.fullmatch(given) else ids.new_id()
+            given = request.headers.get("X-Request-Id")
+            request_id = given if given is not None and SANE_REQUEST_ID.fullmatch(given) else ids.new_id()
+            request[REQUEST_ID] = request_id
             if self._options.trusted_proxies:
                 request[CLIENT] = forwarded_for(request, self._options.trusted_proxies)
-            request[REPLY_HEADERS] = {**standard_headers(request[REQUEST_ID]), **self._allow_origin(request)}
+            headers = request[REPLY_HEADERS] = standard_headers(request_id)
+            if hdrs.ORIGIN in request.headers:
+                headers.update(self._allow_origin(request))
             with self._in_flight:
                 reply = await self._reply(request, handler)
             if not reply.prepared:
-                reply.headers.update(request[REPLY_HEADERS])
-                reply.headers["X-Process-Time"] = f"{time.perf_counter() - started:.6f}"
+                headers["X-Process-Time"] = f"{time.perf_counter() - started:.6f}"
+                reply.headers.update(headers)
             return reply
 
         return around

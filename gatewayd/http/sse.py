@@ -44,6 +44,11 @@ async def send(request: web.Request, reply: web.StreamResponse, frames: bytes) -
 
     Raises ConnectionResetError then, and when the client has gone.
     """
+    transport = request.transport
+    if transport is not None and not transport.get_write_buffer_size():
+        # All that came before is with the kernel: this write waits for nothing.
+        await reply.write(frames)
+        return
     try:
         async with asyncio.timeout(WRITE_SECONDS):
             await reply.write(frames)

@@ -1,6 +1,6 @@
 """A provider that speaks the Anthropic messages protocol."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -8,9 +8,12 @@ from gatewayd import ids
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.dialects.anthropic_completion import to_completion
 from gatewayd.dialects.anthropic_events import EventDecoder
-from gatewayd.dialects.anthropic_source import to_completion, to_request
+from gatewayd.dialects.anthropic_source import to_request
+from gatewayd.dialects.foreign import mapping
 from gatewayd.errors import GatewayError
+from gatewayd.upstream.answer import AnswerChunks
 from gatewayd.upstream.client import UpstreamClient
 from gatewayd.upstream.config import ProviderConfig
 from gatewayd.upstream.exchange import Exchange, lacks_listing, objects
@@ -61,15 +64,17 @@ class AnthropicSource:
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer at once."""
-        _, answer = await self._exchange.post("/v1/messages", {**to_request(body), "stream": False})
+        _, answer = await self._exchange.post("/v1/messages", {**_request(body, model), "stream": False})
         if not isinstance(answer.get("content"), list):
             raise self._exchange.failures.broken("its answer has no 'content'")
         return Completion(body=to_completion(answer, ids.now()))
 
-    def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk, None]:
+    def stream(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
         """Answer in chunks."""
         reader = DecodingReader(DataFramer(), EventDecoder(ids.now(), include_usage=wants_usage(body)))
-        return self._exchange.chunks("/v1/messages", {**to_request(body), "stream": True}, reader, _whole)
+        return self._exchange.chunks(
+            "/v1/messages", {**_request(body, model), "stream": True}, reader, _whole
+        )
 
     async def complete_message(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer a request of the protocol itself; only the model's name is changed, to the caller's."""
@@ -79,7 +84,7 @@ class AnthropicSource:
         answer.pop("event", None)
         return Completion(body={"type": "message", "role": "assistant", **answer, "model": model.id})
 
-    def stream_message(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk, None]:
+    def stream_message(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
         """Answer a request of the protocol itself in its events."""
         return self._exchange.chunks(
             "/v1/messages",
@@ -106,6 +111,10 @@ class AnthropicSource:
 
     def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"openai": item, "urlIdx": self._config.index}
+
+
+def _request(body: Body, model: Model) -> Body:
+    return to_request(body, mapping(model.detail.get("openai")).get("capabilities"))
 
 
 def _plain(body: Body) -> Body:

@@ -200,13 +200,9 @@ class BuiltinModel:
     async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk, None]:
         """Answer in chunks; waits a few seconds for a model that is being loaded."""
         source = await self._reach()
-        chunks = source.stream(body, model, context)
-        try:
+        async with contextlib.aclosing(source.stream(body, model, context)) as chunks:
             async for chunk in chunks:
                 yield chunk
-        finally:
-            if isinstance(chunks, AsyncGenerator):
-                await chunks.aclose()
 
     async def forward(self, method: str, path: str, body: Body | None) -> Forwarded:
         """Pass a request on to the model server; not_found when it is one that forwards nothing."""

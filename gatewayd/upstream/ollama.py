@@ -1,13 +1,14 @@
 """A local runtime that speaks the Ollama native protocol."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gatewayd import ids
 from gatewayd.catalog.interfaces import CallContext, Forwarded
 from gatewayd.catalog.records import Model
-from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.catalog.replies import Body, Completion
 from gatewayd.dialects.ollama_source import ReplyDecoder, to_completion, to_request
+from gatewayd.upstream.answer import AnswerChunks
 from gatewayd.upstream.client import UpstreamClient
 from gatewayd.upstream.config import ProviderConfig
 from gatewayd.upstream.exchange import Exchange, objects
@@ -50,7 +51,7 @@ class OllamaSource:
             raise self._exchange.failures.broken("its answer has no 'message'")
         return Completion(body=to_completion(answer, ids.now(), ids.new_id))
 
-    def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk, None]:
+    def stream(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
         """Answer in chunks."""
         decoder = ReplyDecoder(ids.now(), ids.new_id, include_usage=wants_usage(body))
         reader = DecodingReader(LineFramer(), decoder)

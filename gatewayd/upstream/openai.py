@@ -1,12 +1,13 @@
 """A provider that speaks the OpenAI protocol: the body goes out and the answer comes in untouched."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gatewayd.catalog.interfaces import CallContext, Forwarded
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Chunk, Completion
 from gatewayd.errors import GatewayError
+from gatewayd.upstream.answer import AnswerChunks
 from gatewayd.upstream.client import UpstreamClient
 from gatewayd.upstream.config import ProviderConfig
 from gatewayd.upstream.exchange import Exchange, lacks_listing, objects
@@ -52,7 +53,7 @@ class OpenAiSource:
             return Completion(body=answer)
         return Completion(raw=raw, body=answer)
 
-    def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk, None]:
+    def stream(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
         """Answer in chunks; the provider's bytes are kept where they may pass."""
         if body.get("stream") is not True:
             body = {**body, "stream": True}

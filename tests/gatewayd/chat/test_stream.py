@@ -13,15 +13,3 @@ async def test_chunks_come_in_order_and_the_first_is_not_lost() -> None:
 
     started = await StartedStream.start(numbers(), ())
     assert [chunk.events[0]["n"] async for chunk in started] == [0, 1, 2]
-
-
-async def test_a_source_without_aclose_can_be_closed() -> None:
-    class Once:
-        def __aiter__(self) -> "Once":
-            return self
-
-        async def __anext__(self) -> Chunk:
-            return Chunk(events=[])
-
-    started = await StartedStream.start(Once(), ())
-    await started.aclose()

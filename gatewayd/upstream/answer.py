@@ -1,0 +1,138 @@
+"""The chunks of one streamed answer, read from a provider as they are asked for."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, Self
+
+from gatewayd.catalog.replies import Chunk
+from gatewayd.upstream.client import TransportError, UpstreamResponse
+from gatewayd.upstream.failures import Failures
+from gatewayd.upstream.sse import FramingError
+
+Begin = Callable[[], Awaitable[UpstreamResponse]]
+"""Sends the request and returns a good answer; raises TransportError or GatewayError."""
+
+Whole = Callable[[dict[str, Any]], Chunk]
+"""Takes an answer that came whole although a stream was asked for; raises FramingError."""
+
+ReadWhole = Callable[[UpstreamResponse], Awaitable[dict[str, Any]]]
+"""Reads an answer that came whole."""
+
+
+class StreamReader(Protocol):
+    """Turns a provider's stream into chunks; pure."""
+
+    @property
+    def error(self) -> object:
+        """The error object that the provider sent in its stream, a FramingError for what is none, or None."""
+        ...
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing of interest can follow."""
+        ...
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer came to its end."""
+        ...
+
+    def feed(self, read: bytes) -> Chunk | None:
+        """Take one read; raises FramingError."""
+        ...
+
+    def finish(self) -> Chunk | None:
+        """Take the end of the stream; raises FramingError."""
+        ...
+
+
+class AnswerChunks:
+    """An iterator of chunks; the request is sent when the first one is asked for.
+
+    Whatever ends it (the end, a failure, a cancelled wait, `aclose`) releases the connection at once.
+    """
+
+    def __init__(
+        self,
+        begin: Begin,
+        reader: StreamReader,
+        failures: Failures,
+        whole: tuple[Whole, ReadWhole] | None = None,
+    ) -> None:
+        self._begin = begin
+        self._reader = reader
+        self._failures = failures
+        self._whole = whole
+        self._response: UpstreamResponse | None = None
+        self._ended = False
+
+    def __aiter__(self) -> Self:
+        """Return itself: an answer is read once."""
+        return self
+
+    async def __anext__(self) -> Chunk:
+        """Return the next chunk; raises GatewayError."""
+        alive = False
+        try:
+            chunk = await self._next()
+            alive = True
+        except TransportError as error:
+            raise self._failures.from_transport(error) from error
+        except FramingError as error:
+            raise self._failures.broken(str(error)) from error
+        finally:
+            if not alive:
+                self._close()
+        return chunk
+
+    async def aclose(self) -> None:
+        """Close the provider's connection at once unless the answer was read to its end."""
+        self._close()
+
+    def _close(self) -> None:
+        self._ended = True
+        if self._response is not None:
+            self._response.close()
+
+    async def _next(self) -> Chunk:
+        if self._ended:
+            raise StopAsyncIteration
+        if self._response is None:
+            self._response = await self._begin()
+            if self._whole is not None and media_type(self._response) == "application/json":
+                convert, read_whole = self._whole
+                answer = await read_whole(self._response)
+                self._ended = True
+                return convert(answer)
+        reader, response = self._reader, self._response
+        while True:
+            if reader.error is not None:
+                raise self._reported(reader.error)
+            if reader.is_done:
+                await response.finish()
+                raise StopAsyncIteration
+            read = await response.read_some()
+            if not read:
+                return self._last()
+            chunk = reader.feed(read)
+            if chunk is not None:
+                return chunk
+
+    def _last(self) -> Chunk:
+        """Return what the end of the stream completed; an end that came too early raises after it."""
+        chunk = self._reader.finish()
+        if chunk is not None:
+            return chunk
+        self._ended = True
+        if self._reader.error is not None:
+            raise self._reported(self._reader.error)
+        if not self._reader.is_complete:
+            raise self._failures.broken("its answer ended before it was complete")
+        raise StopAsyncIteration
+
+    def _reported(self, error: object) -> Exception:
+        return error if isinstance(error, FramingError) else self._failures.from_event(error)
+
+
+def media_type(response: UpstreamResponse) -> str:
+    """Return the media type of an answer without its parameters."""
+    return response.headers.get("Content-Type", "").split(";", 1)[0].strip().lower()
