@@ -6,15 +6,18 @@ from typing import Any
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.dialects.anthropic_source import finish_reason, to_usage
-from gatewayd.dialects.foreign import count, mapping, text
+from gatewayd.dialects.anthropic_completion import annotations, finish, to_usage
+from gatewayd.dialects.foreign import count, mapping, sequence, text
 
 
 class EventDecoder:
     """Takes the events of one stream in order, gives chat.completion.chunk objects.
 
     `error` holds the error object of an `error` event, `is_done` is true after `message_stop`, and
-    `is_complete` when a stop reason was seen. With `include_usage` the last chunk holds the usage.
+    `is_complete` when a stop reason was seen. With `include_usage` a chunk with the usage follows the one
+    with the finish reason. What is only known when its block is over comes then, whole: `thinking_blocks`
+    with their signatures (the thoughts themselves have come as `reasoning_content`), `server_tool_blocks`,
+    `citations` and `annotations`, under the names of `anthropic_completion`.
     """
 
     def __init__(self, created: int, *, include_usage: bool) -> None:
@@ -23,8 +26,9 @@ class EventDecoder:
         self._id: Any = None
         self._model: Any = None
         self._usage: Body = {}
-        self._calls: dict[int, int] = {}
-        self._without_arguments: set[int] = set()
+        self._blocks: dict[int, _Block] = {}
+        self._calls = 0
+        self._said = 0
         self.error: object = None
         self.is_done = False
         self.is_complete = False
@@ -43,7 +47,7 @@ class EventDecoder:
             case "message_delta":
                 return self._end(event)
             case "message_stop":
-                return self._stop()
+                self.is_done = True
             case "error":
                 self.error = event.get("error") or event
             case _:
@@ -55,64 +59,137 @@ class EventDecoder:
         self._usage.update(mapping(message.get("usage")))
         return [self._chunk({"role": "assistant", "content": ""})]
 
-    def _block(self, index: int, block: Mapping[str, Any]) -> list[Body]:
-        if block.get("type") == "text":
-            return [self._chunk({"content": block["text"]})] if text(block.get("text")) else []
-        if block.get("type") == "thinking":
-            thought = text(block.get("thinking"))
-            return [self._chunk({"reasoning_content": thought})] if thought else []
-        if block.get("type") != "tool_use":
-            return []
-        self._calls[index] = len(self._calls)
-        arguments = orjson.dumps(block["input"]).decode() if block.get("input") else ""
-        if not arguments:
-            self._without_arguments.add(index)
-        function = {"name": block.get("name"), "arguments": arguments}
-        call = {"index": self._calls[index], "id": block.get("id"), "type": "function", "function": function}
-        return [self._chunk({"tool_calls": [call]})]
+    def _block(self, index: int, given: Mapping[str, Any]) -> list[Body]:
+        block = self._blocks[index] = _Block(given, self._calls, self._said)
+        match given.get("type"):
+            case "text":
+                return self._text(text(given.get("text")))
+            case "thinking":
+                return self._thought(text(given.get("thinking")))
+            case "tool_use":
+                self._calls += 1
+                arguments = orjson.dumps(given["input"]).decode() if given.get("input") else ""
+                block.parts.append(arguments)
+                function = {"name": given.get("name"), "arguments": arguments}
+                call = {"index": block.call, "id": given.get("id"), "type": "function", "function": function}
+                return [self._chunk({"tool_calls": [call]})]
+            case _:
+                return []
 
     def _delta(self, index: int, delta: Mapping[str, Any]) -> list[Body]:
+        block = self._blocks.get(index)
+        if block is None:
+            block = self._blocks[index] = _Block({}, self._calls, self._said)
+        block.add(delta)
         match delta.get("type"):
             case "text_delta":
-                return [self._chunk({"content": text(delta.get("text"))})]
+                return self._text(text(delta.get("text")))
             case "thinking_delta":
-                return [self._chunk({"reasoning_content": text(delta.get("thinking"))})]
-            case "input_json_delta" if index in self._calls and text(delta.get("partial_json")):
-                self._without_arguments.discard(index)
-                return [self._arguments(index, delta["partial_json"])]
+                return self._thought(text(delta.get("thinking")))
+            case "input_json_delta" if block.is_call and text(delta.get("partial_json")):
+                return [self._arguments(block.call, delta["partial_json"])]
         return []
 
+    def _text(self, said: str) -> list[Body]:
+        self._said += len(said)
+        return [self._chunk({"content": said})] if said else []
+
+    def _thought(self, thought: str) -> list[Body]:
+        return [self._chunk({"reasoning_content": thought})] if thought else []
+
     def _block_end(self, index: int) -> list[Body]:
-        """A call without arguments has said nothing; callers expect JSON."""
-        if index not in self._without_arguments:
+        block = self._blocks.pop(index, None)
+        if block is None:
             return []
-        self._without_arguments.discard(index)
-        return [self._arguments(index, "{}")]
+        if block.is_call:
+            # A call without arguments has said nothing; callers expect JSON.
+            return [] if "".join(block.parts) else [self._arguments(block.call, "{}")]
+        delta = block.delta(self._said)
+        return [self._chunk(delta)] if delta else []
 
     def _end(self, event: Mapping[str, Any]) -> list[Body]:
-        self._usage.update(
-            {name: value for name, value in mapping(event.get("usage")).items() if value is not None}
-        )
-        reason = mapping(event.get("delta")).get("stop_reason")
-        if reason is None:
-            return []
-        self.is_complete = True
-        return [self._chunk({}, finish_reason(reason))]
+        given = mapping(event.get("usage"))
+        self._usage.update({name: value for name, value in given.items() if value is not None})
+        delta = mapping(event.get("delta"))
+        reason = delta.get("stop_reason")
+        chunks: list[Body] = []
+        if reason is not None:
+            self.is_complete = True
+            for index in sorted(self._blocks):
+                chunks += self._block_end(index)
+            last = self._chunk({})
+            last["choices"][0].update(finish(reason, delta.get("stop_sequence")))
+            chunks.append(last)
+        if self._include_usage and self.is_complete:
+            chunks.append({**self._chunk({}), "choices": [], "usage": to_usage(self._usage)})
+        return chunks
 
-    def _stop(self) -> list[Body]:
-        self.is_done = True
-        if not self._include_usage:
-            return []
-        return [{**self._chunk({}), "choices": [], "usage": to_usage(self._usage)}]
+    def _arguments(self, call: int, part: str) -> Body:
+        return self._chunk({"tool_calls": [{"index": call, "function": {"arguments": part}}]})
 
-    def _arguments(self, index: int, part: str) -> Body:
-        return self._chunk({"tool_calls": [{"index": self._calls[index], "function": {"arguments": part}}]})
-
-    def _chunk(self, delta: Body, reason: str | None = None) -> Body:
+    def _chunk(self, delta: Body) -> Body:
         return {
             "id": self._id,
             "object": "chat.completion.chunk",
             "created": self._created,
             "model": self._model,
-            "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}],
+            "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}],
         }
+
+
+class _Block:
+    """One content block while its deltas come in; `call` is its number if it calls a tool of the caller's."""
+
+    def __init__(self, given: Mapping[str, Any], call: int, start: int) -> None:
+        self.call = call
+        self.parts: list[str] = []
+        self._given = given
+        self._start = start
+        self._thoughts = [text(given.get("thinking"))]
+        self._signature = text(given.get("signature"))
+        self._citations = list(sequence(given.get("citations")))
+
+    @property
+    def is_call(self) -> bool:
+        """Whether the caller is to run this call."""
+        return self._given.get("type") == "tool_use"
+
+    def add(self, delta: Mapping[str, Any]) -> None:
+        """Take one delta."""
+        self._thoughts.append(text(delta.get("thinking")))
+        self._signature += text(delta.get("signature"))
+        self.parts.append(text(delta.get("partial_json")))
+        if delta.get("citation") is not None:
+            self._citations.append(delta["citation"])
+
+    def delta(self, end: int) -> Body:
+        """Return what is said of the block when it is over; the text so far is `end` characters long."""
+        match self._given.get("type"):
+            case "text" | None:
+                return self._cited(end)
+            case "thinking" if self._signature:
+                thought = "".join(self._thoughts)
+                block = {**self._given, "thinking": thought, "signature": self._signature}
+                return {"thinking_blocks": [block]}
+            case "thinking":
+                return {}
+            case "redacted_thinking":
+                return {"thinking_blocks": [self._given]}
+            case _:
+                return {"server_tool_blocks": [self._with_input()]}
+
+    def _cited(self, end: int) -> Body:
+        if not self._citations:
+            return {}
+        noted = annotations(self._citations, self._start, end)
+        return {"citations": self._citations, **({"annotations": noted} if noted else {})}
+
+    def _with_input(self) -> Body:
+        given = "".join(self.parts)
+        if not given:
+            return dict(self._given)
+        try:
+            return {**self._given, "input": orjson.loads(given)}
+        except orjson.JSONDecodeError:
+            # The text is all there is to tell.
+            return {**self._given, "input": given}

@@ -1,8 +1,10 @@
-"""The Anthropic messages protocol as a source speaks it: OpenAI chat body out, message or events in; pure.
+"""An OpenAI chat body as a request of the Anthropic messages protocol; pure.
 
-What has no counterpart in the messages protocol (`logprobs`, `seed`, penalties, `logit_bias`,
-`response_format: json_object`) is left out of the request; what would change the answer's shape (`n` above 1)
-is refused.
+What has no counterpart in the messages protocol (`logprobs`, `seed`, penalties, `logit_bias`, `metadata`
+beside a `user_id`, thinking without its signature) is left out of the request; what would change the answer's
+shape (`n` above 1) is refused. `response_format: json_object`, for which the protocol has no word, becomes a
+sentence of the system prompt. The text of a tool message is the tool's own: "Error: ..." does not become
+`is_error`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,100 +13,48 @@ from typing import Any
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.dialects.foreign import count, mapping, sequence, text
+from gatewayd.dialects.anthropic_reasoning import reasoning
+from gatewayd.dialects.foreign import mapping, sequence, text
 from gatewayd.errors import GatewayError, invalid
 
 DEFAULT_MAX_TOKENS = 4096
 """Tokens of an answer when the caller names no limit; the protocol demands one."""
 
-_SAME_NAME = ("temperature", "top_p", "top_k", "stream", "service_tier", "thinking", "metadata")
+JSON_ONLY = "Answer with one JSON object and nothing else: no text around it, no code fence."
+"""What `response_format: json_object` asks for."""
 
-_FINISH_REASONS = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
-    "refusal": "content_filter",
-}
+_SAME_NAME = ("temperature", "top_p", "top_k", "stream", "thinking")
 
-_OWN_PARTS = frozenset({"thinking", "redacted_thinking", "document", "search_result"})
+_SERVICE_TIERS = {"auto": "auto", "default": "standard_only", "standard_only": "standard_only"}
+
+_THOUGHTS = ("thinking", "redacted_thinking")
+
+_OWN_PARTS = frozenset({"thinking", "redacted_thinking", "image", "document", "search_result"})
 
 
-def to_request(body: Mapping[str, Any]) -> Body:
-    """Return the messages request for an OpenAI chat body; raises invalid_request naming the field."""
+def to_request(body: Mapping[str, Any], capabilities: object = None) -> Body:
+    """Return the messages request for an OpenAI chat body; raises invalid_request naming the field.
+
+    `capabilities` are the model's, as the provider's list of models tells them.
+    """
     if body.get("n") not in (None, 1):
         raise invalid("cannot ask an Anthropic model for more than one choice", param="n")
     system, messages = _split_messages(read_list(body, "messages"))
+    if mapping(body.get("response_format")).get("type") == "json_object":
+        system.append({"type": "text", "text": JSON_ONLY})
     request: Body = {"model": body.get("model"), "messages": messages, "max_tokens": _max_tokens(body)}
     if system:
         request["system"] = _system(system)
     for name in _SAME_NAME:
         if body.get(name) is not None:
             request[name] = body[name]
-    if isinstance(body.get("user"), str) and "metadata" not in request:
-        request["metadata"] = {"user_id": body["user"]}
+    _add_account(request, body)
     stop = body.get("stop")
     if stop:
         request["stop_sequences"] = [stop] if isinstance(stop, str) else stop
-    output = _output_config(body)
-    if output:
-        request["output_config"] = output
     _add_tools(request, body)
+    _add_output(request, body, capabilities)
     return request
-
-
-def to_completion(message: Mapping[str, Any], created: int) -> Body:
-    """Return the OpenAI completion for a whole message; `created` is in epoch seconds."""
-    blocks = [block for block in sequence(message.get("content")) if isinstance(block, dict)]
-    calls = [_tool_call(block) for block in blocks if block.get("type") == "tool_use"]
-    said = "".join(text(block.get("text")) for block in blocks if block.get("type") == "text")
-    thoughts = [block for block in blocks if block.get("type") in ("thinking", "redacted_thinking")]
-    reply: Body = {"role": "assistant", "content": said if said or not calls else None}
-    if thoughts:
-        reply["reasoning_content"] = "".join(text(block.get("thinking")) for block in thoughts)
-        reply["thinking_blocks"] = thoughts
-    if calls:
-        reply["tool_calls"] = calls
-    choice = {
-        "index": 0,
-        "message": reply,
-        "logprobs": None,
-        "finish_reason": finish_reason(message.get("stop_reason")),
-    }
-    return {
-        "id": message.get("id"),
-        "object": "chat.completion",
-        "created": created,
-        "model": message.get("model"),
-        "choices": [choice],
-        "usage": to_usage(mapping(message.get("usage"))),
-    }
-
-
-def finish_reason(stop_reason: object) -> str:
-    """Return the OpenAI finish reason for a stop reason; unknown ones are "stop"."""
-    return _FINISH_REASONS.get(stop_reason, "stop") if isinstance(stop_reason, str) else "stop"
-
-
-def to_usage(usage: Mapping[str, Any]) -> Body:
-    """Return OpenAI usage; tokens read from and written to the cache are part of the prompt."""
-    written = count(usage.get("cache_creation_input_tokens"))
-    read = count(usage.get("cache_read_input_tokens"))
-    prompt = count(usage.get("input_tokens")) + written + read
-    completion = count(usage.get("output_tokens"))
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-        "prompt_tokens_details": {"cached_tokens": read},
-        "cache_creation_input_tokens": written,
-        "cache_read_input_tokens": read,
-    }
-
-
-def _tool_call(block: Mapping[str, Any]) -> Body:
-    arguments = orjson.dumps(block.get("input") or {}).decode()
-    function = {"name": block.get("name"), "arguments": arguments}
-    return {"id": block.get("id"), "type": "function", "function": function}
 
 
 def _split_messages(messages: Sequence[Any]) -> tuple[list[Body], list[Body]]:
@@ -143,12 +93,20 @@ def _user(message: Mapping[str, Any], where: str) -> list[Body]:
 
 
 def _assistant(message: Mapping[str, Any], where: str) -> list[Body]:
-    thoughts = message.get("thinking_blocks")
-    blocks = [block for block in thoughts if isinstance(block, dict)] if isinstance(thoughts, list) else []
-    blocks += _blocks(message.get("content"), f"{where}.content")
+    blocks = [block for block in sequence(message.get("thinking_blocks")) if _is_signed(block)]
+    blocks += [block for block in sequence(message.get("server_tool_blocks")) if isinstance(block, dict)]
+    said = _blocks(message.get("content"), f"{where}.content")
+    blocks += [block for block in said if block.get("type") not in _THOUGHTS or _is_signed(block)]
     for index, call in enumerate(read_list(message, "tool_calls", f"{where}.tool_calls")):
         blocks.append(_tool_use(call, f"{where}.tool_calls[{index}]"))
     return blocks
+
+
+def _is_signed(block: object) -> bool:
+    """Whether a thought is the provider's own, as it takes no other."""
+    known = mapping(block)
+    proof = {"thinking": "signature", "redacted_thinking": "data"}.get(text(known.get("type")), "")
+    return bool(text(known.get(proof)))
 
 
 def _tool_use(call: Any, where: str) -> Body:
@@ -271,14 +229,33 @@ def _max_tokens(body: Mapping[str, Any]) -> Any:
     return DEFAULT_MAX_TOKENS
 
 
-def _output_config(body: Mapping[str, Any]) -> Body:
-    config: Body = {}
-    if body.get("reasoning_effort") in ("low", "medium", "high"):
-        config["effort"] = body["reasoning_effort"]
+def _add_account(request: Body, body: Mapping[str, Any]) -> None:
+    """Say for whom the request is made, and how it is paid for, where the protocol has a word for it."""
+    for user in (mapping(body.get("metadata")).get("user_id"), body.get("user")):
+        if isinstance(user, str) and user:
+            request["metadata"] = {"user_id": user}
+            break
+    tier = body.get("service_tier")
+    if isinstance(tier, str) and tier in _SERVICE_TIERS:
+        request["service_tier"] = _SERVICE_TIERS[tier]
+
+
+def _add_output(request: Body, body: Mapping[str, Any], capabilities: object) -> None:
+    """Say how much to think, in the protocol's words if the caller used them, and in what shape to answer."""
+    config = {}
+    effort = mapping(body.get("output_config")).get("effort")
+    if effort is not None:
+        config["effort"] = effort
+    else:
+        asked = reasoning(body, request, capabilities)
+        if "effort" in asked:
+            config["effort"] = asked.pop("effort")
+        request.update(asked)
     schema = json_schema(body.get("response_format"))
     if schema is not None:
         config["format"] = {"type": "json_schema", "schema": schema}
-    return config
+    if config:
+        request["output_config"] = config
 
 
 def json_schema(response_format: object) -> Any:

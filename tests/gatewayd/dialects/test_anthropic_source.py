@@ -1,13 +1,11 @@
 import pytest
 
 from gatewayd.dialects.anthropic_source import (
-    finish_reason,
+    JSON_ONLY,
     json_schema,
     parse_arguments,
     parse_data_url,
-    to_completion,
     to_request,
-    to_usage,
 )
 from gatewayd.errors import GatewayError, Kind
 
@@ -40,6 +38,20 @@ def test_plain_request():
         ({"stop": ["a", "b"]}, {"stop_sequences": ["a", "b"]}),
         ({"reasoning_effort": "low"}, {"output_config": {"effort": "low"}}),
         ({"metadata": {"user_id": "x"}, "user": "y"}, {"metadata": {"user_id": "x"}}),
+        ({"metadata": {"team": "x"}, "user": "y"}, {"metadata": {"user_id": "y"}}),
+        ({"metadata": {"team": "x"}}, {"metadata": None}),
+        ({"service_tier": "default"}, {"service_tier": "standard_only"}),
+        ({"service_tier": "auto"}, {"service_tier": "auto"}),
+        ({"service_tier": "flex"}, {"service_tier": None}),
+        (
+            {"seed": 1, "presence_penalty": 1, "frequency_penalty": 1, "logit_bias": {}, "logprobs": True},
+            dict.fromkeys(("seed", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs")),
+        ),
+        ({"reasoning_effort": "none"}, {"thinking": {"type": "disabled"}, "output_config": None}),
+        (
+            {"reasoning_effort": "high", "output_config": {"effort": "max"}},
+            {"output_config": {"effort": "max"}},
+        ),
         (
             {"thinking": {"type": "enabled", "budget_tokens": 9}},
             {"thinking": {"type": "enabled", "budget_tokens": 9}},
@@ -74,6 +86,20 @@ def test_system_with_cache_control_stays_blocks():
     block = {"type": "text", "text": "one", "cache_control": {"type": "ephemeral"}}
     request = convert({"role": "system", "content": [block]})
     assert request["system"] == [block]
+
+
+def test_a_json_object_is_asked_for_in_words():
+    asked = {"response_format": {"type": "json_object"}}
+    assert convert({"role": "user", "content": "hi"}, **asked)["system"] == JSON_ONLY
+    system = {"role": "system", "content": "one"}
+    assert convert(system, **asked)["system"] == f"one\n\n{JSON_ONLY}"
+
+
+def test_capabilities_reach_the_reasoning():
+    able = {"thinking": {"types": {"adaptive": {"supported": True}}}}
+    request = to_request({"messages": [], "reasoning_effort": "low"}, able)
+    assert request["thinking"] == {"type": "adaptive"}
+    assert "output_config" not in request
 
 
 def test_images_and_files():
@@ -127,6 +153,40 @@ def test_tool_round():
     assert one == {"type": "tool_result", "tool_use_id": "c1", "content": "one"}
     assert [block["type"] for block in two["content"]] == ["text", "image"]
     assert text == {"type": "text", "text": "and"}
+
+
+def test_thoughts_that_the_provider_would_refuse_are_left_out():
+    signed = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    hidden = {"type": "redacted_thinking", "data": "x"}
+    unsigned = [{"type": "thinking", "thinking": "hm"}, {"type": "redacted_thinking"}, {"type": []}, 3]
+    request = convert(
+        {
+            "role": "assistant",
+            "thinking_blocks": [signed, *unsigned, hidden],
+            "content": [unsigned[0], {"type": "text", "text": "a"}],
+        }
+    )
+    assert request["messages"][0]["content"] == [signed, hidden, {"type": "text", "text": "a"}]
+
+
+def test_blocks_of_server_tools_go_back():
+    blocks = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+    ]
+    request = convert({"role": "assistant", "server_tool_blocks": blocks, "content": "a"})
+    assert request["messages"][0]["content"] == [*blocks, {"type": "text", "text": "a"}]
+
+
+def test_a_file_of_the_providers_own_passes():
+    image = {"type": "image", "source": {"type": "file", "file_id": "f"}}
+    assert convert({"role": "user", "content": [image]})["messages"][0]["content"] == [image]
+
+
+def test_a_tools_own_words_are_no_error():
+    request = convert({"role": "tool", "tool_call_id": "c1", "content": "Error: none"})
+    (result,) = request["messages"][0]["content"]
+    assert result == {"type": "tool_result", "tool_use_id": "c1", "content": "Error: none"}
 
 
 FUNCTION = {
@@ -208,72 +268,6 @@ def test_bad_requests_name_the_field(body, param):
         to_request({"model": "m", **body})
     assert caught.value.kind is Kind.INVALID_REQUEST
     assert caught.value.param == param
-
-
-def test_completion():
-    message = {
-        "id": "msg_1",
-        "model": "m",
-        "content": [
-            {"type": "thinking", "thinking": "hm", "signature": "s"},
-            {"type": "text", "text": "a"},
-            {"type": "text", "text": "b"},
-            {"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1}},
-        ],
-        "stop_reason": "tool_use",
-        "usage": {"input_tokens": 1, "output_tokens": 2},
-    }
-    body = to_completion(message, 7)
-    assert (body["id"], body["object"], body["created"], body["model"]) == (
-        "msg_1",
-        "chat.completion",
-        7,
-        "m",
-    )
-    (choice,) = body["choices"]
-    assert choice["finish_reason"] == "tool_calls"
-    assert choice["message"] == {
-        "role": "assistant",
-        "content": "ab",
-        "reasoning_content": "hm",
-        "thinking_blocks": [message["content"][0]],
-        "tool_calls": [{"id": "t1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}],
-    }
-
-
-def test_completion_of_calls_only_has_no_content():
-    body = to_completion({"content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}, 7)
-    assert body["choices"][0]["message"]["content"] is None
-    assert to_completion({"content": []}, 7)["choices"][0]["message"]["content"] == ""
-
-
-def test_usage_counts_the_cache_as_prompt():
-    usage = to_usage(
-        {
-            "input_tokens": 1,
-            "cache_creation_input_tokens": 10,
-            "cache_read_input_tokens": 100,
-            "output_tokens": 5,
-        }
-    )
-    assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (111, 5, 116)
-    assert usage["prompt_tokens_details"] == {"cached_tokens": 100}
-
-
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [
-        ("end_turn", "stop"),
-        ("stop_sequence", "stop"),
-        ("max_tokens", "length"),
-        ("tool_use", "tool_calls"),
-        ("refusal", "content_filter"),
-        ("new_thing", "stop"),
-        (None, "stop"),
-    ],
-)
-def test_finish_reasons(reason, expected):
-    assert finish_reason(reason) == expected
 
 
 def test_arguments():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayd.dialects import anthropic_source, ollama_source
+from gatewayd.dialects import anthropic_completion, anthropic_source, ollama_source
 from gatewayd.dialects.anthropic_events import EventDecoder
 from gatewayd.dialects.foreign import MAX_COUNT, count, mapping, sequence, text
 from gatewayd.errors import GatewayError, Kind
@@ -88,7 +88,7 @@ def test_any_request_is_converted_or_refused(body: dict[str, object]) -> None:
     | OBJECTS
 )
 def test_any_answer_is_converted(answer: dict[str, object]) -> None:
-    orjson.dumps(anthropic_source.to_completion(answer, 1))
+    orjson.dumps(anthropic_completion.to_completion(answer, 1))
     orjson.dumps(ollama_source.to_completion(answer, 1, lambda: "i"))
 
 
