@@ -1,34 +1,26 @@
-"""The HTTP client towards providers: a small interface, and its implementation with aiohttp.
+"""The HTTP client towards providers: a small interface, and what implements it.
 
-Nothing above this module knows aiohttp, so that a leaner client can take its place.
+Nothing above this module knows how connections are made, kept and read.
 """
 
 import asyncio
-import os
-import ssl
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
-import aiohttp
-
-from gatewayd import __version__
 from gatewayd.errors import Kind
 from gatewayd.upstream.config import Timeouts
+from gatewayd.upstream.connection import Connection
+from gatewayd.upstream.dial import Dialer, Origin, TlsContext, default_tls, unreachable
+from gatewayd.upstream.heads import Head, build_head
+from gatewayd.upstream.pool import Pool
+from gatewayd.upstream.response import Response
+from gatewayd.upstream.transport import TransportError
 
-DRAIN_SECONDS = 0.2
-"""How long an answer that said its last word may take to end, so that its connection can be used again."""
+__all__ = ["HttpClient", "TransportError", "UpstreamClient", "UpstreamResponse", "open_client"]
 
-READ_BUFFER = 32 * 1024
-"""Bytes; aiohttp stops reading from the socket at twice this, the most that waits for a slow caller."""
-
-
-class TransportError(Exception):
-    """A provider was not reached, or broke off; `sentence` completes "cannot get an answer from ...: "."""
-
-    def __init__(self, kind: Kind, sentence: str) -> None:
-        super().__init__(sentence)
-        self.kind = kind
-        self.sentence = sentence
+MAX_CALLS = 256
+"""Different requests, but for their bodies, whose heads are kept."""
 
 
 class UpstreamResponse(Protocol):
@@ -49,7 +41,7 @@ class UpstreamResponse(Protocol):
         ...
 
     async def read_some(self) -> bytes:
-        """Return what the next read brings, b"" at the end; raises TransportError when it breaks off."""
+        """Return what came since the last read, b"" at the end; raises TransportError when it breaks off."""
         ...
 
     async def finish(self) -> None:
@@ -57,7 +49,7 @@ class UpstreamResponse(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the connection at once unless the body was read to its end; may be called again."""
+        """Close the connection at once unless the body came to its end; may be called again."""
         ...
 
 
@@ -75,212 +67,91 @@ class UpstreamClient(Protocol):
         ...
 
 
-class Watch:
-    """Closes a response whose upstream stays silent: one timer for the whole answer instead of one per read.
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What requests with the same method, URL and headers have in common."""
 
-    Only the time spent waiting counts; a caller that is slow to take what was read does not.
+    pool: Pool
+    head: Head
+
+
+class HttpClient:
+    """An `UpstreamClient` with its own connections, `connections` to each origin; made inside a running loop.
+
+    A request that met a kept connection which the provider was just closing is sent once more, on a new one
+    (RFC 9112, section 9.3.1). That is safe for every method here: not a byte of an answer came, the close
+    came right after the request, and what providers are asked for, to complete, embed, list, pull or delete,
+    ends the same when it is asked twice.
     """
 
-    __slots__ = ("_allowed", "_end", "_handle", "_loop", "_response", "_since", "expired")
-
-    def __init__(self, response: aiohttp.ClientResponse, timeouts: Timeouts, started: float) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._response = response
-        self._allowed = timeouts.first_byte
-        self._since: float | None = None
-        self._end = None if timeouts.total is None else started + timeouts.total
-        self._handle: asyncio.TimerHandle | None = None
-        self.expired = ""
-
-    def wait(self) -> None:
-        """Note that a read begins."""
-        self._since = self._loop.time()
-        if self._handle is None:
-            self._handle = self._loop.call_at(self._due(self._since), self._check)
-
-    def arrived(self, allowed: float) -> None:
-        """Note that a read ended; the next one may take `allowed` seconds."""
-        self._since = None
-        if allowed < self._allowed:
-            self.stop()
-        self._allowed = allowed
-
-    def stop(self) -> None:
-        """Forget the timer."""
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-
-    def _due(self, now: float) -> float:
-        due = (now if self._since is None else self._since) + self._allowed
-        return due if self._end is None else min(due, self._end)
-
-    def _check(self) -> None:
-        now = self._loop.time()
-        due = self._due(now)
-        if now < due:
-            self._handle = self._loop.call_at(due, self._check)
-            return
-        self._handle = None
-        over = self._end is not None and now >= self._end
-        self.expired = "the answer took too long" if over else f"it was silent for {self._allowed:g} s"
-        self._response.close()
-
-
-class AiohttpResponse:
-    """An `UpstreamResponse` of aiohttp."""
-
-    __slots__ = ("_idle", "_response", "_watch")
-
-    def __init__(self, response: aiohttp.ClientResponse, timeouts: Timeouts, started: float) -> None:
-        self._response = response
-        self._idle = timeouts.idle
-        self._watch = Watch(response, timeouts, started)
-
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-        return self._response.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The headers; names compare without case."""
-        return self._response.headers
-
-    async def read(self, limit: int) -> bytes:
-        """Return the whole body; raises TransportError when it is over `limit` bytes or breaks off."""
-        parts: list[bytes] = []
-        size = 0
-        try:
-            while part := await self.read_some():
-                size += len(part)
-                if size > limit:
-                    raise TransportError(Kind.UPSTREAM_FAILED, f"its answer is over {limit} bytes")
-                parts.append(part)
-        finally:
-            self.close()
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    async def read_some(self) -> bytes:
-        """Return what the next read brings, b"" at the end; raises TransportError when it breaks off."""
-        content = self._response.content
-        self._watch.wait()
-        try:
-            part = await content.readany()
-            while not part and not content.at_eof():
-                part = await content.readany()
-        except (aiohttp.ClientError, OSError) as error:
-            raise self._broken(error) from error
-        if part:
-            self._watch.arrived(self._idle)
-        else:
-            self._watch.stop()
-        return part
-
-    async def finish(self) -> None:
-        """Keep the connection for the next request if the body ends at once, else close it."""
-        try:
-            async with asyncio.timeout(DRAIN_SECONDS):
-                while await self.read_some():
-                    pass
-        except (TimeoutError, TransportError):
-            return  # the answer is complete; only the connection is lost
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Close the connection at once unless the body was read to its end; may be called again."""
-        self._watch.stop()
-        self._response.close()
-
-    def _broken(self, error: Exception) -> TransportError:
-        if self._watch.expired:
-            return TransportError(Kind.TIMEOUT, self._watch.expired)
-        return TransportError(Kind.UPSTREAM_FAILED, f"its answer broke off ({_reason(error)})")
-
-
-class AiohttpClient:
-    """An `UpstreamClient` of aiohttp with its own connections; made inside a running loop."""
-
     def __init__(
-        self, timeouts: Timeouts, *, connections: int = 1000, socket_path: str | None = None
+        self,
+        timeouts: Timeouts,
+        *,
+        connections: int = 1000,
+        socket_path: str | None = None,
+        tls: TlsContext = default_tls,
     ) -> None:
         self._timeouts = timeouts
-        connector = (
-            aiohttp.TCPConnector(limit=connections)
-            if socket_path is None
-            else aiohttp.UnixConnector(socket_path, limit=connections)
-        )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": f"gatewayd/{__version__}", "Accept-Encoding": "identity"},
-            timeout=aiohttp.ClientTimeout(
-                total=None, connect=timeouts.connect, sock_connect=timeouts.connect
-            ),
-            read_bufsize=READ_BUFFER,
-            trust_env=False,
-        )
+        self._connections = connections
+        self._socket_path = socket_path
+        self._tls = tls
+        self._loop = asyncio.get_running_loop()
+        self._pools: dict[Origin, Pool] = {}
+        self._calls: dict[tuple[object, ...], _Call] = {}
 
     async def request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> UpstreamResponse:
         """Send a request with exactly these headers; raises TransportError."""
-        started = asyncio.get_running_loop().time()
-        wait = self._timeouts.connect + self._timeouts.first_byte
-        if self._timeouts.total is not None:
-            wait = min(wait, self._timeouts.total)
-        try:
-            async with asyncio.timeout(wait):
-                response = await self._session.request(
-                    method, url, headers=headers, data=body, allow_redirects=False
-                )
-        except (aiohttp.ClientError, OSError) as error:
-            raise _unanswered(error, self._timeouts, wait) from error
-        return AiohttpResponse(response, self._timeouts, started)
+        key = (method, url, *headers.items())
+        call = self._calls.get(key) or self._prepare(key, build_head(method, url, headers))
+        head, pool = call.head, call.pool
+        response = Response(self._timeouts, self._loop, has_body=head.has_answer_body)
+        connection = pool.take() or await self._open(pool, response)
+        connection.send(response, head, body)
+        if not await response.arrived():
+            connection = await self._open(pool, response, has_place=True)
+            connection.send(response, head, body)
+            await response.arrived()
+        return response
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._session.close()
+        for pool in self._pools.values():
+            await pool.close()
+
+    def _prepare(self, key: tuple[object, ...], head: Head) -> _Call:
+        pool = self._pools.get(head.origin)
+        if pool is None:
+            dialer = Dialer(head.origin, self._socket_path, self._tls)
+            pool = self._pools[head.origin] = Pool(dialer, self._connections)
+        if len(self._calls) >= MAX_CALLS:
+            self._calls.clear()
+        call = self._calls[key] = _Call(pool, head)
+        return call
+
+    async def _open(self, pool: Pool, response: Response, *, has_place: bool = False) -> Connection:
+        """Return a connection that is not the last used one of the idle ones; raises TransportError."""
+        timeouts = self._timeouts
+        due = self._loop.time() + timeouts.connect
+        is_short = response.due < due
+        limit = asyncio.timeout_at(min(due, response.due))
+        try:
+            async with limit:
+                return await pool.open(due, has_place=has_place)
+        except (OSError, UnicodeError) as error:
+            if not limit.expired():
+                raise unreachable(error) from error
+            if is_short:
+                sentence = response.overdue(response.due)
+                raise TransportError(Kind.TIMEOUT, sentence) from error
+            sentence = f"no connection within {timeouts.connect:g} s"
+            raise TransportError(Kind.UPSTREAM_UNREACHABLE, sentence) from error
 
 
 def open_client(
     timeouts: Timeouts, *, connections: int = 1000, socket_path: str | None = None
 ) -> UpstreamClient:
     """Return a client with its own connections, to be closed by the caller; needs a running loop."""
-    return AiohttpClient(timeouts, connections=connections, socket_path=socket_path)
-
-
-def _unanswered(error: Exception, timeouts: Timeouts, wait: float) -> TransportError:
-    """Say why there is no status line: the order is from the special to the general exception."""
-    match error:
-        case aiohttp.ConnectionTimeoutError():
-            return TransportError(Kind.UPSTREAM_UNREACHABLE, f"no connection within {timeouts.connect:g} s")
-        case aiohttp.ClientConnectorDNSError():
-            return TransportError(Kind.UPSTREAM_UNREACHABLE, "its host name is not known")
-        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
-            return TransportError(
-                Kind.UPSTREAM_UNREACHABLE, f"its certificate or TLS failed ({_reason(error)})"
-            )
-        case aiohttp.ClientConnectorError():
-            return TransportError(Kind.UPSTREAM_UNREACHABLE, f"no connection ({_reason(error)})")
-        case TimeoutError():
-            return TransportError(Kind.TIMEOUT, f"no first byte within {wait:g} s")
-        case aiohttp.ClientResponseError() | aiohttp.InvalidURL():
-            return TransportError(Kind.UPSTREAM_FAILED, "its answer is not HTTP")
-        case _:
-            return TransportError(
-                Kind.UPSTREAM_FAILED, f"it closed the connection without an answer ({_reason(error)})"
-            )
-
-
-def _reason(error: Exception) -> str:
-    """Return a few words without addresses or URLs in them."""
-    cause = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return cause.verify_message
-    if isinstance(cause, ssl.SSLError) and cause.reason:
-        return cause.reason
-    if isinstance(cause, OSError) and cause.errno:
-        return os.strerror(cause.errno).lower()
-    return type(cause).__name__
+    return HttpClient(timeouts, connections=connections, socket_path=socket_path)

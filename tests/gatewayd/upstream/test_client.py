@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from gatewayd.errors import Kind
-from gatewayd.upstream.client import AiohttpClient, TransportError
+from gatewayd.upstream.client import HttpClient, TransportError
 from gatewayd.upstream.config import Timeouts
 from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply
 
@@ -22,7 +22,7 @@ LONG = Timeouts(connect=5.0, first_byte=30.0, idle=30.0)
 
 @asynccontextmanager
 async def client_of(timeouts=LONG, **options):
-    client = AiohttpClient(timeouts, **options)
+    client = HttpClient(timeouts, **options)
     try:
         yield client
     finally:
@@ -215,16 +215,12 @@ async def test_body_over_the_limit(fake):
 
 
 async def test_compressed_in_spite_of_being_asked_not_to(fake):
-    bomb = gzip.compress(b"x" * 5_000_000)
-    fake.script(
-        Reply(headers={"Content-Encoding": "gzip"}, steps=[gzip.compress(b"hi")]),
-        Reply(headers={"Content-Encoding": "gzip"}, steps=[bomb]),
-    )
+    fake.script(Reply(401, {"Content-Encoding": "gzip"}, steps=[gzip.compress(b"hi")]))
     async with client_of() as client:
         response = await client.request("GET", f"{fake.base_url}/x", {})
-        assert await response.read(1000) == b"hi"
-        error = await failure_of(client, f"{fake.base_url}/x")
-    assert "over 1000 bytes" in error.sentence
+        assert response.status == 401
+        with pytest.raises(TransportError, match="its answer is compressed, which was not accepted"):
+            await response.read(1000)
 
 
 async def test_close_is_seen_at_once_while_the_upstream_is_silent(fake):
