@@ -1,0 +1,157 @@
+"""The Anthropic-style messages dialect (interface specification 4.3) at the edge; pure.
+
+`parse_request` for what comes in; `render_completion`, `render_usage` and `render_error_event` for what goes
+out (streams: `gatewayd.dialects.anthropic_stream`). A converted body may hold what only the messages protocol
+knows, so that a source that speaks it gets it back; `without_foreign` takes it out for all others.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+import orjson
+
+from gatewayd.catalog.replies import Body
+from gatewayd.chat.records import ChatRequest
+from gatewayd.dialects.anthropic_blocks import Blocks
+from gatewayd.dialects.anthropic_content import Omissions, system_messages, to_messages
+from gatewayd.dialects.anthropic_reply import message_id, stop_of, usage_of
+from gatewayd.dialects.anthropic_request import add_fields
+from gatewayd.dialects.foreign import mapping, sequence
+from gatewayd.dialects.gather import usage_of as usage_in
+from gatewayd.dialects.openai import OWN_FIELDS, parse_files
+from gatewayd.errors import GatewayError, Kind, invalid
+
+FOREIGN_FIELDS: Final = ("thinking", "top_k", "metadata", "service_tier", "output_config")
+"""Fields of a converted body that OpenAI does not know, or knows with another meaning."""
+
+FOREIGN_MESSAGE_FIELDS: Final = ("thinking_blocks",)
+"""Fields of a converted body's messages that OpenAI does not know."""
+
+FOREIGN_PART_FIELDS: Final = ("cache_control",)
+"""Fields of a converted body's parts and tools that OpenAI does not know."""
+
+FOREIGN_PARTS: Final = frozenset({"image", "document"})
+"""Parts of a converted body that OpenAI has no form for: a document by URL, a file of the provider's."""
+
+
+def parse_request(value: Mapping[str, Any]) -> ChatRequest:
+    """Return the request in a messages body; invalid_request names the field that is wrong.
+
+    `native` is the body without the gateway's own fields, `warnings` says what only a provider that speaks
+    this protocol will see.
+    """
+    native = {name: field for name, field in value.items() if name not in OWN_FIELDS}
+    options = {name: value[name] for name in OWN_FIELDS if name in value}
+    model = value.get("model")
+    if not isinstance(model, str) or not model:
+        raise invalid("cannot accept model: expected the id of a model as text", param="model")
+    stream = value.get("stream", False)
+    if not isinstance(stream, bool | None):
+        raise invalid("cannot accept stream: expected true or false", param="stream")
+    omitted = Omissions()
+    messages = system_messages(value.get("system"), "system") + to_messages(value.get("messages"), omitted)
+    body: Body = {"model": model, "messages": messages}
+    add_fields(body, native, omitted)
+    if stream:
+        body.update(stream=True, stream_options={"include_usage": True})
+    files = parse_files(options.pop("files", None))
+    return ChatRequest(
+        model=model,
+        body=body,
+        stream=bool(stream),
+        files=files,
+        options=options,
+        warnings=omitted.sentences(),
+        native=native,
+    )
+
+
+def without_foreign(body: Mapping[str, Any]) -> Body:
+    """Return a converted body as a provider of the OpenAI protocol takes it; `body` is left as it is.
+
+    System, assistant and tool messages made of nothing but texts become one text each, as many such
+    providers take no parts there. Raises invalid_request for a block that OpenAI has no form for.
+    """
+    plain = {name: value for name, value in body.items() if name not in FOREIGN_FIELDS}
+    if isinstance(body.get("messages"), list):
+        plain["messages"] = [_plain_message(message) for message in body["messages"]]
+    if isinstance(body.get("tools"), list):
+        plain["tools"] = [_without(tool, FOREIGN_PART_FIELDS) for tool in body["tools"]]
+    return plain
+
+
+def render_completion(
+    body: Body,
+    model: str,
+    new_id: Callable[[], str],
+    *,
+    input_tokens: int = 0,
+    stop_sequences: Collection[str] | None = None,
+) -> Body:
+    """Return the message for a completion: thinking, then text, then tool_use blocks.
+
+    `model` is the id that the caller asked for, `input_tokens` the estimate for an answer without usage. A
+    stop sequence that the source names counts when it is one of `stop_sequences`, if those are given.
+    Raises upstream_failed for a completion without an answer.
+    """
+    choices = [choice for choice in sequence(body.get("choices")) if isinstance(choice, dict)]
+    choice = next((item for item in choices if item.get("index") in (0, None)), None)
+    if choice is None:
+        raise GatewayError(Kind.UPSTREAM_FAILED, "cannot convert the answer: it has no choice")
+    blocks = Blocks(new_id)
+    blocks.add(_numbered(mapping(choice.get("message"))))
+    stop_reason, stop_sequence = stop_of(choice, blocks.has_calls, stop_sequences)
+    return {
+        "id": message_id(body.get("id"), new_id),
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": blocks.whole(),
+        "stop_reason": stop_reason,
+        "stop_sequence": stop_sequence,
+        "usage": usage_of(usage_in(body), input_tokens, blocks.characters),
+    }
+
+
+def render_usage(usage: object, input_tokens: int = 0) -> Body:
+    """Return a message's usage for OpenAI's; without one `input_tokens` is what is known."""
+    return usage_of(usage, input_tokens, 0)
+
+
+def render_error_event(type: str, message: str) -> bytes:
+    """Return the in-band event for a failure after the first byte; nothing follows it."""
+    event = {"type": "error", "error": {"type": type, "message": message}}
+    return b"event: error\ndata: " + orjson.dumps(event) + b"\n\n"
+
+
+def _numbered(message: Mapping[str, Any]) -> Body:
+    """Give each call of a whole message a number of its own, whatever the provider says."""
+    calls = [call for call in sequence(message.get("tool_calls")) if isinstance(call, dict)]
+    return {**message, "tool_calls": [{**call, "index": index} for index, call in enumerate(calls)]}
+
+
+def _plain_message(message: Any) -> Any:
+    if not isinstance(message, dict):
+        return message
+    plain = _without(message, FOREIGN_MESSAGE_FIELDS)
+    parts = message.get("content")
+    if not isinstance(parts, list):
+        return plain
+    for part in parts:
+        if isinstance(part, dict) and part.get("type") in FOREIGN_PARTS:
+            told = f"{part['type']} of source type {mapping(part.get('source')).get('type')!r}"
+            raise invalid(
+                f"cannot send messages: the provider of this model takes no {told}", param="messages"
+            )
+    parts = [_without(part, FOREIGN_PART_FIELDS) for part in parts]
+    texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    plain["content"] = parts
+    if len(texts) == len(parts) and (len(parts) == 1 or message.get("role") != "user"):
+        plain["content"] = "\n".join(texts)
+    return plain
+
+
+def _without(value: Any, names: Collection[str]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {name: field for name, field in value.items() if name not in names}

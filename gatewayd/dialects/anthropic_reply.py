@@ -1,0 +1,180 @@
+"""What an OpenAI message, choice or usage says, in the words of the messages protocol; pure."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, NamedTuple
+
+from gatewayd.catalog.replies import Body
+from gatewayd.dialects.foreign import count, mapping, sequence, text
+from gatewayd.dialects.gather import said
+from gatewayd.dialects.tokens import length_tokens
+
+STOP_REASONS: Final = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "max_tokens": "max_tokens",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+    "stop_sequence": "stop_sequence",
+}
+"""Finish reason -> stop reason; all others are end_turn.
+
+content_filter is refusal: both say that a classifier, not the model, ended the answer.
+"""
+
+NATIVE_REASONS: Final = frozenset({"pause_turn", "model_context_window_exceeded", "refusal"})
+"""Stop reasons of this protocol that no finish reason tells, kept by sources as `native_finish_reason`."""
+
+_SAME_USAGE: Final = {"cache_creation": dict, "server_tool_use": dict}
+"""Fields of usage that only a source of this protocol gives, with their types."""
+
+_NATURAL: Final = frozenset({"stop", "eos", "end_turn", "eos_token", "length", "tool_calls"})
+"""Texts in a provider's stop fields that name a reason and not a stop sequence."""
+
+
+class Thought(NamedTuple):
+    """A piece of thinking; with `data` a redacted one."""
+
+    text: str = ""
+    signature: str = ""
+    data: str = ""
+
+
+def thoughts_of(message: Mapping[str, Any]) -> list[Thought]:
+    """Return the thinking in a message or delta, wherever the provider puts it.
+
+    Fields that say the same count once, those with signatures first.
+    """
+    found: list[Thought] = []
+    taken = ""
+    for group in (
+        _thinking_blocks(message.get("thinking_blocks")),
+        _reasoning_details(message.get("reasoning_details")),
+        [Thought(text(message.get("reasoning_content")))],
+        [Thought(text(message.get("reasoning")))],
+        [Thought(text(message.get("thinking")))],
+        _thinking_parts(message.get("content")),
+    ):
+        words = "".join(thought.text for thought in group)
+        if words and words in taken:
+            continue
+        new = [thought for thought in group if any(thought) and (words or thought not in found)]
+        found = found + new if taken else new + found
+        taken += words
+    return found
+
+
+def words_of(message: Mapping[str, Any]) -> str:
+    """Return the text in a message or delta; a refusal is text too."""
+    return said(message) + text(message.get("refusal"))
+
+
+def calls_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the elements of `tool_calls`, or the one call of the older `function_call`."""
+    calls: list[Mapping[str, Any]]
+    calls = [call for call in sequence(message.get("tool_calls")) if isinstance(call, dict)]
+    older = mapping(message.get("function_call"))
+    return calls if calls or not older else [{"index": 0, "function": older}]
+
+
+def stop_of(
+    choice: Mapping[str, Any], has_calls: bool, stop_sequences: Collection[str] | None
+) -> tuple[str, str | None]:
+    """Return stop reason and stop sequence.
+
+    An answer with calls that ended by itself stops for them, whatever the provider names as reason. A stop
+    sequence is known only where the provider names it in `stop_reason` or `matched_stop`.
+    """
+    reason = text(choice.get("native_finish_reason"))
+    if reason not in NATIVE_REASONS:
+        reason = STOP_REASONS.get(text(choice.get("finish_reason")), "end_turn")
+    if has_calls and reason in ("end_turn", "stop_sequence"):
+        return "tool_use", None
+    if reason not in ("end_turn", "stop_sequence"):
+        return reason, None
+    for name in ("stop_reason", "matched_stop", "stop_sequence"):
+        matched = text(choice.get(name))
+        if matched and (matched not in _NATURAL if stop_sequences is None else matched in stop_sequences):
+            return "stop_sequence", matched
+    return reason, None
+
+
+def usage_of(usage: object, input_tokens: int, characters: int) -> Body:
+    """Return usage in the terms of the protocol, where tokens from and to the cache are counted apart.
+
+    What the provider did not count is estimated: `input_tokens` as given, the answer by its `characters`.
+    """
+    given = mapping(usage)
+    prompt_details = mapping(given.get("prompt_tokens_details"))
+    read = (
+        count(given.get("cache_read_input_tokens"))
+        or count(prompt_details.get("cached_tokens"))
+        or count(given.get("prompt_cache_hit_tokens"))
+    )
+    written = count(given.get("cache_creation_input_tokens")) or count(
+        prompt_details.get("cache_write_tokens")
+    )
+    prompt = count(given.get("prompt_tokens"))
+    fresh = max(0, prompt - read - written) if prompt else count(given.get("input_tokens"))
+    if not (fresh or read or written):
+        fresh = input_tokens
+    answer = count(given.get("completion_tokens")) or count(given.get("output_tokens"))
+    converted: Body = {
+        "input_tokens": fresh,
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": read,
+        "output_tokens": answer or length_tokens(characters),
+    }
+    thinking = count(mapping(given.get("completion_tokens_details")).get("reasoning_tokens"))
+    if thinking:
+        converted["output_tokens_details"] = {"thinking_tokens": thinking}
+    for name, expected in _SAME_USAGE.items():
+        if isinstance(given.get(name), expected):
+            converted[name] = given[name]
+    return converted
+
+
+def message_id(given: object, new_id: Callable[[], str]) -> str:
+    """Return the source's own id where it is a message's, else a new one."""
+    if isinstance(given, str) and given.startswith("msg_"):
+        return given
+    return f"msg_{new_id().replace('-', '')}"
+
+
+def _thinking_blocks(value: object) -> list[Thought]:
+    found = []
+    for block in sequence(value):
+        match mapping(block).get("type"):
+            case "thinking":
+                found.append(Thought(text(block.get("thinking")), text(block.get("signature"))))
+            case "redacted_thinking":
+                found.append(Thought(data=text(block.get("data"))))
+            case _:
+                pass
+    return found
+
+
+def _reasoning_details(value: object) -> list[Thought]:
+    """Read the details that routers of several providers give; what is encrypted for others is not ours."""
+    found = []
+    for detail in sequence(value):
+        match mapping(detail).get("type"):
+            case "reasoning.text":
+                found.append(Thought(text(detail.get("text")), text(detail.get("signature"))))
+            case "reasoning.summary":
+                found.append(Thought(text(detail.get("summary"))))
+            case "reasoning.encrypted" if text(detail.get("format")).startswith("anthropic"):
+                found.append(Thought(data=text(detail.get("data"))))
+            case _:
+                pass
+    return found
+
+
+def _thinking_parts(content: object) -> list[Thought]:
+    """Read parts of type `thinking`, whose thinking is a text or a list of text parts."""
+    found = []
+    for part in sequence(content):
+        if mapping(part).get("type") == "thinking":
+            inner = part.get("thinking")
+            pieces = [mapping(piece).get("text") for piece in sequence(inner)]
+            found.append(Thought(text(inner) or "".join(text(piece) for piece in pieces)))
+    return found
