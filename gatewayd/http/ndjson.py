@@ -132,10 +132,10 @@ async def pass_lines(
             request, content_type=answer.content_type or CONTENT_TYPE, status=answer.status
         )
         try:
-            await _send_some(request, reply, lines.feed(first))
+            await send_some(request, reply, lines.feed(first))
             async for read in reads:
-                await _send_some(request, reply, lines.feed(read))
-            await _send_some(request, reply, lines.finish())
+                await send_some(request, reply, lines.feed(read))
+            await send_some(request, reply, lines.finish())
             ending.check(lines.last)
         except GatewayError as error:
             await send_failure(request, reply, error)
@@ -165,7 +165,8 @@ async def pass_whole(
     return web.Response(body=held, status=answer.status, headers=headers)
 
 
-async def _send_some(request: web.Request, reply: web.StreamResponse, lines: bytes) -> None:
+async def send_some(request: web.Request, reply: web.StreamResponse, lines: bytes) -> None:
+    """Write lines, if there are any: an empty write would end the reply."""
     if lines:
         await send(request, reply, lines)
 

@@ -9,8 +9,11 @@ from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.records import Grant
 from gatewayd.catalog.runtimes import Runtimes
 from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.chat.embeddings import Embeddings
+from gatewayd.chat.pipeline import NoAttachments, NoFilters, NoTools, Pipeline
 from gatewayd.http.public.runtime import RuntimeRoutes
 from gatewayd.http.public.runtime_admin import RuntimeAdminRoutes
+from gatewayd.http.public.runtime_conversion import RuntimeConversion
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.config import ProviderConfig, SourceKind, Timeouts
 from gatewayd.upstream.ollama import OllamaSource
@@ -63,8 +66,10 @@ async def two_runtimes(*others: ModelSource, prefix: str = "far.") -> AsyncItera
 
 @asynccontextmanager
 async def serving_runtimes(scene: Scene) -> AsyncIterator[Client]:
+    pipeline = Pipeline(scene.catalog, NoFilters(), NoAttachments(), NoTools())
+    conversion = RuntimeConversion(pipeline, Embeddings(scene.catalog))
     rows = [
-        *RuntimeRoutes(scene.runtimes, body_limit=BODY_LIMIT).routes(),
+        *RuntimeRoutes(scene.runtimes, conversion, body_limit=BODY_LIMIT).routes(),
         *RuntimeAdminRoutes(scene.runtimes, body_limit=BODY_LIMIT).routes(),
     ]
     async with serving(rows, ACTORS) as client:

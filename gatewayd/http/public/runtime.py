@@ -6,10 +6,11 @@ from typing import Final
 
 from aiohttp import web
 
-from gatewayd.catalog.runtimes import Runtimes, model_not_found
+from gatewayd.catalog.runtimes import Runtimes
 from gatewayd.http import body
 from gatewayd.http.context import actor
 from gatewayd.http.ndjson import Ending, pass_lines, pass_whole
+from gatewayd.http.public.runtime_conversion import RuntimeConversion
 from gatewayd.http.public.runtime_requests import PREFIX, TAG, index, name_of, read, rows
 from gatewayd.http.routes import Access, Dialect, Route
 
@@ -30,8 +31,9 @@ ASKED: Final = (
 class RuntimeRoutes:
     """Passes requests on to the runtimes; models that live elsewhere are answered by conversion."""
 
-    def __init__(self, runtimes: Runtimes, *, body_limit: int) -> None:
+    def __init__(self, runtimes: Runtimes, conversion: RuntimeConversion, *, body_limit: int) -> None:
         self._runtimes = runtimes
+        self._conversion = conversion
         self._body_limit = body_limit
 
     def routes(self) -> Sequence[Route]:
@@ -68,6 +70,8 @@ class RuntimeRoutes:
         """Answer `{"models": [{"name", "model", "modified_at", "size", "digest", "urls", ...}]}`."""
         viewer, place = actor(request), index(request)
         models = list(await self._runtimes.tags(viewer, place))
+        if place is None:
+            models += self._conversion.tags(await self._runtimes.locals(viewer))
         return body.json_reply({"models": models})
 
     async def loaded(self, request: web.Request) -> web.StreamResponse:
@@ -84,7 +88,7 @@ class RuntimeRoutes:
         name = name_of(form, "model", "name")
         found = await self._runtimes.find(name, actor(request), index(request))
         if not found.hosts:
-            raise model_not_found(name)
+            return await self._conversion.answer(path, request, form, found.model)
         runtime, answer = await self._runtimes.forward(found, path, form)
         if path in STREAMED and form.get("stream") is not False:
             return await pass_lines(request, answer, Ending(runtime.source.name))

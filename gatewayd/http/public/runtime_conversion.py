@@ -1,0 +1,142 @@
+"""The runtimes' native API for models that live elsewhere: hosted ones, and the built-in one."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import orjson
+from aiohttp import web
+
+from gatewayd import ids
+from gatewayd.catalog.records import Model
+from gatewayd.catalog.replies import Body
+from gatewayd.chat.embeddings import Embeddings
+from gatewayd.chat.pipeline import Pipeline
+from gatewayd.chat.records import Answer, ChatRequest
+from gatewayd.dialects import ollama
+from gatewayd.dialects.ollama import Timing
+from gatewayd.dialects.ollama_stream import ChatLines
+from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.http import body
+from gatewayd.http.context import actor, request_id
+from gatewayd.http.ndjson import open_lines, send_failure, send_some
+from gatewayd.http.sse import send
+from gatewayd.http.warnings import warning_headers
+
+Nanoseconds = Callable[[], int]
+"""A clock that only runs forward."""
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Measures one answer."""
+
+    clock: ids.Clock
+    nanoseconds: Nanoseconds
+    started: int
+    first: int = 0
+
+    def note_first(self) -> None:
+        """Note that the first chunk is there."""
+        self.first = self.nanoseconds() - self.started
+
+    def timing(self) -> Timing:
+        """Return what was measured up to now."""
+        return Timing(self.clock(), self.nanoseconds() - self.started, self.first)
+
+
+class RuntimeConversion:
+    """Answers through the pipeline and the embeddings service, in the runtimes' shapes."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        embeddings: Embeddings,
+        *,
+        clock: ids.Clock = ids.now,
+        nanoseconds: Nanoseconds = time.perf_counter_ns,
+    ) -> None:
+        self._pipeline = pipeline
+        self._embeddings = embeddings
+        self._clock = clock
+        self._nanoseconds = nanoseconds
+
+    def tags(self, models: Sequence[Model]) -> Sequence[Body]:
+        """Return the entries of models that no runtime has."""
+        rendered = ollama.render_tags(models)["models"]
+        return [
+            {**tag, "urls": [], "connection_type": model.connection_type}
+            for tag, model in zip(rendered, models, strict=True)
+        ]
+
+    async def answer(self, path: str, request: web.Request, form: Body, model: Model) -> web.StreamResponse:
+        """Answer a request to a path of the native API about a model that the caller may use."""
+        named = {**form, "model": model.id}
+        match path:
+            case "/api/chat":
+                return await self._chat(request, ollama.parse_chat(named), generate=False)
+            case "/api/generate":
+                return await self._chat(request, ollama.parse_generate(named), generate=True)
+            case "/api/embed":
+                watch = self._watch()
+                vectors = await self._embed(request, ollama.parse_embed(named))
+                return body.json_reply(ollama.render_embed(vectors, model.id, watch.timing()))
+            case "/api/embeddings":
+                vectors = await self._embed(request, ollama.parse_embeddings(named))
+                return body.json_reply(ollama.render_embeddings(vectors))
+            case "/api/show":
+                return body.json_reply(ollama.render_show(model))
+            case _:
+                raise not_found("path", path)
+
+    async def _embed(self, request: web.Request, asked: Body) -> Body:
+        return await self._embeddings.run(asked, actor(request), request_id(request))
+
+    async def _chat(self, request: web.Request, chat: ChatRequest, *, generate: bool) -> web.StreamResponse:
+        watch = self._watch()
+        reason = ollama.load_reason(chat)
+        if reason is not None:
+            loaded = ollama.render_load(chat.model, reason, self._clock(), generate=generate)
+            return await _reply(request, loaded, chat)
+        model_id, chat.request_id = chat.model, request_id(request)
+        answer = await self._pipeline.run(chat, actor(request))
+        if answer.completion is not None:
+            render = ollama.render_generate if generate else ollama.render_chat
+            whole = render(answer.completion.body, model_id, watch.timing())
+            return await _reply(request, whole, chat)
+        watch.note_first()
+        lines = ChatLines(model_id, generate=generate, clock=self._clock)
+        return await self._stream(request, answer, lines, watch)
+
+    async def _stream(
+        self, request: web.Request, answer: Answer, lines: ChatLines, watch: _Watch
+    ) -> web.StreamResponse:
+        if answer.chunks is None:
+            raise GatewayError(Kind.INTERNAL, "cannot stream an answer without chunks")
+        async with aclosing(answer.chunks) as chunks:
+            reply = await open_lines(request, headers=warning_headers(answer.warnings))
+            try:
+                async for chunk in chunks:
+                    await send_some(request, reply, lines.feed(chunk.events))
+                    if lines.is_failed:
+                        break
+                await send_some(request, reply, lines.finish(watch.timing()))
+            except GatewayError as error:
+                await send_failure(request, reply, error)
+            await reply.write_eof()
+        return reply
+
+    def _watch(self) -> _Watch:
+        return _Watch(self._clock, self._nanoseconds, self._nanoseconds())
+
+
+async def _reply(request: web.Request, whole: Body, chat: ChatRequest) -> web.StreamResponse:
+    """Answer at once: as an object, or as the only line of a stream when that was asked for."""
+    headers = warning_headers(chat.warnings)
+    if not chat.stream:
+        return body.json_reply(whole, headers=headers)
+    reply = await open_lines(request, headers=headers)
+    await send(request, reply, orjson.dumps(whole) + b"\n")
+    await reply.write_eof()
+    return reply
