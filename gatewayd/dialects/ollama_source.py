@@ -1,4 +1,9 @@
-"""The native chat protocol of a local runtime as a source speaks it: OpenAI body out, replies in; pure."""
+"""The native protocol of a local runtime as a source speaks it: OpenAI body out, replies in; pure.
+
+The runtime has no `tool_choice`: "none" sends no tools and a named function sends it alone, but a model
+cannot be made to call one. What has no counterpart (`logit_bias`, `parallel_tool_calls`, `user`, `metadata`)
+is left out; what would change the answer's shape (`n` above 1) and images elsewhere (http URLs) are refused.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,7 +12,8 @@ import orjson
 
 from gatewayd.catalog.replies import Body
 from gatewayd.dialects.anthropic_source import json_schema, parse_arguments, parse_data_url, read_list
-from gatewayd.dialects.foreign import count, sequence, text
+from gatewayd.dialects.foreign import count, mapping, sequence, text
+from gatewayd.dialects.gather import thought
 from gatewayd.errors import invalid
 
 _OPTIONS = (
@@ -29,11 +35,16 @@ _OPTIONS = (
     "num_keep",
     "num_batch",
     "num_gpu",
+    "main_gpu",
     "num_thread",
+    "use_mmap",
+    "use_mlock",
 )
 """Top-level fields that the runtime takes inside `options`."""
 
 _SAME_NAME = ("keep_alive", "format", "truncate", "shift", "logprobs", "top_logprobs")
+
+_EMBED_FIELDS = ("dimensions", "truncate", "keep_alive", "options")
 
 _COUNTERS = (
     "total_duration",
@@ -43,6 +54,23 @@ _COUNTERS = (
     "eval_count",
     "eval_duration",
 )
+
+_RATES = (("prompt_token/s", "prompt_eval"), ("response_token/s", "eval"))
+"""Names of tokens per second in usage (2.5), and the counters that they are made of."""
+
+_EFFORTS = {
+    "none": False,
+    "minimal": "low",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "high",
+    "max": "high",
+}
+"""`think` for each `reasoning_effort`: the runtime knows three levels."""
+
+_ROLES = {"developer": "system", "function": "tool"}
+"""Roles that the runtime knows by another name."""
 
 NewId = Callable[[], str]
 """Returns a new random id."""
@@ -57,8 +85,9 @@ def to_request(body: Mapping[str, Any], *, stream: bool) -> Body:
     for name in _SAME_NAME:
         if body.get(name) is not None:
             request[name] = body[name]
-    if body.get("tools") and body.get("tool_choice") != "none":
-        request["tools"] = body["tools"]
+    tools = _tools(body)
+    if tools:
+        request["tools"] = tools
     think = _think(body)
     if think is not None:
         request["think"] = think
@@ -80,7 +109,7 @@ def to_completion(reply: Mapping[str, Any], created: int, new_id: NewId) -> Body
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": "", **delta},
-        "logprobs": reply.get("logprobs"),
+        "logprobs": _logprobs(reply),
         "finish_reason": finish_reason(reply.get("done_reason"), called="tool_calls" in delta),
     }
     return {
@@ -122,7 +151,8 @@ class ReplyDecoder:
         if not self._started:
             delta = {"role": "assistant", "content": "", **delta}
             self._started = True
-        chunks = [self._chunk(reply, delta, None)] if delta else []
+        measured = _logprobs(reply)
+        chunks = [self._chunk(reply, delta, None, measured)] if delta or measured else []
         if reply.get("done"):
             chunks += self._end(reply)
         return chunks
@@ -135,8 +165,10 @@ class ReplyDecoder:
             chunks.append({**self._chunk(reply, {}, None), "choices": [], "usage": to_usage(reply)})
         return chunks
 
-    def _chunk(self, reply: Mapping[str, Any], delta: Body, reason: str | None) -> Body:
-        choice = {"index": 0, "delta": delta, "logprobs": reply.get("logprobs"), "finish_reason": reason}
+    def _chunk(
+        self, reply: Mapping[str, Any], delta: Body, reason: str | None, logprobs: Body | None = None
+    ) -> Body:
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
         return {
             "id": self._id,
             "object": "chat.completion.chunk",
@@ -154,7 +186,7 @@ def finish_reason(done_reason: object, *, called: bool) -> str:
 
 
 def to_usage(reply: Mapping[str, Any]) -> Body:
-    """Return OpenAI usage and the runtime's own counters (durations in nanoseconds)."""
+    """Return OpenAI usage and the runtime's own counters (durations in nanoseconds, tokens per second)."""
     prompt = count(reply.get("prompt_eval_count"))
     completion = count(reply.get("eval_count"))
     usage: Body = {
@@ -163,7 +195,45 @@ def to_usage(reply: Mapping[str, Any]) -> Body:
         "total_tokens": prompt + completion,
     }
     usage.update({name: reply[name] for name in _COUNTERS if name in reply})
+    for name, counter in _RATES:
+        nanoseconds = count(reply.get(f"{counter}_duration"))
+        if nanoseconds:
+            usage[name] = round(count(reply.get(f"{counter}_count")) * 1e9 / nanoseconds, 2)
     return usage
+
+
+def to_embed(body: Mapping[str, Any]) -> Body:
+    """Return the runtime's embed request for an OpenAI embeddings body; raises invalid_request.
+
+    The runtime takes texts only. It cuts those that are too long unless the caller sends `truncate: false`.
+    """
+    given = body.get("input")
+    texts = [given] if isinstance(given, str) else read_list(body, "input")
+    for index, item in enumerate(texts):
+        if not isinstance(item, str):
+            where = f"input[{index}]"
+            raise invalid(f"cannot send {where} to a local runtime: it is not a text", param=where)
+    request: Body = {"model": body.get("model"), "input": texts}
+    for name in _EMBED_FIELDS:
+        if body.get(name) is not None:
+            request[name] = body[name]
+    return request
+
+
+def from_embed(answer: Mapping[str, Any], model: str) -> Body:
+    """Return the OpenAI embeddings answer for the runtime's.
+
+    Raises ValueError, whose text says what is wrong with the answer, when it has no list of vectors.
+    """
+    vectors = answer.get("embeddings")
+    if not isinstance(vectors, list) or not all(isinstance(vector, list) for vector in vectors):
+        raise ValueError("its answer has no list of 'embeddings'")
+    data = [
+        {"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)
+    ]
+    tokens = count(answer.get("prompt_eval_count"))
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data, "model": model, "usage": usage}
 
 
 def _delta(message: Mapping[str, Any], first_call: int, new_id: NewId) -> Body:
@@ -192,6 +262,25 @@ def _tool_call(call: Mapping[str, Any], index: int, new_id: NewId) -> Body:
     }
 
 
+def _logprobs(reply: Mapping[str, Any]) -> Body | None:
+    tokens = sequence(reply.get("logprobs"))
+    return {"content": tokens, "refusal": None} if tokens else None
+
+
+def _tools(body: Mapping[str, Any]) -> list[Any]:
+    """Return the tools that the model may call."""
+    tools, choice = read_list(body, "tools"), body.get("tool_choice")
+    if choice == "none":
+        return []
+    name = mapping(mapping(choice).get("function")).get("name")
+    if name is None:
+        return tools
+    chosen = [tool for tool in tools if mapping(mapping(tool).get("function")).get("name") == name]
+    if not chosen:
+        raise invalid(f"cannot choose tool {name!r}: it is not among the tools", param="tool_choice")
+    return chosen
+
+
 def _messages(messages: list[Any]) -> list[Body]:
     converted = []
     names: dict[str, Any] = {}
@@ -207,17 +296,18 @@ def _message(message: Mapping[str, Any], where: str, names: dict[str, Any]) -> B
     """Convert one message; `names` remembers which function each tool call id asked for."""
     role = message.get("role")
     words, images = _content(message.get("content"), f"{where}.content")
-    converted: Body = {"role": "system" if role == "developer" else role, "content": words}
+    converted: Body = {"role": _ROLES.get(text(role), role), "content": words}
     if images:
         converted["images"] = images
-    if message.get("reasoning_content"):
-        converted["thinking"] = message["reasoning_content"]
+    thoughts = thought(message)
+    if thoughts:
+        converted["thinking"] = thoughts
     calls = read_list(message, "tool_calls", f"{where}.tool_calls")
     if calls:
         converted["tool_calls"] = [
             _call(call, f"{where}.tool_calls[{index}]", names) for index, call in enumerate(calls)
         ]
-    if role == "tool":
+    if converted["role"] == "tool":
         name = names.get(text(message.get("tool_call_id"))) or message.get("name")
         if name:
             converted["tool_name"] = name
@@ -252,7 +342,7 @@ def _content(content: Any, where: str) -> tuple[str, list[str]]:
 
 def _add_part(part: Any, where: str, texts: list[str], images: list[str]) -> None:
     match part:
-        case str(words) | {"type": "text", "text": str(words)}:
+        case str(words) | {"type": "text", "text": str(words)} | {"type": "refusal", "refusal": str(words)}:
             texts.append(words)
         case {"type": "image_url", "image_url": {"url": url} | str(url)}:
             images.append(_image(url, where))
@@ -271,6 +361,8 @@ def _image(url: object, where: str) -> str:
 def _options(body: Mapping[str, Any]) -> Body:
     """Return the runtime's options; what the caller put into `options` itself comes first."""
     options = {name: body[name] for name in _OPTIONS if body.get(name) is not None}
+    if body.get("repetition_penalty") is not None:
+        options.setdefault("repeat_penalty", body["repetition_penalty"])
     for name in ("max_completion_tokens", "max_tokens"):
         if body.get(name) is not None:
             options.setdefault("num_predict", body[name])
@@ -285,12 +377,15 @@ def _think(body: Mapping[str, Any]) -> Any:
     if body.get("think") is not None:
         return body["think"]
     effort = body.get("reasoning_effort")
-    if effort == "none":
-        return False
-    return effort if effort in ("low", "medium", "high") else None
+    return _EFFORTS.get(effort) if isinstance(effort, str) else None
 
 
 def _format(response_format: object) -> Any:
-    if isinstance(response_format, dict) and response_format.get("type") == "json_object":
+    kind = mapping(response_format).get("type")
+    if kind == "json_object":
         return "json"
-    return json_schema(response_format)
+    schema = json_schema(response_format)
+    if kind == "json_schema" and not isinstance(schema, dict):
+        where = "response_format.json_schema.schema"
+        raise invalid(f"cannot read {where}: it is not an object", param=where)
+    return schema
