@@ -7,7 +7,7 @@ from gatewayd import ids
 from gatewayd.catalog.interfaces import CallContext, Forwarded
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Completion
-from gatewayd.dialects.ollama_source import ReplyDecoder, to_completion, to_request
+from gatewayd.dialects.ollama_source import ReplyDecoder, from_embed, to_completion, to_embed, to_request
 from gatewayd.upstream.answer import AnswerChunks
 from gatewayd.upstream.client import UpstreamClient
 from gatewayd.upstream.config import ProviderConfig
@@ -56,6 +56,14 @@ class OllamaSource:
         decoder = ReplyDecoder(ids.now(), ids.new_id, include_usage=wants_usage(body))
         reader = DecodingReader(LineFramer(), decoder)
         return self._exchange.chunks("/api/chat", to_request(body, stream=True), reader)
+
+    async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Turn a list of texts into vectors, in their order."""
+        _, answer = await self._exchange.post("/api/embed", to_embed(body))
+        try:
+            return from_embed(answer, model.upstream_id)
+        except ValueError as error:
+            raise self._exchange.failures.broken(str(error)) from error
 
     async def forward(self, method: str, path: str, body: Body | None) -> Forwarded:
         """Pass a request of the native API on; a page for people is no answer to it."""

@@ -1,11 +1,11 @@
 import pytest
 
-from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.interfaces import CallContext, EmbeddingSource, RuntimeSource
 from gatewayd.catalog.records import Model
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.upstream.config import ProviderConfig, SourceKind
 from gatewayd.upstream.ollama import OllamaSource
-from tests.fakes.upstream import CUT, Reply, json_reply, ndjson, ollama_reply
+from tests.fakes.upstream import CUT, SILENCE, Reply, json_reply, ndjson, ollama_reply
 
 CONTEXT = CallContext("r1", "u1")
 MODEL = Model("m", "m", "ollama", "runtime", "m")
@@ -98,3 +98,47 @@ async def test_stream_failures(source, fake, rest, said):
     with pytest.raises(GatewayError, match=said):
         await collect(source, events)
     assert [event["choices"][0]["delta"]["content"] for event in events] == ["a"]
+
+
+async def test_embed(source, fake):
+    assert isinstance(source, EmbeddingSource)
+    body = {"model": "m", "input": ["a", "b"], "encoding_format": "float", "dimensions": 2}
+    answer = await source.embed(body, MODEL, CONTEXT)
+    assert [item["index"] for item in answer["data"]] == [0, 1]
+    assert all(isinstance(item["embedding"], list) for item in answer["data"])
+    assert (answer["object"], answer["model"]) == ("list", "m")
+    assert fake.requests[0].path == "/api/embed"
+    assert fake.requests[0].json == {"model": "m", "input": ["a", "b"], "dimensions": 2}
+
+
+@pytest.mark.parametrize("answer", [{}, {"embeddings": 5}, {"embeddings": [1]}])
+async def test_embed_that_is_no_answer(source, fake, answer):
+    fake.script(json_reply(answer))
+    with pytest.raises(GatewayError, match="'runtime': its answer has no list of 'embeddings'") as caught:
+        await source.embed({"model": "m", "input": ["a"]}, MODEL, CONTEXT)
+    assert caught.value.kind is Kind.UPSTREAM_FAILED
+
+
+async def test_forward_passes_bytes_on(source, fake):
+    assert isinstance(source, RuntimeSource)
+    assert source.prefix == ""
+    fake.script(Reply(status=201, steps=[b"{ }", b"\n"], content_type="application/x-ndjson"))
+    answer = await source.forward("DELETE", "/api/delete", {"model": "m"})
+    assert (answer.status, answer.content_type) == (201, "application/x-ndjson")
+    assert b"".join([read async for read in answer]) == b"{ }\n"
+    await answer.aclose()
+    (request,) = fake.requests
+    assert (request.method, request.path, request.json) == ("DELETE", "/api/delete", {"model": "m"})
+
+
+async def test_forward_without_a_body(source, fake):
+    answer = await source.forward("GET", "/api/tags", None)
+    await answer.aclose()
+    assert fake.requests[0].body == b""
+
+
+async def test_a_page_is_no_answer(source, fake):
+    fake.script(Reply(steps=[b"<html>", SILENCE], content_type="text/html; charset=utf-8"))
+    with pytest.raises(GatewayError, match="HTML page"):
+        await source.forward("POST", "/api/chat", BODY)
+    await fake.closed.wait()
