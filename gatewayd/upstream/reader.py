@@ -4,18 +4,20 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from gatewayd.catalog.replies import Body, Chunk
-from gatewayd.upstream.sse import FramingError, decode
+from gatewayd.upstream.sse import DONE_WORD, FramingError, decode
 
 
 class Framer(Protocol):
-    """Splits reads into JSON texts."""
+    """Splits reads into JSON texts; `broken` tells that nothing follows what was returned."""
+
+    broken: FramingError | None
 
     def feed(self, read: bytes) -> list[bytes]:
-        """Take one read and return the texts that are now whole; raises FramingError."""
+        """Take one read and return the texts that are now whole; raises FramingError instead of none."""
         ...
 
     def finish(self) -> list[bytes]:
-        """Return the text that the end of the stream completed; raises FramingError."""
+        """Return the text that the end of the stream completed; raises FramingError instead of none."""
         ...
 
 
@@ -55,19 +57,23 @@ class DecodingReader:
         return self._decoder.is_complete
 
     def feed(self, read: bytes) -> Chunk | None:
-        """Take one read; raises FramingError."""
-        return self._chunk(self._framer.feed(read))
+        """Take one read and return the chunks of what it completed, or None; raises FramingError."""
+        return None if self._is_over else self._chunk(self._framer.feed(read))
 
     def finish(self) -> Chunk | None:
         """Take the end of the stream; raises FramingError."""
-        return self._chunk(self._framer.finish())
+        return None if self._is_over else self._chunk(self._framer.finish())
+
+    @property
+    def _is_over(self) -> bool:
+        return self.is_done or self.error is not None
 
     def _chunk(self, texts: list[bytes]) -> Chunk | None:
         events: list[Body] = []
         for text in texts:
-            if self.is_done or self.error is not None:
+            if self._is_over:
                 break
-            if not text.strip():
+            if text.strip() in (b"", DONE_WORD):
                 continue
             try:
                 event = decode(text)
@@ -75,4 +81,6 @@ class DecodingReader:
                 self._broken = error
                 break
             events += self._decoder.decode(event)
+        if not self._is_over:
+            self._broken = self._framer.broken
         return Chunk(events=events) if events else None

@@ -1,16 +1,17 @@
 """Reads a provider's event stream: bytes as they come in, whole `data:` payloads out; pure.
 
 Two readers: `DataFramer` gives payloads and nothing else; `ChunkReader` reads an OpenAI stream and passes
-bytes on as they are wherever that is safe. It decodes every event to know that: with orjson that costs no
-more than searching the bytes for what may not pass, and a reader of bytes can be fooled.
+bytes on as they are wherever that is safe. It decodes every event to know that: with orjson that costs less
+than searching the bytes for what may not pass, and a reader of bytes can be fooled.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import orjson
 
-from gatewayd.catalog.replies import Body, Chunk
+from gatewayd.catalog.replies import Chunk
 
 MAX_LINE = 1024 * 1024
 """Bytes of the longest line, and of the longest event."""
@@ -21,7 +22,15 @@ MAX_DEPTH = 200
 ROOM = 16
 """Levels that an answer of ours puts around a provider's JSON."""
 
+MAX_HELD = 64 * 1024
+"""Bytes of an unfinished event that are joined with the next read; the framer holds longer ones."""
+
 DONE_WORD = b"[DONE]"
+
+_CR = 13
+
+_SHORT = 2 * MAX_DEPTH
+"""Bytes in which no JSON can be deep: each level has a start and an end."""
 
 
 class FramingError(ValueError):
@@ -32,7 +41,9 @@ class DataFramer:
     """Splits an event stream into the payloads of its events.
 
     LF, CRLF and CR end a line; a blank line ends an event; the `data:` lines of an event are joined with LF.
-    Comments and all other fields (`event:`, `id:`, `retry:`) are dropped, events without data too.
+    Comments and all other fields (`event:`, `id:`, `retry:`) are dropped, events without data too. A line or
+    event that is too long ends the stream: what came before it is returned, and `broken` tells. `stray` is
+    the first line that is JSON in place of a field.
     """
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
@@ -42,14 +53,12 @@ class DataFramer:
         self._size = 0
         self._after_cr = False
         self._started = False
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the stream stands between two events, with nothing kept back."""
-        return not (self._rest or self._data or self._after_cr)
+        self.broken: FramingError | None = None
+        self.stray: bytes | None = None
 
     def feed(self, read: bytes) -> list[bytes]:
-        """Take one read and return the payloads that are now whole; raises FramingError."""
+        """Take one read and return the payloads that are now whole; raises FramingError instead of none."""
+        self._check()
         if self._after_cr and read:
             self._after_cr = False
             read = read.removeprefix(b"\n")
@@ -58,20 +67,28 @@ class DataFramer:
         if not self._started and not self._skip_mark():
             return []
         if self._rest.find(b"\n", searched) < 0 and self._rest.find(b"\r", searched) < 0:
-            self._check_size(len(self._rest))
-            return []
-        self._after_cr = self._rest.endswith(b"\r")
-        lines = bytes(self._rest).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        self._rest = bytearray(lines.pop())
-        self._check_size(len(self._rest))
+            lines: list[bytes] = []
+        else:
+            self._after_cr = self._rest.endswith(b"\r")
+            lines = bytes(self._rest).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+            self._rest = bytearray(lines.pop())
         return self._take(lines)
 
     def finish(self) -> list[bytes]:
-        """Return the payload of an event whose closing blank line never came."""
+        """Return the payload of an event whose closing blank line never came; raises like `feed`."""
+        self._check()
         lines = [bytes(self._rest), b""]
         self._rest.clear()
         self._after_cr = False
         return self._take(lines)
+
+    def release(self, limit: int) -> bytes | None:
+        """Give up the start of a line when that is all that is kept and not over `limit` bytes, else None."""
+        if not self._started or self._data or self._after_cr or len(self._rest) > limit:
+            return None
+        rest = bytes(self._rest)
+        self._rest.clear()
+        return rest
 
     def _skip_mark(self) -> bool:
         """Drop a byte order mark; False while it is not known whether there is one."""
@@ -86,7 +103,6 @@ class DataFramer:
     def _take(self, lines: list[bytes]) -> list[bytes]:
         payloads = []
         for line in lines:
-            self._check_size(len(line))
             if not line and self._data:
                 payloads.append(b"\n".join(self._data))
                 self._data = []
@@ -94,28 +110,42 @@ class DataFramer:
             elif line.startswith(b"data:"):
                 self._data.append(line[5:].removeprefix(b" "))
                 self._size += len(line)
-                self._check_size(self._size)
             elif line == b"data":
                 self._data.append(b"")
+            elif self.stray is None and line.startswith(b"{"):
+                self.stray = line
+            if len(line) > self._max_line or self._size > self._max_line:
+                self._break()
+                break
+        if len(self._rest) > self._max_line:
+            self._break()
+        if not payloads:
+            self._check()
         return payloads
 
-    def _check_size(self, size: int) -> None:
-        if size > self._max_line:
-            raise FramingError(f"it sent a line or event over {self._max_line} bytes")
+    def _break(self) -> None:
+        self.broken = FramingError(f"it sent a line or event over {self._max_line} bytes")
+
+    def _check(self) -> None:
+        if self.broken is not None:
+            raise self.broken
 
 
 class ChunkReader:
     """Reads an OpenAI chat stream: whole events as chunks, the provider's bytes where they may pass.
 
     What may not pass is dropped: lines that are not `data:`, `[DONE]` (the caller writes its own) and a
-    top-level `event` object, with which a provider could send events of ours. An `error` object, or what is
-    not an event, ends the stream and is left in `error`, after the chunk of what came before. `is_complete`
-    tells whether a finish reason or `[DONE]` was seen.
+    top-level `event` object, with which a provider could send events of ours. An event without a list of
+    `choices` gets an empty one. An error, or what is not an event, ends the stream and is left in `error`,
+    after the chunk of what came before. `is_complete` tells whether a finish reason or `[DONE]` was seen.
     """
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
         self._framer = DataFramer(max_line)
         self._max_line = max_line
+        self._max_held = min(max_line, MAX_HELD)
+        self._held = b""
+        self._is_framing = True
         self._finished = False
         self.is_done = False
         self.error: object = None
@@ -126,42 +156,71 @@ class ChunkReader:
         return self.is_done or self._finished
 
     def feed(self, read: bytes) -> Chunk | None:
-        """Take one read and return what may pass, or None when nothing is whole; raises FramingError."""
+        """Take one read and return what may pass, or None when nothing is whole."""
         if self.is_done or self.error is not None:
             return None
-        payloads = _clean_payloads(read) if self._framer.is_empty else None
-        if payloads is not None and len(read) <= self._max_line:
-            return self._chunk(payloads, b"data:", read)
-        return self._chunk(self._framer.feed(read), b"data: ")
+        if self._held:
+            read = self._held + read
+            self._held = b""
+        if self._is_framing or _CR in read:
+            return self._framed(read)
+        end = read.rfind(b"\n\n") + 2
+        if end != len(read):
+            if len(read) - end > self._max_held:
+                return self._framed(read)
+            if end < 2:
+                self._held = read
+                return None
+            self._held = read[end:]
+            read = read[:end]
+        if len(read) <= self._max_line and _is_clean(read):
+            return Chunk(raw=read)
+        return self._framed(read)
 
     def finish(self) -> Chunk | None:
         """Return what the end of the stream completed."""
         if self.is_done or self.error is not None:
             return None
-        return self._chunk(self._framer.finish(), b"data: ")
+        held, self._held = self._held, b""
+        chunk = self._framed(held, is_last=True)
+        if not self.is_complete and self.error is None:
+            self.error = self._stray_error()
+        return chunk
 
-    def _chunk(self, payloads: list[bytes], start: bytes, read: bytes | None = None) -> Chunk | None:
-        """Return the events that may pass, with their bytes as they came wherever nothing was taken out."""
-        events: list[Body] = []
+    def _stray_error(self) -> object:
+        """Return the error in a line that is none of an event stream, or None."""
+        try:
+            return _error_in(decode(self._framer.stray or b"{}"))
+        except FramingError:
+            return None
+
+    def _framed(self, read: bytes, *, is_last: bool = False) -> Chunk | None:
+        """Return the events that may pass, each with its bytes as they came unless it had to be changed."""
+        payloads = self._payloads(read, is_last=is_last)
         frames: list[bytes] = []
-        intact = read is not None
         for payload in payloads:
-            event = self._event(payload)
-            if event is not None:
-                whole = event.pop("event", self) is self
-                intact = intact and whole
-                if event:
-                    events.append(event)
-                    frames.append(start + payload if whole and b"\n" not in payload else _encoded(event))
+            passable = self._passable(payload)
             if self.is_done or self.error is not None:
                 break
-        if not events:
-            return None
-        raw = read if intact and len(frames) == len(payloads) else b"\n\n".join([*frames, b""])
-        return Chunk(raw=raw, events=events)
+            if passable is not None:
+                frames.append(b"data: " + passable)
+        else:
+            self.error = self._framer.broken
+        start = self._framer.release(self._max_held)
+        self._is_framing = start is None
+        self._held = start or self._held
+        return Chunk(raw=b"\n\n".join([*frames, b""])) if frames else None
 
-    def _event(self, payload: bytes) -> Body | None:
-        """Return the event in a payload, None for what is no chunk; notes the end and errors."""
+    def _payloads(self, read: bytes, *, is_last: bool) -> list[bytes]:
+        payloads: list[bytes] = []
+        with suppress(FramingError):  # the framer's `broken` keeps it
+            payloads += self._framer.feed(read)
+            if is_last:
+                payloads += self._framer.finish()
+        return payloads
+
+    def _passable(self, payload: bytes) -> bytes | None:
+        """Return what may pass of a payload, None when nothing may; notes the end and errors."""
         text = payload.strip()
         if text == DONE_WORD:
             self.is_done = True
@@ -172,11 +231,16 @@ class ChunkReader:
         except FramingError as error:
             self.error = error
             return None
-        self.error = error_of(event)
-        if self.error is not None:
+        self.error = _error_in(event)
+        is_foreign = event.pop("event", self) is not self
+        if not event or self.error is not None:
             return None
-        self._finished = self._finished or _has_finish(event)
-        return event
+        choices = event.get("choices")
+        if not isinstance(choices, list):
+            event["choices"] = choices = []
+            is_foreign = True
+        self._finished = self._finished or any(_is_finished(choice) for choice in choices)
+        return orjson.dumps(event) if is_foreign or b"\n" in payload else payload
 
 
 def decode(payload: bytes) -> dict[str, Any]:
@@ -203,10 +267,6 @@ def check_depth(payload: bytes, value: object) -> None:
         raise FramingError("its JSON nests too deep") from error
 
 
-def _encoded(event: Body) -> bytes:
-    return b"data: " + orjson.dumps(event)
-
-
 def error_of(answer: Mapping[str, Any]) -> object:
     """Return the error object of an answer that is one in spite of its status, or None."""
     if answer.get("object") == "error":
@@ -214,20 +274,54 @@ def error_of(answer: Mapping[str, Any]) -> object:
     return answer.get("error") or None
 
 
-def _clean_payloads(read: bytes) -> list[bytes] | None:
-    """Return the payloads of a read that is nothing but whole one-line `data:` events ended by LF LF."""
-    if not read.startswith(b"data:") or not read.endswith(b"\n\n") or b"\r" in read:
-        return None
-    frames = read[:-2].split(b"\n\n")
-    if read.count(b"\n") != 2 * len(frames):
-        return None
-    if not all(frame.startswith(b"data:") for frame in frames):
-        return None
-    return [frame[5:] for frame in frames]
+def _error_in(event: Mapping[str, Any]) -> object:
+    """Return the error that an event of a chat stream is or holds, or None."""
+    found = error_of(event)
+    if found is not None:
+        return found
+    if "choices" not in event:
+        return event if any(event.get(name) for name in ("message", "detail", "errors", "msg")) else None
+    choices = event["choices"] if isinstance(event["choices"], list) else []
+    return next(
+        (choice["error"] for choice in choices if isinstance(choice, dict) and choice.get("error")), None
+    )
 
 
-def _has_finish(event: Mapping[str, Any]) -> bool:
-    choices = event.get("choices")
-    if not isinstance(choices, list):
+def _is_finished(choice: object) -> bool:
+    return isinstance(choice, dict) and bool(choice.get("finish_reason"))
+
+
+def _is_clean(read: bytes) -> bool:
+    """Whether a read without a CR, ended by a blank line, may pass as it is at the first look.
+
+    Then it is nothing but lines `data: {...}` of valid JSON, not deep, with one choice that is not finished.
+    A read that is not clean may still pass, in part or whole: that takes a second look.
+    """
+    if not read.startswith(b"data: {"):
         return False
-    return any(isinstance(choice, dict) and bool(choice.get("finish_reason")) for choice in choices)
+    if read.find(b"\n") == len(read) - 2:
+        payloads = [read[6:]]
+    else:
+        payloads = read[6:-2].split(b"\n\ndata: ")
+        if read.count(b"\n") != 2 * len(payloads):
+            return False
+    if (
+        len(read) > _SHORT
+        and len(max(payloads, key=len)) > _SHORT
+        and read.count(b"{") + read.count(b"[") > MAX_DEPTH
+    ):
+        return False
+    try:
+        for payload in payloads:
+            event = orjson.loads(payload)
+            if type(event) is not dict or "event" in event or "error" in event:
+                return False
+            choices = event.get("choices")
+            if type(choices) is not list or len(choices) != 1 or event.get("object") == "error":
+                return False
+            choice = choices[0]
+            if type(choice) is not dict or choice.get("finish_reason") or "error" in choice:
+                return False
+    except orjson.JSONDecodeError:
+        return False
+    return True

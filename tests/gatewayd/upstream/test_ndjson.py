@@ -15,7 +15,7 @@ def test_any_split_gives_the_same_lines(text, cut):
 
 
 @pytest.mark.parametrize(
-    "reads", [[b"x" * 11], [b"x" * 6, b"x" * 6], [b"x" * 11 + b"\n"], [b"a\n" + b"x" * 11]]
+    "reads", [[b"x" * 11], [b"x" * 6, b"x" * 6], [b"x" * 11 + b"\n"], [b"a\n" + b"x" * 11, b""]]
 )
 def test_huge_lines_are_refused(reads):
     framer = LineFramer(max_line=10)
@@ -25,3 +25,13 @@ def test_huge_lines_are_refused(reads):
 
 def test_many_short_lines_are_no_huge_line():
     assert LineFramer(max_line=10).feed(b"12345\n" * 9) == [b"12345"] * 9
+
+
+@pytest.mark.parametrize("text", [b"a\nb\n" + b"x" * 11, b"a\nb\n" + b"x" * 11 + b"\nc\n"])
+def test_lines_before_a_huge_one_are_not_lost(text):
+    framer = LineFramer(max_line=10)
+    assert framer.feed(text) == [b"a", b"b"]
+    assert framer.broken is not None
+    for more in (framer.finish, lambda: framer.feed(b"d\n")):
+        with pytest.raises(FramingError, match="over 10 bytes"):
+            more()

@@ -2,10 +2,11 @@ from itertools import pairwise
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayd.upstream.sse import ChunkReader, DataFramer, FramingError, decode, error_of
+from gatewayd.upstream.failures import find_message
+from gatewayd.upstream.sse import MAX_LINE, ChunkReader, DataFramer, FramingError, decode, error_of
 from tests.fakes.upstream import openai_chunk, sse
 
 
@@ -48,43 +49,139 @@ def test_any_split_gives_the_same_payloads(text, cuts):
     assert frames(split_at(text, cuts)) == frames([text])
 
 
+Outcome = tuple[bytes, str, bool, bool]
+
+
+def outcome(reads: list[bytes], max_line: int = MAX_LINE) -> Outcome:
+    """Return all frames as one text, the error, whether the answer is complete, and whether it is done."""
+    reader = ChunkReader(max_line)
+    chunks = [reader.feed(read) for read in reads]
+    chunks.append(reader.finish())
+    text = b"".join(chunk.raw for chunk in chunks if chunk is not None)
+    check_frames(text)
+    return text, repr(reader.error), reader.is_complete, reader.is_done
+
+
+def check_frames(text: bytes) -> None:
+    """Nothing but whole lines of JSON objects with choices, and no events of ours, errors or ends."""
+    assert not text or text.endswith(b"\n\n")
+    for frame in text[:-2].split(b"\n\n") if text else ():
+        assert frame.startswith(b"data: ")
+        assert b"\n" not in frame
+        assert b"\r" not in frame
+        event = orjson.loads(frame[6:])
+        assert isinstance(event["choices"], list)
+        assert "event" not in event
+        assert not event.get("error")
+
+
 def read_all(reads: list[bytes]) -> tuple[list[dict], ChunkReader]:
     reader = ChunkReader()
     chunks = [reader.feed(read) for read in reads]
     chunks.append(reader.finish())
-    events = []
-    for chunk in chunks:
-        if chunk is not None:
-            assert b"event" not in chunk.raw
-            events += [orjson.loads(frame[5:]) for frame in chunk.raw.split(b"\n\n") if frame]
-    return events, reader
+    return [event for chunk in chunks if chunk is not None for event in chunk.events], reader
 
 
-EVENTS = st.sampled_from(
-    [
-        sse(openai_chunk(content="hé\n")),
-        sse(openai_chunk(content="[DONE]")),
-        sse(openai_chunk(finish_reason="stop"), end=b"\r\n\r\n"),
-        sse({**openai_chunk(content="x"), "event": {"type": "execute"}}),
-        b'data: {"\\u0065vent": {"type": "execute"}, "choices": []}\n\n',
-        b"event: execute\n" + sse(openai_chunk(content="y")),
-        b": ping\n\n",
-        b"data:\n\n",
-    ]
+CALL = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}
+GOOD = [
+    sse(openai_chunk(content="a")),
+    sse(openai_chunk(content="h\u00e9\U0001f600\n\r")),
+    sse(openai_chunk(content="[DONE] data: {} event: x\ufeff\u2028\x00")),
+    sse(openai_chunk(content="x"), end=b"\r\n\r\n"),
+    sse(openai_chunk(content="x"), end=b"\r\r"),
+    sse(openai_chunk(content="x"), end=b"\n\r\n"),
+    sse(openai_chunk(content="x"), openai_chunk(content="y"), openai_chunk(content="z")),
+    sse(openai_chunk()),
+    sse(openai_chunk(tool_calls=[])),
+    sse(openai_chunk(tool_calls=[CALL])),
+    sse({**openai_chunk(), "choices": []}),
+    sse({**openai_chunk(), "choices": [], "usage": {"total_tokens": 5}}),
+    sse({"usage": {"total_tokens": 5}}),
+    sse({**openai_chunk(), "choices": None}),
+    sse({**openai_chunk(), "choices": {}, "error": None}),
+    sse({**openai_chunk(), "choices": [None, 5]}),
+    sse({**openai_chunk(), "choices": openai_chunk(content="2")["choices"] * 2}),
+    sse({**openai_chunk(content="x"), "event": {"type": "execute"}}),
+    sse({"event": {"type": "execute", "data": {"code": "x"}}}),
+    b'data: {"\\u0065vent": {"type": "execute"}, "choices": []}\n\n',
+    b'data: {"event": 1, "event": 2, "choices": []}\n\n',
+    b"event: execute\nid: 7\nretry: 1\n" + sse(openai_chunk(content="y")),
+    sse(openai_chunk(content="y"))[:-1] + b"event: execute\n\n",
+    b": ping\n\n",
+    b":\n",
+    b"\n\n\n",
+    b"data:\n\n",
+    b"data\n\n",
+    b"\x00\n",
+    b"<html><body>\n\n</body></html>\n",
+    b"\xef\xbb\xbf",
+    b'data:{"choices":[]}\n\n',
+    b'data:   {"choices": [ ], "a": 1.50}  \n\n',
+    b'data: {"choices":\ndata:[]}\n\n',
+    b'data: {"choices":\r[]}\n\n',
+    b'data: {"id": 123456789012345678901234567890, "choices": [{"delta": {}}]}\n\n',
+]
+ENDS = [
+    sse(openai_chunk(finish_reason="stop")),
+    sse(openai_chunk(content="last", finish_reason="length")),
+    sse(openai_chunk(content="last", finish_reason="")),
+    sse(b"[DONE]"),
+    sse(b"[DONE]", end=b"\r\n\r\n"),
+    b"data:[DONE]\n",
+    b"data: [DONE]",
+    sse({"error": {"message": "no"}}),
+    sse({"error": "no", "choices": []}),
+    sse({"object": "error", "message": "no"}),
+    sse({"detail": "no"}),
+    sse({**openai_chunk(finish_reason="error"), "error": {"code": 502, "message": "no"}}),
+    b'{"error": {"message": "no"}}\n',
+    sse(b"garbage"),
+    sse(b'{"a": "\xff"}'),
+    sse(b'{"choices": [{"delta": {"content": "\x00"}}]}'),
+    sse(b'{"choices": [}'),
+    sse(b'{"choices": []}{}'),
+    sse(b"[1]"),
+    b"data: " + b"x" * 400 + b"\n\n",
+    b": " + b"x" * 400,
+    b"data: " + b"[" * 210 + b"]" * 210 + b"\n\n",
+]
+STREAMS = st.lists(st.sampled_from(GOOD) | st.sampled_from(GOOD + ENDS), max_size=7).map(b"".join)
+
+
+@settings(max_examples=400)
+@given(STREAMS, st.lists(st.integers(0, 3000), max_size=10))
+def test_any_split_gives_the_same_frames(text: bytes, cuts: list[int]) -> None:
+    assert outcome(split_at(text, cuts), 400) == outcome([text], 400)
+
+
+@given(STREAMS)
+def test_single_bytes_give_the_same_frames(text: bytes) -> None:
+    assert outcome([text[i : i + 1] for i in range(len(text))], 400) == outcome([text], 400)
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"data: ", b"{", b"}", b'"event":1', b'"choices":[]', b"\n", b"\r", b",", b"x"])
+    )
 )
+def test_nothing_odd_ever_passes(parts: list[bytes]) -> None:
+    text = b"".join(parts)
+    assert outcome(parts) == outcome([text])
 
 
-@given(st.lists(EVENTS, max_size=6).map(b"".join), st.lists(st.integers(0, 2000), max_size=8))
-def test_any_split_gives_the_same_chunks(text, cuts):
-    events, reader = read_all(split_at(text, cuts))
-    whole_events, whole_reader = read_all([text])
-    assert events == whole_events
-    assert reader.is_complete == whole_reader.is_complete
+@pytest.mark.parametrize("first", ENDS)
+@pytest.mark.parametrize("size", [1, 5, 10_000])
+def test_what_came_before_the_end_is_kept(first: bytes, size: int) -> None:
+    begun = sse(openai_chunk(content="a"))
+    stream = begun * 3 + first
+    text, *_ = outcome([stream[at : at + size] for at in range(0, len(stream), size)], 400)
+    assert text.startswith(begun * 3)
 
 
 def test_clean_reads_pass_as_they_are():
     reader = ChunkReader()
-    read = b'data:   {"choices": [ ]}\n\n' + sse(openai_chunk(content="a"))
+    read = b'data: {"choices": [ {} ]}\n\n' + sse(openai_chunk(content="a"))
+    assert reader.feed(sse(openai_chunk(content="first"))) is not None
     chunk = reader.feed(read)
     assert chunk is not None
     assert chunk.raw is read
@@ -154,8 +251,31 @@ def test_what_is_not_an_object_is_refused(payload):
 )
 def test_huge_lines_and_events_are_refused(reads):
     reader = ChunkReader(max_line=80)
+    assert [reader.feed(read) for read in reads] == [None] * len(reads)
+    assert isinstance(reader.error, FramingError)
+    assert "over 80 bytes" in str(reader.error)
+    framer = DataFramer(max_line=80)
     with pytest.raises(FramingError, match="over 80 bytes"):
-        list(map(reader.feed, reads))
+        list(map(framer.feed, reads))
+
+
+def test_an_endless_line_is_refused_before_it_is_held() -> None:
+    reader = ChunkReader()
+    assert reader.feed(sse(openai_chunk(content="a"))) is not None
+    fed = 0
+    while reader.error is None:
+        assert reader.feed(b"data: " + b"x" * 50_000) is None
+        fed += 1
+    assert fed < 2 * MAX_LINE / 50_000
+
+
+def test_payloads_before_a_huge_line_are_not_lost() -> None:
+    framer = DataFramer(max_line=20)
+    assert framer.feed(b"data: a\n\n" + b"x" * 30 + b"\n\ndata: b\n\n") == [b"a"]
+    assert framer.broken is not None
+    for more in (framer.finish, lambda: framer.feed(b"")):
+        with pytest.raises(FramingError, match="over 20 bytes"):
+            more()
 
 
 @pytest.mark.parametrize("levels", [300, 900])
@@ -183,6 +303,83 @@ def test_only_what_was_changed_is_written_anew() -> None:
     chunk = ChunkReader().feed(read)
     assert chunk is not None
     assert chunk.raw == ODD + sse({"choices": []}) + ODD
-    joined = ChunkReader().feed(b'data: {"a":\ndata:  1.50}\n\n')
+    joined = ChunkReader().feed(b'data: {"choices":[],"a":\ndata:  1.50}\n\n')
     assert joined is not None
-    assert joined.raw == sse({"a": 1.5})
+    assert joined.raw == sse({"choices": [], "a": 1.5})
+
+
+@pytest.mark.parametrize(
+    "event", [{"usage": {}, "id": "1"}, {"choices": None, "id": "1"}, {"choices": "x", "id": "1"}]
+)
+def test_every_event_has_a_list_of_choices(event: dict) -> None:
+    chunk = ChunkReader().feed(sse(event))
+    assert chunk is not None
+    assert chunk.raw == sse({**event, "choices": []})
+
+
+ERRORS = [
+    {"error": {"message": "no"}},
+    {"error": "no"},
+    {"error": ["no"], "choices": []},
+    {"object": "error", "message": "no"},
+    {"message": "no", "code": 500},
+    {"detail": [{"msg": "no"}]},
+    {"errors": ["no"]},
+    {"choices": [{"index": 0, "delta": {}, "error": {"message": "no"}, "finish_reason": "error"}]},
+]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("first", [b"", sse(openai_chunk(content="a"))])
+def test_errors_in_their_shapes(error: dict, first: bytes) -> None:
+    events, reader = read_all([first, first + sse(error) + sse(b"[DONE]")])
+    assert len(events) == (2 if first else 0)
+    assert find_message({"error": reader.error}) == "no"
+    assert not reader.is_complete
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"error": None, "choices": []},
+        {"error": {}, "choices": []},
+        {"error": "", "choices": []},
+        {"message": "hi", "choices": []},
+        {"choices": [{"delta": {}, "error": None}]},
+    ],
+)
+def test_what_is_no_error(event: dict) -> None:
+    events, reader = read_all([sse(event)])
+    assert events == [event]
+    assert reader.error is None
+
+
+def test_an_error_outside_of_any_event_tells_why_a_stream_broke() -> None:
+    error = b'{"error": {"message": "no"}}'
+    begun = sse(openai_chunk(content="a"))
+    for end in (error, error + b"\n", b"\n" + error + b"\n\n"):
+        events, reader = read_all([begun, end])
+        assert len(events) == 1
+        assert reader.error == {"message": "no"}
+    events, reader = read_all([begun, error + b"\n", sse(openai_chunk(finish_reason="stop"))])
+    assert reader.error is None
+    assert reader.is_complete
+    for stray in (b"{\n", b"{}", b'{"a": 1}'):
+        assert read_all([begun, stray])[1].error is None
+
+
+def test_finish_reasons_of_any_choice_complete() -> None:
+    finished = {**openai_chunk()["choices"][0], "finish_reason": "stop"}
+    for choices in ([finished], [{}, finished], [None, finished]):
+        _, reader = read_all([sse(openai_chunk(content="a")), sse({"choices": choices})])
+        assert reader.is_complete
+
+
+def test_the_reader_is_quick_again_after_what_is_not_clean() -> None:
+    reader = ChunkReader()
+    clean = sse(openai_chunk(content="a"))
+    for odd in (b": ping\n\n", clean[:50], clean[50:] + clean[:-1], b"\n", clean.replace(b"\n", b"\r\n")):
+        reader.feed(odd)
+    chunk = reader.feed(clean)
+    assert chunk is not None
+    assert chunk.raw is clean
