@@ -171,3 +171,19 @@ async def test_changes_at_the_same_time_lose_nothing(tasks: Tasks) -> None:
     record = catalog.find_record("m")
     assert record is not None
     assert (record.grants, record.is_active, record.user_id, record.name) == ((everybody,), False, "u1", "M")
+
+
+async def test_refresh_of_one_source_is_newer_than_what_was_on_its_way(tasks: Tasks) -> None:
+    hold = asyncio.Event()
+    one, two = FakeSource("one", [make_model("a")], hold=hold), FakeSource("two", [make_model("b")])
+    catalog = make_catalog(tasks, one, two)
+    refreshing = asyncio.create_task(catalog.refresh(one))
+    while one.listed == 0:
+        await asyncio.sleep(0)
+    hold.set()
+    await refreshing
+    assert (one.listed, two.listed) == (2, 1)
+    one.models = [make_model("c")]
+    await catalog.refresh(one)
+    assert [model.id for model in await catalog.list(ADMIN)] == ["b", "c"]
+    assert [item.source for item in catalog.listings()] == [one, two]
