@@ -20,7 +20,7 @@ def missing(component: str, reason: str) -> None:
     pytest.skip(sentence)
 
 
-PROGRAMS = ("mandoc", "systemd-analyze", "systemd-socket-activate", "systemd-sysusers")
+PROGRAMS = ("cc", "mandoc", "systemd-analyze", "systemd-socket-activate", "systemd-sysusers")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -153,7 +153,8 @@ static inline void read_head(struct answer *a)
 /* Take bytes of the head and return how many. */
 static inline size_t feed_head(struct answer *a, const char *data, size_t size)
 {
-    size_t before = a->text_size;
+    size_t before = a->text_size, room = TEXT_SIZE - 1 - before;
+    size = size < room ? size : room; /* what follows the head is not for here */
     keep_text(a, data, size);
     char *end = memmem(a->text, a->text_size, "\r\n\r\n", 4);
     if (end) {

@@ -1,0 +1,142 @@
+"""What gatewayd is to reach, and whether it did."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.bench.report import difference, middle, paired, ratio, shown, table
+
+Results = dict[str, Any]
+Found = Sequence[float | None] | None  # one value per limit; None when it was not measured
+OURS = "gatewayd"
+STILL = 0.1  # MiB a minute: less than this is no growth that could fall
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A value to reach: at least the limits, or at most."""
+
+    title: str
+    limits: tuple[float, ...]
+    find: Callable[[Results], Found]
+    is_least: bool = False
+
+    def verdict(self, results: Results) -> tuple[str, str, str]:
+        """Return the limit, what was found, and reached / missed / not measured, as texts."""
+        sign = ">=" if self.is_least else "<="
+        wanted = f"{sign} {' / '.join(map(shown, self.limits))}"
+        found = self.find(results)
+        if found is None:
+            return wanted, "-", "not measured"
+        pairs = zip(found, self.limits, strict=True)
+        reached = all(value is not None and self._holds(value, limit) for value, limit in pairs)
+        return wanted, " / ".join(map(shown, found)), "reached" if reached else "MISSED"
+
+    def _holds(self, value: float, limit: float) -> bool:
+        return value >= limit if self.is_least else value <= limit
+
+
+def goals_table(results: Results) -> str:
+    """Return a Markdown table of all goals."""
+    return table(["goal", "reach", "found", ""], [[goal.title, *goal.verdict(results)] for goal in GOALS])
+
+
+def _samples(results: Results, case: str) -> dict[str, list[dict[str, Any]]] | None:
+    runs: dict[str, list[dict[str, Any]]] | None = results.get("runs", {}).get(case)
+    return runs if runs and OURS in runs else None
+
+
+def _ratio(case: str, field: str) -> Callable[[Results], Found]:
+    def find(results: Results) -> Found:
+        runs = _samples(results, case)
+        return None if runs is None else [paired(runs, OURS, "nginx", field, ratio)]
+
+    return find
+
+
+def _cost(case: str) -> Callable[[Results], Found]:
+    def find(results: Results) -> Found:
+        runs = _samples(results, case)
+        return None if runs is None else [middle(runs, OURS, "cpu_us")]
+
+    return find
+
+
+def _first_token(results: Results) -> Found:
+    runs = _samples(results, "paced_64")
+    if runs is None:
+        return None
+    fields = ("first_ms.p50", "first_ms.p99")
+    return [paired(runs, OURS, "direct", field, difference) for field in fields]
+
+
+def _errors(case: str) -> Callable[[Results], Found]:
+    def find(results: Results) -> Found:
+        runs = _samples(results, case)
+        return None if runs is None else [sum(sample["errors"] for sample in runs[OURS])]
+
+    return find
+
+
+def _row(results: Results, suite: str) -> dict[str, Any] | None:
+    return next((row for row in results.get(suite, ()) if row["target"] == OURS), None)
+
+
+def _idle(results: Results) -> Found:
+    row = _row(results, "memory")
+    return None if row is None else [row["idle_mib"]]
+
+
+def _held(results: Results) -> Found:
+    row = _row(results, "memory")
+    if row is None:
+        return None
+    return [one["kib_each"] if one["held"] == one["streams"] else None for one in row["held"]]
+
+
+def _start(results: Results) -> Found:
+    row = _row(results, "start")
+    return None if row is None else [row["median"]]
+
+
+def _left(results: Results) -> Found:
+    row = _row(results, "leave")
+    return None if row is None else [row["after_1s"] - row["before"]]
+
+
+def _soak_growth(results: Results) -> Found:
+    row = _row(results, "soak")
+    if row is None:
+        return None
+    first, _, last = row["growth"]
+    return [last, None if first is None or last is None else max(last - max(first, STILL), 0.0)]
+
+
+def _soak_errors(results: Results) -> Found:
+    row = _row(results, "soak")
+    return None if row is None else [row["errors"]]
+
+
+GOALS = (
+    Goal(
+        "64 connections, whole answers: requests/s of nginx",
+        (0.20,),
+        _ratio("plain_64", "requests_per_second"),
+        True,
+    ),
+    Goal("the same: CPU us per request", (110.0,), _cost("plain_64")),
+    Goal("64 paced streams: CPU us per chunk", (32.0,), _cost("paced_64")),
+    Goal("the same: first token added p50 / p99 ms", (4.0, 6.0), _first_token),
+    Goal("16 unpaced streams: chunks/s of nginx", (0.85,), _ratio("unpaced_16", "chunks_per_second"), True),
+    Goal("256 paced streams: chunks/s of nginx", (0.98,), _ratio("paced_256", "chunks_per_second"), True),
+    Goal("the same: errors", (0.0,), _errors("paced_256")),
+    Goal("memory idle, MiB", (90.0,), _idle),
+    Goal("memory per held stream, KiB, of 500 / 2000", (30.0, 30.0), _held),
+    Goal("exec to READY on an existing database, s", (1.0,), _start),
+    Goal("streams left at the provider 1 s after clients left", (0.0,), _left),
+    Goal("1000 streams at once: errors", (0.0,), _errors("many_1000")),
+    Goal(
+        "long run: growth in the last third, MiB/min / faster than in the first by", (2.0, 0.0), _soak_growth
+    ),
+    Goal("the same: errors", (0.0,), _soak_errors),
+)
