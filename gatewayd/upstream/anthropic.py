@@ -119,7 +119,12 @@ def _request(body: Body, model: Model) -> Body:
 
 def _plain(body: Body) -> Body:
     """Return a messages request without what the provider refuses from those who name no beta."""
-    return {name: value for name, value in body.items() if name not in BETA_FIELDS}
+    plain = {name: value for name, value in body.items() if name not in BETA_FIELDS}
+    # A beta no more: the same words have another place.
+    older, config = body.get("output_format"), mapping(body.get("output_config"))
+    if older is not None and config.get("format") is None:
+        plain["output_config"] = {**config, "format": older}
+    return plain
 
 
 def _whole(answer: dict[str, Any]) -> Chunk:

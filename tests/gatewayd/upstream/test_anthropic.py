@@ -139,6 +139,17 @@ async def test_complete_message(source, fake):
     assert "anthropic-beta" not in request.headers
 
 
+async def test_a_format_of_the_beta_moves_to_its_place(source, fake):
+    form = {"type": "json_schema", "schema": {}}
+    body = {**NATIVE, "output_format": form, "output_config": {"effort": "low"}}
+    await source.complete_message(body, OURS, CONTEXT)
+    assert fake.requests[0].json == {
+        **NATIVE,
+        "stream": False,
+        "output_config": {"effort": "low", "format": form},
+    }
+
+
 async def test_complete_message_drops_events_and_needs_content(source, fake):
     fake.script(json_reply(anthropic_message("a", event={"type": "execute"})), json_reply({"id": "x"}))
     completion = await source.complete_message(NATIVE, OURS, CONTEXT)

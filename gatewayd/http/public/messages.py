@@ -1,0 +1,223 @@
+"""The messages dialect (interface specification 4.3), and what its clients probe before they use it."""
+
+import logging
+from collections.abc import Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Any, Final, Protocol
+
+import orjson
+from aiohttp import web
+
+from gatewayd import ids
+from gatewayd.catalog.interfaces import ChunkStream
+from gatewayd.catalog.replies import Chunk, Completion
+from gatewayd.chat.pipeline import Pipeline
+from gatewayd.chat.records import Answer, ChatRequest
+from gatewayd.dialects import anthropic
+from gatewayd.dialects.anthropic_stream import MessageStream
+from gatewayd.dialects.tokens import count_tokens
+from gatewayd.errors import GatewayError, invalid
+from gatewayd.http import body, heartbeat
+from gatewayd.http.context import actor, request_id
+from gatewayd.http.errors import STATUSES
+from gatewayd.http.heartbeat import Heartbeat
+from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.sse import open_stream, send
+from gatewayd.http.warnings import warning_headers
+from gatewayd.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+PATHS: Final = ("/api/v1/messages", "/api/message", "/v1/messages", "/ollama/v1/messages")
+
+PING: Final = b'event: ping\ndata: {"type":"ping"}\n\n'
+
+
+class Events(Protocol):
+    """Makes the bytes of one stream."""
+
+    def feed(self, chunk: Chunk) -> bytes:
+        """Return whole events for a chunk, b"" for none."""
+        ...
+
+    def ping(self) -> bytes:
+        """Return an event that says only that the stream lives."""
+        ...
+
+    def finish(self) -> bytes:
+        """Return the events that end a good answer."""
+        ...
+
+
+class NativeEvents:
+    """Passes the events of a source that speaks the dialect on, its pings included."""
+
+    def feed(self, chunk: Chunk) -> bytes:
+        """Return the chunk's bytes."""
+        return chunk.raw
+
+    def ping(self) -> bytes:
+        """Return a ping."""
+        return PING
+
+    def finish(self) -> bytes:
+        """Return nothing: the source has ended its message."""
+        return b""
+
+
+class ConvertedEvents:
+    """Makes events of another dialect's chunks."""
+
+    def __init__(self, chat: ChatRequest) -> None:
+        self._message = MessageStream(
+            chat.model, count_tokens(chat.native or {}), ids.new_id, stop_sequences=_stops(chat)
+        )
+        self._has_begun = False
+
+    def feed(self, chunk: Chunk) -> bytes:
+        """Return the events; a ping is among the first, by which a client sees at once that all works."""
+        frames = self._message.feed(chunk.events)
+        if frames and not self._has_begun:
+            self._has_begun = True
+            frames += self._message.ping()
+        return frames
+
+    def ping(self) -> bytes:
+        """Return a ping."""
+        self._has_begun = True
+        return self._message.ping()
+
+    def finish(self) -> bytes:
+        """Return what closes the message."""
+        return self._message.finish()
+
+
+class MessageRoutes:
+    """Answers messages requests, whole or streamed, and counts their tokens."""
+
+    def __init__(
+        self, pipeline: Pipeline, *, body_limit: int, ping_seconds: float = heartbeat.SECONDS
+    ) -> None:
+        self._pipeline = pipeline
+        self._body_limit = body_limit
+        self._ping_seconds = ping_seconds
+        # Each is stopped by its stream.
+        self._pings = Tasks()
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 4.3 with the aliases that clients use, and their probes."""
+        return [
+            *(_row(path, self.answer, "Answer a messages request") for path in PATHS),
+            *(_row(f"{path}/count_tokens", self.count, "Count a request's tokens") for path in PATHS),
+            Route("GET", "/api", self.probe, Access.PUBLIC, "Tell that the API is here", tag="chat"),
+            Route("HEAD", "/", self.probe, Access.PUBLIC, "Tell that the gateway is here", tag="chat"),
+        ]
+
+    async def probe(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"status": true}`."""
+        return body.json_reply({"status": True})
+
+    async def count(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"input_tokens": n}`, an estimate: no provider is asked, so that it never fails for one."""
+        value = await body.read_object(request, self._body_limit)
+        _check(value)
+        return body.json_reply({"input_tokens": count_tokens(value)})
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"model", "max_tokens", "messages", ...}` with a message, or with its events if streamed.
+
+        Query parameters and `anthropic-*` headers are not looked at.
+        """
+        chat = anthropic.parse_request(await body.read_object(request, self._body_limit))
+        chat.request_id = request_id(request)
+        answer = await self._pipeline.run(chat, actor(request))
+        headers = warning_headers(answer.warnings)
+        if answer.chunks is not None:
+            renderer = NativeEvents() if answer.is_native else ConvertedEvents(chat)
+            return await self._stream(request, answer.chunks, renderer, headers)
+        completion = _completion(answer)
+        if chat.stream:
+            return await _replay(request, completion, ConvertedEvents(chat), headers)
+        raw = completion.raw if answer.is_native else orjson.dumps(_message(completion, chat))
+        return web.Response(body=raw, content_type="application/json", headers=headers)
+
+    async def _stream(
+        self, request: web.Request, chunks: ChunkStream, events: Events, headers: dict[str, str]
+    ) -> web.StreamResponse:
+        async with aclosing(chunks):
+            reply = await open_stream(request, headers)
+            ping = partial(_ping, request, reply, events)
+            try:
+                async with Heartbeat(self._pings, ping, seconds=self._ping_seconds) as beat:
+                    async for chunk in chunks:
+                        frames = events.feed(chunk)
+                        if frames:
+                            await send(request, reply, frames)
+                            beat.touch()
+            except GatewayError as error:
+                log.warning(
+                    "stream broke: %s",
+                    error.message,
+                    extra={"request_id": request_id(request), "kind": error.kind.value},
+                )
+                kind = STATUSES[error.kind][2]
+                await send(request, reply, anthropic.render_error_event(kind, error.message))
+            else:
+                await send(request, reply, events.finish())
+            await reply.write_eof()
+        return reply
+
+
+async def _replay(
+    request: web.Request, completion: Completion, events: ConvertedEvents, headers: dict[str, str]
+) -> web.StreamResponse:
+    """Stream an answer that is whole already."""
+    frames = events.feed(Chunk(events=[completion.body])) + events.finish()
+    reply = await open_stream(request, headers)
+    await send(request, reply, frames)
+    await reply.write_eof()
+    return reply
+
+
+async def _ping(request: web.Request, reply: web.StreamResponse, events: Events) -> None:
+    await send(request, reply, events.ping())
+
+
+def _check(value: dict[str, Any]) -> None:
+    if not isinstance(value.get("model"), str) or not value["model"]:
+        raise invalid("cannot accept model: expected the id of a model as text", param="model")
+    if not isinstance(value.get("messages"), list) or not value["messages"]:
+        raise invalid("cannot accept messages: expected a list with one message at least", param="messages")
+
+
+def _message(completion: Completion, chat: ChatRequest) -> dict[str, Any]:
+    converted = completion.body
+    estimate = 0 if converted.get("usage") else count_tokens(chat.native or {})
+    return anthropic.render_completion(
+        converted, chat.model, ids.new_id, input_tokens=estimate, stop_sequences=_stops(chat)
+    )
+
+
+def _stops(chat: ChatRequest) -> list[str]:
+    stops: list[str] = chat.body.get("stop") or []
+    return stops
+
+
+def _completion(answer: Answer) -> Completion:
+    if answer.completion is None:
+        raise ValueError("an answer has a completion or chunks")
+    return answer.completion
+
+
+def _row(path: str, handler: Handler, summary: str) -> Route:
+    return Route(
+        "POST",
+        path,
+        handler,
+        Access.VERIFIED,
+        summary,
+        dialect=Dialect.ANTHROPIC,
+        tag="chat",
+        interruptible=True,
+    )
