@@ -6,6 +6,7 @@ from typing import Any
 from gatewayd.catalog.interfaces import CallContext, Forwarded
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.dialects.anthropic import without_foreign
 from gatewayd.errors import GatewayError
 from gatewayd.upstream.answer import AnswerChunks
 from gatewayd.upstream.client import UpstreamClient
@@ -45,7 +46,7 @@ class OpenAiSource:
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer at once; the provider's bytes are kept."""
-        raw, answer = await self._exchange.post("/chat/completions", _unstreamed(body))
+        raw, answer = await self._exchange.post("/chat/completions", _unstreamed(_own(body, context)))
         if not isinstance(answer.get("choices"), list):
             raise self._exchange.failures.broken("its answer has no 'choices'")
         if "event" in answer:
@@ -55,6 +56,7 @@ class OpenAiSource:
 
     def stream(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
         """Answer in chunks; the provider's bytes are kept where they may pass."""
+        body = _own(body, context)
         if body.get("stream") is not True:
             body = {**body, "stream": True}
         return self._exchange.chunks("/chat/completions", body, ChunkReader(), _whole)
@@ -85,6 +87,11 @@ class OpenAiSource:
 
     def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"openai": item, "urlIdx": self._config.index}
+
+
+def _own(body: Body, context: CallContext) -> Body:
+    """Return a request in this protocol's words alone; what came in them is left as it is."""
+    return without_foreign(body) if context.is_converted else body
 
 
 def _unstreamed(body: Body) -> Body:

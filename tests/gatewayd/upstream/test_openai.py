@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from gatewayd.catalog.interfaces import CallContext, EmbeddingSource, ForwardingSource, RuntimeSource
@@ -89,6 +91,22 @@ async def test_complete_leaves_the_options_of_streams_out(opened, fake):
     await opened().complete({**body, "stream": True}, MODEL, CONTEXT)
     assert [request.json for request in fake.requests] == [BODY, {**BODY, "stream": False}]
     assert "stream_options" in body
+
+
+async def test_a_converted_request_is_stripped_of_what_only_another_protocol_knows(opened, fake):
+    part = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
+    body = {"model": "m", "messages": [{"role": "user", "content": [part]}], "thinking": {}, "max_tokens": 5}
+    source, converted = opened(), replace(CONTEXT, is_converted=True)
+    await source.complete(body, MODEL, converted)
+    async for _ in source.stream(body, MODEL, converted):
+        pass
+    await source.complete(body, MODEL, CONTEXT)
+    whole, streamed, untouched = [request.json for request in fake.requests]
+    assert whole.keys() == {"model", "messages", "max_tokens"}
+    assert "hi" in str(whole)
+    assert "cache_control" not in str(whole)
+    assert streamed == {**whole, "stream": True}
+    assert untouched == body
 
 
 async def test_complete_drops_a_foreign_event(opened, fake):

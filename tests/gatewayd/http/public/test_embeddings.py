@@ -38,6 +38,7 @@ async def client(fake: FakeUpstream) -> AsyncIterator[Client]:
     sources: list[ModelSource] = [
         open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, prefix="acme.")),
         open_source(ProviderConfig("claude", SourceKind.ANTHROPIC, fake.base_url, prefix="claude.")),
+        open_source(ProviderConfig("local", SourceKind.OLLAMA, fake.base_url, prefix="local.")),
     ]
     catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
     catalog.use(sources)
@@ -96,6 +97,14 @@ async def test_official_client_with_many_inputs(openai: AsyncOpenAI, fake: FakeU
     assert sorted(len(request.json["input"]) for request in fake.requests) == [2, 64, 64]
     assert {request.json["dimensions"] for request in fake.requests} == {32}
     assert [item.index for item in answer.data] == list(range(130))
+    for item, text in zip(answer.data, texts, strict=True):
+        assert item.embedding == pytest.approx(expected(text), rel=1e-6)
+
+
+async def test_official_client_with_a_local_runtime(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
+    texts = [str(number) for number in range(65)]
+    answer = await openai.embeddings.create(model="local.m", input=texts)
+    assert {(request.path, request.json["model"]) for request in fake.requests} == {("/api/embed", "m")}
     for item, text in zip(answer.data, texts, strict=True):
         assert item.embedding == pytest.approx(expected(text), rel=1e-6)
 
