@@ -16,7 +16,7 @@ from gatewayd.dialects.anthropic_blocks import Blocks
 from gatewayd.dialects.anthropic_content import Omissions, system_messages, to_messages
 from gatewayd.dialects.anthropic_reply import message_id, stop_of, usage_of
 from gatewayd.dialects.anthropic_request import add_fields
-from gatewayd.dialects.foreign import mapping, sequence
+from gatewayd.dialects.foreign import mapping, sequence, text
 from gatewayd.dialects.gather import usage_of as usage_in
 from gatewayd.dialects.openai import OWN_FIELDS, parse_files
 from gatewayd.errors import GatewayError, Kind, invalid
@@ -100,7 +100,7 @@ def render_completion(
         raise GatewayError(Kind.UPSTREAM_FAILED, "cannot convert the answer: it has no choice")
     blocks = Blocks(new_id)
     blocks.add(_numbered(mapping(choice.get("message"))))
-    stop_reason, stop_sequence = stop_of(choice, blocks.has_calls, stop_sequences)
+    stop_reason, stop_sequence = stop_of(choice, blocks.calls_tools, stop_sequences)
     return {
         "id": message_id(body.get("id"), new_id),
         "type": "message",
@@ -138,7 +138,7 @@ def _plain_message(message: Any) -> Any:
     if not isinstance(parts, list):
         return plain
     for part in parts:
-        if isinstance(part, dict) and part.get("type") in FOREIGN_PARTS:
+        if isinstance(part, dict) and text(part.get("type")) in FOREIGN_PARTS:
             told = f"{part['type']} of source type {mapping(part.get('source')).get('type')!r}"
             raise invalid(
                 f"cannot send messages: the provider of this model takes no {told}", param="messages"

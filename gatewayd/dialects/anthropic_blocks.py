@@ -46,8 +46,8 @@ class Block:
 
     @property
     def is_void(self) -> bool:
-        """Whether it is a call of which nothing but an id came."""
-        return self.call is not None and not (self.call.name or self.call.arguments)
+        """Whether it is a call of which nothing came that could be run."""
+        return self.call is not None and not self.call.name and self.call.is_held
 
     def take(self) -> str:
         """Return the text or arguments not yet taken."""
@@ -95,7 +95,7 @@ class Blocks:
         self.characters = 0
 
     @property
-    def has_calls(self) -> bool:
+    def calls_tools(self) -> bool:
         """Whether the answer calls a tool."""
         return any(not block.is_void for block in self._tools)
 

@@ -72,7 +72,7 @@ def _add_effort(body: Body, value: Mapping[str, Any], omitted: Omissions) -> Non
     thinking = _object(value, "thinking")
     effort = _object(value, "output_config").get("effort")
     if effort is not None:
-        if effort not in _EFFORTS:
+        if not isinstance(effort, str) or effort not in _EFFORTS:
             name = "output_config.effort"
             raise invalid(f"cannot accept {name}: expected one of {', '.join(_EFFORTS)}", param=name)
         body["output_config"] = {"effort": effort}

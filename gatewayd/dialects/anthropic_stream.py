@@ -70,7 +70,7 @@ class MessageStream:
             return b""
         self._start(None)
         self._drain(is_last=True)
-        reason, sequence_ = stop_of(self._end, self._blocks.has_calls, self._stop_sequences)
+        reason, sequence_ = stop_of(self._end, self._blocks.calls_tools, self._stop_sequences)
         usage = usage_of(self._usage, self._input_tokens, self._blocks.characters)
         delta = {"stop_reason": reason, "stop_sequence": sequence_}
         self._emit({"type": "message_delta", "delta": delta, "usage": usage})
