@@ -1,6 +1,7 @@
 import base64
 import hashlib
 
+import httpx
 import ollama
 import orjson
 import pytest
@@ -377,3 +378,53 @@ def test_show():
 def test_timestamps():
     assert timestamp(0) == "1970-01-01T00:00:00Z"
     assert timestamp(253_402_300_799) == "9999-12-31T23:59:59Z"
+
+
+def weather(city: str) -> str:
+    """Tell the weather.
+
+    Args:
+      city: Where.
+    """
+    return city
+
+
+def test_requests_of_the_official_client():
+    """Whatever the client makes of its arguments is understood, and it understands the answer."""
+    seen = []
+
+    def serve(request):
+        parse = parse_generate if request.url.path.endswith("generate") else parse_chat
+        render = render_generate if parse is parse_generate else render_chat
+        seen.append(parse(orjson.loads(request.content)))
+        calls = [{"id": "c", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}]
+        answer = completion({"content": "a", "tool_calls": calls}, "tool_calls")
+        return httpx.Response(200, content=orjson.dumps(render(answer, "m", TIMING)))
+
+    image = b"\x89PNG\r\n\x1a\n and more"
+    with ollama.Client("http://gateway.invalid/ollama", transport=httpx.MockTransport(serve)) as client:
+        first = client.chat(
+            "m",
+            [ollama.Message(role="user", content="hi", images=[ollama.Image(value=image)])],
+            tools=[weather],
+            options=ollama.Options(temperature=0, num_predict=-1, stop=["x"]),
+            think="low",
+            format={"type": "object"},
+        )
+        results = [first.message, {"role": "tool", "tool_name": "weather", "content": "sun"}]
+        client.chat("m", [{"role": "user", "content": "hi"}, *results])
+        text = client.generate("m", "look", system="s", images=[PNG], options={"seed": 3}, keep_alive=5)
+    assert first.message.tool_calls[0].function.arguments == {"city": "Rome"}
+    assert (text.response, text.done_reason, text.eval_count) == ("a", "stop", 2)
+    asked, again, generated = seen
+    assert asked.body["tools"][0]["function"]["parameters"]["required"] == ["city"]
+    assert asked.body["messages"][0]["content"][1]["image_url"]["url"] == f"data:image/png;base64,{PNG}"
+    assert (asked.body["temperature"], asked.body["stop"], asked.body["reasoning_effort"]) == (
+        0,
+        ["x"],
+        "low",
+    )
+    call, result = again.body["messages"][1:]
+    assert result == {"role": "tool", "content": "sun", "tool_call_id": call["tool_calls"][0]["id"]}
+    assert [turn["role"] for turn in generated.body["messages"]] == ["system", "user"]
+    assert [request.warnings for request in seen] == [[], [], []]
