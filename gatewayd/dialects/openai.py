@@ -1,6 +1,7 @@
 """The OpenAI chat-completion dialect: the internal language itself, checked and stripped of our own fields.
 
-`parse_request` for what comes in, `render_sources` and `render_error` for what the gateway itself adds.
+`parse_request` for what comes in, `render_sources` and `render_error` for what the gateway itself adds,
+`render_completion` for an answer that came whole although a stream was asked for.
 """
 
 from collections.abc import Mapping
@@ -8,8 +9,11 @@ from typing import Any, Final
 
 import orjson
 
+from gatewayd import ids
 from gatewayd.catalog.replies import Body, Completion
 from gatewayd.chat.records import ChatRequest
+from gatewayd.dialects.foreign import mapping, sequence
+from gatewayd.dialects.gather import NewId, ToolCalls
 from gatewayd.errors import GatewayError, invalid
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -52,11 +56,24 @@ OWN_PARAMS: Final = frozenset(
     }
 )
 
+# Fields that the gateway itself reads on some path; all others are the provider's to judge.
+_SHAPES: Final[tuple[tuple[str, tuple[type, ...], str], ...]] = (
+    ("n", (int,), "a whole number"),
+    ("tools", (list,), "a list"),
+    ("tool_choice", (str, dict), "a text or an object"),
+    ("stream_options", (dict,), "an object"),
+    ("response_format", (dict,), "an object"),
+)
+
+_PLACED: Final = frozenset({"object", "choices", "usage", "sources", "event"})
+_HEAD: Final = ("id", "created", "model", "system_fingerprint", "service_tier")
+
 
 def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     """Return the request in a chat-completion body; invalid_request names the field that is wrong.
 
-    Every field that is not the gateway's own is kept untouched.
+    Every field that is not the gateway's own is kept untouched, but for `stream_options` without a stream:
+    providers refuse that.
     """
     body: Body = dict(value)
     options: dict[str, Any] = {name: body.pop(name) for name in OWN_FIELDS if name in body}
@@ -71,7 +88,26 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     check_messages(body.get("messages"))
     files = parse_files(options.pop("files", None))
     _spread_params(body, options.get("params"))
+    _check_shapes(body)
+    if not stream:
+        body.pop("stream_options", None)
     return ChatRequest(model=model, body=body, stream=stream, files=files, options=options)
+
+
+def wants_usage(body: Mapping[str, Any]) -> bool:
+    """Whether a chat body asks for a usage frame at the end of its stream."""
+    return mapping(body.get("stream_options")).get("include_usage") is True
+
+
+def _check_shapes(body: Mapping[str, Any]) -> None:
+    for name, kinds, words in _SHAPES:
+        value = body.get(name)
+        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+            raise invalid(f"cannot accept {name}: expected {words}", param=name)
+    for index, tool in enumerate(body.get("tools") or ()):
+        if not isinstance(tool, dict):
+            where = f"tools[{index}]"
+            raise invalid(f"cannot accept {where}: expected an object", param=where)
 
 
 def check_messages(messages: Any) -> None:
@@ -136,18 +172,63 @@ def render_sources(sources: list[dict[str, Any]], model: str, request_id: str, c
     return b"data: " + orjson.dumps(frame) + b"\n\n"
 
 
-def render_completion(completion: Completion) -> list[bytes]:
-    """Return a finished answer as stream frames: the message, then the finish reason."""
+def render_completion(
+    completion: Completion,
+    *,
+    include_usage: bool = False,
+    new_id: NewId = ids.new_id,
+    clock: ids.Clock = ids.now,
+) -> list[bytes]:
+    """Return a finished answer as stream frames: sources, each choice's message and finish reason, usage.
+
+    The usage is a frame without choices, sent when the caller asked for it and the source told it.
+    """
     body = completion.body
-    head = {"id": body.get("id"), "object": "chat.completion.chunk", "created": body.get("created")}
-    head["model"] = body.get("model")
-    frames = []
-    for choice in body.get("choices") or ():
-        index = choice.get("index", 0)
-        delta = {"index": index, "delta": choice.get("message") or {}, "finish_reason": None}
-        last = {"index": index, "delta": {}, "finish_reason": choice.get("finish_reason")}
-        frames += [{**head, "choices": [delta]}, {**head, "choices": [last]}]
+    head = {"id": body.get("id") or f"chatcmpl-{new_id()}", "object": "chat.completion.chunk"}
+    head |= {"created": body.get("created") or clock(), "model": body.get("model") or ""}
+    head |= {name: body[name] for name in _HEAD if body.get(name) and name not in head}
+    extra = {name: value for name, value in body.items() if name not in _HEAD and name not in _PLACED}
+    frames: list[Body] = []
+    if body.get("sources"):
+        frames.append({**head, "choices": [], "sources": body["sources"]})
+    for position, choice in enumerate(sequence(body.get("choices"))):
+        delta = as_delta(mapping(choice), position)
+        last = {"index": delta["index"], "delta": {}, "finish_reason": delta["finish_reason"]}
+        frames += [
+            {**head, **extra, "choices": [{**delta, "finish_reason": None}]},
+            {**head, "choices": [last]},
+        ]
+        extra = {}
+    if include_usage and isinstance(body.get("usage"), dict):
+        frames.append({**head, "choices": [], "usage": body["usage"]})
     return [b"data: " + orjson.dumps(frame) + b"\n\n" for frame in frames]
+
+
+def as_delta(choice: Mapping[str, Any], position: int) -> Body:
+    """Return a finished choice as one of a stream: the message as `delta`, whole tool calls with their index.
+
+    A choice without a finish reason gets the one that its message tells, one without an index its position.
+    """
+    delta = dict(mapping(choice.get("message")) or mapping(choice.get("delta")))
+    calls = _indexed(delta.pop("tool_calls", None))
+    if calls:
+        delta["tool_calls"] = calls
+    index = choice.get("index")
+    kept = {name: value for name, value in choice.items() if name != "message"}
+    return {
+        **kept,
+        "index": index if type(index) is int else position,
+        "delta": delta,
+        "finish_reason": choice.get("finish_reason") or ("tool_calls" if calls else "stop"),
+    }
+
+
+def _indexed(value: object) -> list[Body]:
+    """Return whole tool calls with their index, an id and arguments as JSON text."""
+    calls = ToolCalls()
+    found = (call for call in sequence(value) if isinstance(call, dict))
+    calls.add([{**call, "index": index} for index, call in enumerate(found)])
+    return [{"index": index, **call} for index, call in enumerate(calls.calls())]
 
 
 def render_error(error: GatewayError, kind_type: str) -> bytes:

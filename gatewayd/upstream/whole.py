@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gatewayd.catalog.replies import Body, Chunk
-from gatewayd.dialects.foreign import mapping, sequence
-from gatewayd.dialects.gather import ToolCalls
+from gatewayd.dialects.foreign import sequence
+from gatewayd.dialects.openai import as_delta
 from gatewayd.upstream.sse import FramingError
 
 
@@ -19,29 +19,5 @@ def as_chunk(completion: Mapping[str, Any]) -> Chunk:
         raise FramingError("its answer has no choice")
     event: Body = {**completion, "object": "chat.completion.chunk"}
     event.pop("event", None)
-    event["choices"] = [_delta_choice(choice, index) for index, choice in enumerate(choices)]
+    event["choices"] = [as_delta(choice, index) for index, choice in enumerate(choices)]
     return Chunk(events=[event])
-
-
-def _delta_choice(choice: Mapping[str, Any], position: int) -> Body:
-    """Return a choice with its message as the delta; it is over, so it has a finish reason."""
-    delta = dict(mapping(choice.get("message")) or mapping(choice.get("delta")))
-    calls = _calls(delta.pop("tool_calls", None))
-    if calls:
-        delta["tool_calls"] = calls
-    index = choice.get("index")
-    kept = {name: value for name, value in choice.items() if name != "message"}
-    return {
-        **kept,
-        "index": index if type(index) is int else position,
-        "delta": delta,
-        "finish_reason": choice.get("finish_reason") or ("tool_calls" if calls else "stop"),
-    }
-
-
-def _calls(value: object) -> list[Body]:
-    """Return whole tool calls with their index, an id and arguments as JSON text."""
-    calls = ToolCalls()
-    found = (call for call in sequence(value) if isinstance(call, dict))
-    calls.add([{**call, "index": index} for index, call in enumerate(found)])
-    return [{"index": index, **call} for index, call in enumerate(calls.calls())]

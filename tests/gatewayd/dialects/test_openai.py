@@ -7,6 +7,7 @@ import pytest
 
 from gatewayd.catalog.replies import Completion
 from gatewayd.dialects import openai
+from gatewayd.dialects.gather import Gatherer
 from gatewayd.errors import GatewayError, Kind
 
 MESSAGES = [{"role": "user", "content": "hi"}]
@@ -45,6 +46,17 @@ def test_every_field_but_our_own_is_forwarded_untouched() -> None:
         ({"messages": [{"role": "wizard", "content": "x"}]}, "messages[0].role"),
         ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
         ({"stream": "yes"}, "stream"),
+        ({"n": "2"}, "n"),
+        ({"n": True}, "n"),
+        ({"n": 1.5}, "n"),
+        ({"tools": {}}, "tools"),
+        ({"tools": [{"type": "function"}, "f"]}, "tools[1]"),
+        ({"tool_choice": 5}, "tool_choice"),
+        ({"tool_choice": True}, "tool_choice"),
+        ({"stream": True, "stream_options": True}, "stream_options"),
+        ({"stream_options": []}, "stream_options"),
+        ({"response_format": "json"}, "response_format"),
+        ({"params": {"tools": 5}}, "tools"),
         ({"files": {}}, "files"),
         ({"files": [{"type": "file"}]}, "files[0]"),
         ({"files": ["f"]}, "files[0]"),
@@ -85,12 +97,121 @@ def test_sources_frame_has_choices_for_strict_clients() -> None:
     assert frame["sources"] == [{"document": []}]
 
 
+@pytest.mark.parametrize("name", ["n", "tools", "tool_choice", "stream_options", "response_format"])
+def test_null_is_as_good_as_absent(name: str) -> None:
+    request = openai.parse_request({"model": "m", "messages": MESSAGES, "stream": True, name: None})
+    assert request.body[name] is None
+
+
+def test_what_only_the_provider_reads_is_its_to_judge() -> None:
+    odd = {"temperature": "hot", "max_tokens": -1, "logit_bias": 5, "tools": [], "tool_choice": "any"}
+    request = openai.parse_request({"model": "m", "messages": MESSAGES, **odd})
+    assert request.body == {"model": "m", "messages": MESSAGES, **odd}
+
+
+@pytest.mark.parametrize("stream", [False, None])
+def test_stream_options_need_a_stream(stream: bool | None) -> None:
+    sent = {"model": "m", "messages": MESSAGES, "stream": stream, "stream_options": {"include_usage": True}}
+    before = orjson.dumps(sent)
+    assert "stream_options" not in openai.parse_request(sent).body
+    assert orjson.dumps(sent) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"include_usage": True}, True),
+        ({"include_usage": 1}, False),
+        ({}, False),
+        (None, False),
+        ("x", False),
+    ],
+)
+def test_usage_is_asked_for(options: object, wanted: bool) -> None:
+    assert openai.wants_usage({"stream_options": options}) is wanted
+    assert openai.wants_usage({}) is False
+
+
+def frames(body: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
+    made = openai.render_completion(Completion(body=body), new_id=lambda: "new", clock=lambda: 7, **options)
+    assert all(frame.startswith(b"data: ") and frame.endswith(b"\n\n") for frame in made)
+    return [orjson.loads(frame.removeprefix(b"data: ")) for frame in made]
+
+
+USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+
+
 def test_completion_becomes_frames() -> None:
-    choice = {"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}
-    frames = openai.render_completion(Completion(body={"id": "c", "choices": [choice]}))
-    events = [orjson.loads(frame.removeprefix(b"data: ")) for frame in frames]
-    assert events[0]["choices"][0]["delta"]["content"] == "hi"
-    assert events[1]["choices"][0]["finish_reason"] == "stop"
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = {"role": "assistant", "content": "hi", "reasoning_content": "hm", "tool_calls": [call, call]}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "tool_calls"}
+    body = {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 5,
+        "model": "m",
+        "system_fingerprint": "fp",
+        "choices": [choice],
+        "usage": USAGE,
+        "sources": [{"document": []}],
+        "event": {"type": "execute"},
+        "citations": ["x"],
+    }
+    head = {
+        "id": "c",
+        "object": "chat.completion.chunk",
+        "created": 5,
+        "model": "m",
+        "system_fingerprint": "fp",
+    }
+    calls = [{"index": 0, **call}, {"index": 1, **call}]
+    delta = {"index": 0, "delta": {**message, "tool_calls": calls}, "logprobs": None, "finish_reason": None}
+    last = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
+    assert frames(body, include_usage=True) == [
+        {**head, "choices": [], "sources": [{"document": []}]},
+        {**head, "citations": ["x"], "choices": [delta]},
+        {**head, "choices": [last]},
+        {**head, "choices": [], "usage": USAGE},
+    ]
+
+
+def test_usage_is_a_frame_only_when_asked_for_and_known() -> None:
+    body = {"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]}
+    assert len(frames({**body, "usage": USAGE})) == 2
+    assert len(frames(dict(body), include_usage=True)) == 2
+    assert len(frames({**body, "usage": None}, include_usage=True)) == 2
+
+
+def test_frames_of_a_poor_completion_are_whole() -> None:
+    first, last, second, end = frames(
+        {
+            "choices": [
+                {"message": None},
+                {"message": {"content": "b"}},
+            ]
+        }
+    )
+    assert {key: first[key] for key in ("id", "created", "model")} == {
+        "id": "chatcmpl-new",
+        "created": 7,
+        "model": "",
+    }
+    assert first["choices"] == [{"index": 0, "delta": {}, "finish_reason": None}]
+    assert last["choices"] == [{"index": 0, "delta": {}, "finish_reason": "stop"}]
+    assert second["choices"][0]["index"] == end["choices"][0]["index"] == 1
+    assert second["choices"][0]["delta"] == {"content": "b"}
+    assert frames({"choices": None}) == []
+
+
+def test_frames_gather_to_the_same_completion() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
+    message = {"role": "assistant", "content": "hi", "tool_calls": [call]}
+    choices = [{"index": 0, "message": message, "logprobs": None, "finish_reason": "tool_calls"}]
+    head = {"id": "c", "object": "chat.completion", "created": 5, "model": "m"}
+    body = {**head, "choices": choices, "usage": USAGE}
+    gatherer = Gatherer()
+    gatherer.feed(frames(body, include_usage=True))
+    assert gatherer.completion() == body
 
 
 def test_error_frame_has_both_bodies() -> None:
