@@ -11,6 +11,7 @@ from gatewayd.catalog.service import Catalog
 from gatewayd.errors import not_found
 from gatewayd.http import body
 from gatewayd.http.context import actor
+from gatewayd.http.public import model_pages
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 
 LISTS: Final = ("/api/models", "/api/v1/models", "/v1/models")
@@ -85,16 +86,23 @@ class ModelRoutes:
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"object": "list", "data": [...]}` with the models that the caller may use."""
+        """Answer `{"object": "list", "data": [...]}` with the models that the caller may use.
+
+        Clients of the messages dialect, which send `anthropic-version`, get a page as they know it.
+        """
         refresh = request.query.get("refresh", "").lower() == "true"
         models = await self._catalog.list(actor(request), refresh=refresh)
-        return body.json_reply({"object": "list", "data": [self._listed(model) for model in models]})
+        listed = [self._listed(model) for model in models]
+        if model_pages.is_wanted(request):
+            return body.json_reply(model_pages.page(listed, request.query))
+        return body.json_reply({"object": "list", "data": listed})
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer one element of the list."""
         model_id = request.match_info["id"].rstrip("/")
         model, _ = await self._catalog.get(model_id, actor(request))
-        return body.json_reply(self._listed(model))
+        listed = self._listed(model)
+        return body.json_reply(model_pages.described(listed) if model_pages.is_wanted(request) else listed)
 
     async def list_base(self, request: web.Request) -> web.StreamResponse:
         """Answer every model, whoever may use it."""
@@ -201,7 +209,14 @@ def _grants(rows: Sequence[GrantBody]) -> tuple[Grant, ...]:
 
 def _listing(path: str, handler: Handler, summary: str, *, slashes: bool = False) -> Route:
     return Route(
-        "GET", path, handler, Access.VERIFIED, summary, Dialect.OPENAI, tag="models", slashes=slashes
+        "GET",
+        path,
+        model_pages.in_their_shape(handler),
+        Access.VERIFIED,
+        summary,
+        Dialect.OPENAI,
+        tag="models",
+        slashes=slashes,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import anthropic
 import pytest
 
 from gatewayd.accounts.records import Role
@@ -100,3 +101,33 @@ async def test_bad_records_are_refused(form: dict[str, str], status: int) -> Non
     async with listing() as client:
         reply = await client.post("/api/v1/models/create", json=form, headers=bearer("admin"))
         assert reply.status == status
+
+
+async def test_the_official_client_of_the_messages_dialect_lists_models() -> None:
+    async with listing() as client:
+        base = str(client.make_url("/api"))
+        async with anthropic.AsyncAnthropic(api_key="admin", base_url=base, max_retries=0) as sdk:
+            assert [model.id async for model in sdk.models.list()] == ["acme/m:1", "b"]
+            assert [model.id async for model in sdk.models.list(limit=1)] == ["acme/m:1", "b"]
+            assert [model.id async for model in sdk.models.list(limit=1, before_id="b")] == ["acme/m:1"]
+            one = await sdk.models.retrieve("b")
+            assert (one.id, one.type, one.display_name, one.created_at.year) == ("b", "model", "b", 1970)
+            with pytest.raises(anthropic.NotFoundError) as missing:
+                await sdk.models.retrieve("nope")
+            assert missing.value.body["error"]["type"] == "not_found_error"
+            assert missing.value.request_id
+            with pytest.raises(anthropic.BadRequestError, match="after_id"):
+                await sdk.models.list(after_id="nope")
+        async with anthropic.AsyncAnthropic(api_key="wrong", base_url=base, max_retries=0) as sdk:
+            with pytest.raises(anthropic.AuthenticationError):
+                await sdk.models.list()
+
+
+async def test_only_clients_of_the_messages_dialect_get_its_shape() -> None:
+    async with listing() as client:
+        plain = await (await client.get("/v1/models?limit=1", headers=bearer("admin"))).json()
+        assert len(plain["data"]) == 2
+        assert "has_more" not in plain
+        assert "display_name" not in plain["data"][0]
+        missing = await client.get("/v1/models/nope", headers=bearer("admin"))
+        assert (await missing.json())["error"]["code"] == "model_not_found"

@@ -1,0 +1,91 @@
+"""Model lists as clients of the messages dialect read them: who sends `anthropic-version` is one (11.8)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from aiohttp import web
+
+from gatewayd.errors import GatewayError, invalid
+from gatewayd.http.context import REPLY_HEADERS, request_id
+from gatewayd.http.errors import render
+from gatewayd.http.routes import Dialect, Handler
+
+HEADER: Final = "anthropic-version"
+
+MAX_PAGE: Final = 1000
+
+TOLD: Final = ("capabilities", "lifecycle", "max_input_tokens", "max_tokens")
+"""What such a client may want to know of a model, where its provider says it."""
+
+
+def is_wanted(request: web.Request) -> bool:
+    """Tell whether the caller expects the shapes of the messages dialect."""
+    return HEADER in request.headers
+
+
+def in_their_shape(handler: Handler) -> Handler:
+    """Return the handler with its failures in the shape that the caller reads."""
+
+    async def serve(request: web.Request) -> web.StreamResponse:
+        if not is_wanted(request):
+            return await handler(request)
+        request[REPLY_HEADERS]["request-id"] = request_id(request)
+        try:
+            return await handler(request)
+        except GatewayError as error:
+            return render(error, Dialect.ANTHROPIC)
+
+    return serve
+
+
+def described(listed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an element of our list with the fields of the dialect beside it."""
+    told = listed.get("openai")
+    known = {name: told[name] for name in TOLD if name in told} if isinstance(told, dict) else {}
+    created = datetime.fromtimestamp(listed["created"], UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        **listed,
+        "lifecycle": "active",
+        **known,
+        "type": "model",
+        "display_name": listed["name"],
+        "created_at": created,
+    }
+
+
+def page(models: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
+    """Return `{"data", "has_more", "first_id", "last_id"}`: all models, or those that the query asks for.
+
+    `limit` (1 to 1000) is how many, `after_id` and `before_id` name the model on whose other side the page
+    ends or begins; `has_more` tells whether there are more in that direction. Raises invalid_request.
+    """
+    start, end = 0, len(models)
+    limit = _limit(query)
+    before = query.get("before_id")
+    if query.get("after_id"):
+        start = _place(models, query["after_id"], "after_id") + 1
+    if before:
+        end = _place(models, before, "before_id")
+    has_more = limit is not None and end - start > limit
+    if limit is not None and has_more:
+        start, end = (end - limit, end) if before else (start, start + limit)
+    data = [described(model) for model in models[start:end]]
+    ends = {"first_id": data[0]["id"], "last_id": data[-1]["id"]} if data else {}
+    return {"object": "list", "data": data, "has_more": has_more, "first_id": None, "last_id": None, **ends}
+
+
+def _limit(query: Mapping[str, str]) -> int | None:
+    given = query.get("limit")
+    if given is None:
+        return None
+    if not (given.isascii() and given.isdecimal() and len(given) < 9 and 1 <= int(given) <= MAX_PAGE):
+        raise invalid(f"cannot accept limit: expected a whole number from 1 to {MAX_PAGE}", param="limit")
+    return int(given)
+
+
+def _place(models: Sequence[Mapping[str, Any]], model_id: str, name: str) -> int:
+    for index, model in enumerate(models):
+        if model["id"] == model_id:
+            return index
+    raise invalid(f"cannot accept {name}: there is no model of this id", param=name)
