@@ -219,7 +219,8 @@ def run(options: argparse.Namespace) -> None:
 
 def main() -> int:
     """Run and return the exit status: 2 when it cannot run, 130 when it was interrupted."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     options = arguments()
     try:
         run(options)
