@@ -25,6 +25,9 @@ _HELD: Final = frozenset({"", "{", "{}", "null"})
 _HELD_PIECES: Final = 8
 """In more pieces than these nobody says nothing."""
 
+_LONGER: Final = 8
+"""How many times longer the same JSON can be written."""
+
 _MARKS: Final = re.compile(r'[\\"{}\[\]]')
 
 
@@ -40,7 +43,7 @@ class JsonEnd:
     def feed(self, piece: str) -> None:
         """Take the next piece; `is_whole` is true once what was opened is closed."""
         position = 1 if self._is_escaped else 0
-        self._is_escaped = False
+        self._is_escaped = self._is_escaped and not piece
         while (mark := _MARKS.search(piece, position)) is not None:
             position = mark.end()
             match mark.group():
@@ -65,6 +68,7 @@ class Call:
         self.name = ""
         self._pieces: list[str] = []
         self._sent = 0
+        self._size = 0
         self._end = JsonEnd()
 
     @property
@@ -96,15 +100,19 @@ class Call:
         if not arguments or (self.is_whole and (not arguments.strip() or self.says(arguments))):
             return
         if self.is_whole and self.is_held and arguments.lstrip().startswith("{"):
-            self._pieces, self._end = [], JsonEnd()
+            self._pieces, self._size, self._end = [], 0, JsonEnd()
         self._pieces.append(arguments)
+        self._size += len(arguments)
         self._end.feed(arguments)
 
     def says(self, arguments: str) -> bool:
-        """Whether the arguments so far say just this, be it written in another way."""
-        return arguments == self.arguments or (
-            arguments.rstrip().endswith("}") and _parsed(arguments) == _parsed(self.arguments) is not None
-        )
+        """Whether the arguments so far say just this, be it written in another way.
+
+        What is far shorter cannot: so a comparison costs no more than the piece deserves.
+        """
+        if len(arguments) * _LONGER < self._size or not arguments.rstrip().endswith("}"):
+            return False
+        return arguments == self.arguments or _parsed(arguments) == _parsed(self.arguments) is not None
 
     def take(self) -> str:
         """Return the arguments not yet taken; none for those that say nothing at all."""

@@ -27,6 +27,10 @@ NATIVE_REASONS: Final = frozenset({"pause_turn", "model_context_window_exceeded"
 _SAME_USAGE: Final = {"cache_creation": dict, "server_tool_use": dict}
 """Fields of usage that only a source of this protocol gives, with their types."""
 
+_THOUGHT_FIELDS: Final = frozenset(
+    {"thinking_blocks", "reasoning_details", "reasoning_content", "reasoning", "thinking"}
+)
+
 _NATURAL: Final = frozenset({"stop", "eos", "end_turn", "eos_token", "length", "tool_calls"})
 """Texts in a provider's stop fields that name a reason and not a stop sequence."""
 
@@ -44,6 +48,8 @@ def thoughts_of(message: Mapping[str, Any]) -> list[Thought]:
 
     Fields that say the same count once, those with signatures first.
     """
+    if _THOUGHT_FIELDS.isdisjoint(message) and not isinstance(message.get("content"), list):
+        return []
     found: list[Thought] = []
     taken = ""
     for group in (
