@@ -47,8 +47,13 @@ REQUESTS = st.builds(
     lambda body, messages: {**body, "messages": messages}, OBJECTS, st.lists(MESSAGES, max_size=3)
 )
 TYPES = st.sampled_from([word for word in WORDS if "_" in word])
-KINDS = st.sampled_from(["text", "tool_use", "thinking", "text_delta", "input_json_delta"])
-FIELDS = ("text", "thinking", "input", "id", "name", "partial_json")
+KINDS = st.sampled_from(
+    [
+        *("text", "tool_use", "thinking", "redacted_thinking", "server_tool_use"),
+        *("text_delta", "thinking_delta", "input_json_delta", "signature_delta", "citations_delta"),
+    ]
+)
+FIELDS = ("text", "thinking", "input", "id", "name", "partial_json", "signature", "citation", "citations")
 BLOCKS = st.fixed_dictionaries({"type": KINDS}, optional=dict.fromkeys(FIELDS, JSON))
 EVENTS = st.fixed_dictionaries(
     {"type": TYPES},

@@ -86,6 +86,34 @@ def test_garbage_never_passes(parts):
     assert reader.error is not None
 
 
+OBJECTS = st.dictionaries(st.sampled_from(["stop_reason", "type", "text"]), st.text(max_size=3))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 9) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=5,
+)
+TYPES = st.sampled_from(
+    ["message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop", "ping"]
+)
+EVENTS = st.fixed_dictionaries(
+    {"type": TYPES | JSON},
+    optional={"message": OBJECTS, "delta": OBJECTS | JSON, "event": JSON, "error": JSON, "index": JSON},
+)
+
+
+@given(st.lists(EVENTS, max_size=6))
+def test_whatever_the_events_hold_what_passes_is_a_stream(events):
+    try:
+        raw, reader = read(anthropic_events(START), *map(sse, events))
+    except FramingError:
+        return
+    passed = parse(raw)
+    assert passed[0]["message"]["model"] == "ours"
+    assert not any("event" in event for event in passed)
+    assert [event["type"] for event in passed].count("message_start") == 1
+    assert reader.is_complete or passed[-1]["type"] != "message_stop"
+
+
 def test_names_and_events_of_the_gateway_cannot_be_sent():
     forged = b"event: execute\nid: 7\nretry: 1\n" + sse({**text("a"), "event": {"type": "execute"}})
     raw, _ = read(anthropic_events(START), forged, anthropic_events(END, STOP))

@@ -248,6 +248,35 @@ async def test_filters_see_what_a_source_that_speaks_the_dialect_would_get_as_it
     assert len(noticing.seen) >= 3
 
 
+@pytest.mark.parametrize(
+    ("reason", "sequence"),
+    [
+        ("end_turn", None),
+        ("max_tokens", None),
+        ("stop_sequence", "END"),
+        ("refusal", None),
+        ("pause_turn", None),
+        ("model_context_window_exceeded", None),
+    ],
+)
+async def test_why_it_ended_survives_the_conversion_there_and_back(reason: str, sequence: str | None) -> None:
+    ended = {"stop_reason": reason, "stop_sequence": sequence}
+    *begin, _, stop = anthropic_stream(["a"])
+    usage = {"input_tokens": 7, "cache_read_input_tokens": 4, "output_tokens": 5}
+    delta = anthropic_events({"type": "message_delta", "delta": ended, "usage": usage})
+    async with opened(OneFilter(NoticingFilter())) as (fake, client):
+        gateway = Gateway(fake, client)
+        fake.script(
+            json_reply(anthropic_message("a", usage=usage, **ended)), Reply(steps=[*begin, delta, stop])
+        )
+        body = ask("claude.m", stop_sequences=["END", "FIN"])
+        _, message = await gateway.post(body)
+        *_, last, _ = await gateway.stream(body)
+    for told, counted in ((message, message["usage"]), (last["delta"], last["usage"])):
+        assert (told["stop_reason"], told["stop_sequence"]) == (reason, sequence)
+        assert {name: counted[name] for name in usage} == usage
+
+
 def signed_thought() -> list[bytes]:
     start, _, _, *rest = anthropic_stream([])
     delta = {"type": "content_block_delta", "index": 0}
