@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from gatewayd import __version__
 from gatewayd.assembly.accounts import Accounts
+from gatewayd.catalog.runtimes import Runtimes
 from gatewayd.catalog.service import Catalog
+from gatewayd.chat.embeddings import Embeddings
+from gatewayd.chat.forwarding import Forwarding
 from gatewayd.chat.pipeline import Pipeline
 from gatewayd.http.app import Application, build
 from gatewayd.http.control import chat as control_chat
@@ -29,11 +32,17 @@ from gatewayd.http.public.auths import AuthRoutes
 from gatewayd.http.public.chat import ChatRoutes
 from gatewayd.http.public.config import ClientConfig, SiteFacts
 from gatewayd.http.public.docs import DocsRoutes
+from gatewayd.http.public.embeddings import EmbeddingRoutes
+from gatewayd.http.public.forwarding import ForwardingRoutes
 from gatewayd.http.public.groups import GroupRoutes
 from gatewayd.http.public.health import HealthRoutes
 from gatewayd.http.public.keys import KeyRoutes
+from gatewayd.http.public.messages import MessageRoutes
 from gatewayd.http.public.models import ModelRoutes
 from gatewayd.http.public.permissions import PermissionRoutes
+from gatewayd.http.public.runtime import RuntimeRoutes
+from gatewayd.http.public.runtime_admin import RuntimeAdminRoutes
+from gatewayd.http.public.runtime_conversion import RuntimeConversion
 from gatewayd.http.public.session_replies import CookieOptions, SessionReplies
 from gatewayd.http.public.users import UserRoutes
 from gatewayd.http.routes import Route
@@ -77,10 +86,17 @@ def public_rows(parts: Parts) -> Sequence[Route]:
         same_site=settings.webui_auth_cookie_same_site, secure=settings.webui_auth_cookie_secure
     )
     replies = SessionReplies(accounts.sessions, accounts.key_rules, accounts.runtime, cookie)
+    limit = settings.request_body_limit
+    embeddings, runtimes = Embeddings(parts.catalog), Runtimes(parts.catalog)
     return [
         *HealthRoutes(parts.health, config, __version__).routes(),
         *ModelRoutes(parts.catalog).routes(),
-        *ChatRoutes(parts.pipeline, body_limit=settings.request_body_limit).routes(),
+        *ChatRoutes(parts.pipeline, body_limit=limit).routes(),
+        *MessageRoutes(parts.pipeline, body_limit=limit).routes(),
+        *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
+        *ForwardingRoutes(Forwarding(parts.catalog), body_limit=limit).routes(),
+        *RuntimeRoutes(runtimes, RuntimeConversion(parts.pipeline, embeddings), body_limit=limit).routes(),
+        *RuntimeAdminRoutes(runtimes, body_limit=limit).routes(),
         *AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies).routes(),
         *KeyRoutes(accounts.keys).routes(),
         *AdminRoutes(accounts.runtime, accounts.contact).routes(),

@@ -1,6 +1,6 @@
 """What gives models, what keeps records of them, and who looks at them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -46,7 +46,7 @@ class CallContext:
 class ChunkStream(Protocol):
     """Chunks of an answer, read once; `aclose` ends the source's work at once."""
 
-    def __aiter__(self) -> Self:
+    def __aiter__(self) -> AsyncIterator[Chunk]:
         """Return itself."""
         ...
 

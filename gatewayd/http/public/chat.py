@@ -16,13 +16,14 @@ from gatewayd.errors import GatewayError
 from gatewayd.http import body
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.errors import STATUSES
+from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.http.sse import open_stream, send
 from gatewayd.http.warnings import warning_headers
 
 log = logging.getLogger(__name__)
 
-PATHS: Final = ("/api/chat/completions", "/api/v1/chat/completions", "/v1/chat/completions")
+PATHS: Final = tuple(f"{base}/chat/completions" for base in BASES)
 
 
 class ChatRoutes:

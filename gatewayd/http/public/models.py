@@ -12,9 +12,10 @@ from gatewayd.errors import not_found
 from gatewayd.http import body
 from gatewayd.http.context import actor
 from gatewayd.http.public import model_pages
+from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 
-LISTS: Final = ("/api/models", "/api/v1/models", "/v1/models")
+LISTS: Final = tuple(f"{base}/models" for base in BASES)
 
 
 class GrantBody(BaseModel):
