@@ -13,7 +13,9 @@ from gatewayd.http.openapi import describe
 from gatewayd.http.routes import Access, Dialect
 from gatewayd.settings import load
 
-MODEL_WORK = r"/(completions|messages|message|responses|embeddings)$|/ollama/api/(generate|chat|embed|embeddings|show|pull|push|create)"
+OPENAI_WORK = r"/(chat/completions|completions|messages|message|count_tokens|responses|embeddings)$"
+RUNTIME_WORK = r"^/ollama/api/(generate|chat|embed|embeddings|show|pull|push|create)(/\{index.*)?$"
+MODEL_WORK = f"{OPENAI_WORK}|{RUNTIME_WORK}"
 
 
 @pytest.fixture
