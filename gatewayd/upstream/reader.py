@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from gatewayd.catalog.replies import Body, Chunk
-from gatewayd.upstream.sse import DONE_WORD, FramingError, decode
+from gatewayd.upstream.sse import DONE_WORD, FramingError, decode, whole_only
 
 
 class Framer(Protocol):
@@ -62,7 +62,7 @@ class DecodingReader:
 
     def finish(self) -> Chunk | None:
         """Take the end of the stream; raises FramingError."""
-        return None if self._is_over else self._chunk(self._framer.finish())
+        return None if self._is_over else self._chunk(whole_only(self._framer.finish()))
 
     @property
     def _is_over(self) -> bool:

@@ -216,7 +216,7 @@ class ChunkReader:
         with suppress(FramingError):  # the framer's `broken` keeps it
             payloads += self._framer.feed(read)
             if is_last:
-                payloads += self._framer.finish()
+                payloads += whole_only(self._framer.finish())
         return payloads
 
     def _passable(self, payload: bytes) -> bytes | None:
@@ -255,6 +255,11 @@ def decode(payload: bytes) -> dict[str, Any]:
     return event
 
 
+def whole_only(payloads: list[bytes]) -> list[bytes]:
+    """Return the payloads that are whole: a stream that is cut off leaves the start of one."""
+    return [payload for payload in payloads if payload.strip() == DONE_WORD or _is_object(payload)]
+
+
 def check_depth(payload: bytes, value: object) -> None:
     """Raise FramingError for JSON that can be read but, put into an answer of ours, no longer be written."""
     if payload.count(b"{") + payload.count(b"[") <= MAX_DEPTH:
@@ -265,6 +270,14 @@ def check_depth(payload: bytes, value: object) -> None:
         orjson.dumps(value)
     except orjson.JSONEncodeError as error:
         raise FramingError("its JSON nests too deep") from error
+
+
+def _is_object(payload: bytes) -> bool:
+    try:
+        decode(payload)
+    except FramingError:
+        return False
+    return True
 
 
 def error_of(answer: Mapping[str, Any]) -> object:
