@@ -5,6 +5,7 @@ bytes on as they are wherever that is safe. It decodes every event to know that:
 than searching the bytes for what may not pass, and a reader of bytes can be fooled.
 """
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -26,6 +27,10 @@ MAX_HELD = 64 * 1024
 """Bytes of an unfinished event that are joined with the next read; the framer holds longer ones."""
 
 DONE_WORD = b"[DONE]"
+
+_SURROGATES = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
 
 _CR = 13
 
@@ -221,6 +226,7 @@ class ChunkReader:
 
     def _passable(self, payload: bytes) -> bytes | None:
         """Return what may pass of a payload, None when nothing may; notes the end and errors."""
+        payload = mend(payload)
         text = payload.strip()
         if text == DONE_WORD:
             self.is_done = True
@@ -246,13 +252,20 @@ class ChunkReader:
 def decode(payload: bytes) -> dict[str, Any]:
     """Return a payload as a JSON object; raises FramingError."""
     try:
-        event = orjson.loads(payload)
+        event = orjson.loads(mend(payload))
     except orjson.JSONDecodeError as error:
         raise FramingError("it sent an event that is not JSON") from error
     if not isinstance(event, dict):
         raise FramingError("it sent an event that is not a JSON object")
     check_depth(payload, event)
     return event
+
+
+def mend(payload: bytes) -> bytes:
+    """Return JSON with U+FFFD for each half of a character, which some providers cut between two events."""
+    if b"\\u" not in payload:
+        return payload
+    return _SURROGATES.sub(lambda found: b"\\ufffd" if found[1] else found[0], payload)
 
 
 def whole_only(payloads: list[bytes]) -> list[bytes]:

@@ -179,6 +179,13 @@ OPENAI = [
         finish_reason="stop",
         usage=(3, 2),
     ),
+    _well(
+        "a character cut in two",
+        HELLO,
+        b'data: {"choices": [{"delta": {"content": "\\ud83d"}}]}\n\n',
+        STOP + DONE,
+        text=TEXT + "\ufffd",
+    ),
     *refused("openai"),
     Accident(
         "openai: an answer without a choice",

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayd.upstream.failures import find_message
-from gatewayd.upstream.sse import MAX_LINE, ChunkReader, DataFramer, FramingError, decode, error_of
+from gatewayd.upstream.sse import MAX_LINE, ChunkReader, DataFramer, FramingError, decode, error_of, mend
 from tests.fakes.upstream import openai_chunk, sse
 
 
@@ -119,6 +119,7 @@ GOOD = [
     b'data:   {"choices": [ ], "a": 1.50}  \n\n',
     b'data: {"choices":\ndata:[]}\n\n',
     b'data: {"choices":\r[]}\n\n',
+    b'data: {"choices": [{"delta": {"content": "\\ud83d"}}]}\n\n',
     b'data: {"id": 123456789012345678901234567890, "choices": [{"delta": {}}]}\n\n',
 ]
 ENDS = [
@@ -383,3 +384,23 @@ def test_the_reader_is_quick_again_after_what_is_not_clean() -> None:
     chunk = reader.feed(clean)
     assert chunk is not None
     assert chunk.raw is clean
+
+
+@pytest.mark.parametrize(
+    ("written", "mended"),
+    [
+        (b'"\\ud83d\\ude00"', b'"\\ud83d\\ude00"'),
+        (b'"\\ud83d"', b'"\\ufffd"'),
+        (b'"\\uDE00x\\uD83D"', b'"\\ufffdx\\ufffd"'),
+        (b'"\\ud83d\\ud83d\\ude00"', b'"\\ufffd\\ud83d\\ude00"'),
+        (b'"\\\\ud83d \\u00e9 \\ue000"', b'"\\\\ud83d \\u00e9 \\ue000"'),
+        (b'"\\\\\\ud83d"', b'"\\\\\\ufffd"'),
+    ],
+)
+def test_halves_of_characters_are_replaced(written: bytes, mended: bytes) -> None:
+    assert mend(written) == mended
+    event = b'{"choices":[{"delta":{"content":%s}}]}'
+    chunk = ChunkReader().feed(b"data: " + event % written + b"\n\n")
+    assert chunk is not None
+    assert chunk.raw == b"data: " + event % mended + b"\n\n"
+    assert decode(event % written) == orjson.loads(event % mended)
