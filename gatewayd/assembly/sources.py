@@ -75,6 +75,7 @@ def _provider_config(provider: Provider, index: int, settings: Settings) -> Prov
         prefix=provider.prefix,
         models=tuple(provider.models),
         index=index,
+        connections=provider.connections,
         timeouts=Timeouts(
             connect=provider.connect_timeout or settings.upstream_connect_timeout,
             first_byte=provider.first_byte_timeout or settings.upstream_first_byte_timeout,

@@ -1,11 +1,12 @@
 """The catalogue: all models of all sources, and the one place that decides who may use which."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from gatewayd import ids
+from gatewayd.catalog.failover import Candidate, Failover
 from gatewayd.catalog.interfaces import ModelRecordStore, ModelSource, Viewer
 from gatewayd.catalog.listing import SourceListing, states
 from gatewayd.catalog.records import Grant, Model, ModelRecord
@@ -28,7 +29,11 @@ class CatalogOptions:
 
 
 class Catalog:
-    """Merges the sources' lists, oldest source first; when two list the same id, the later one wins."""
+    """Merges the sources' lists, oldest source first.
+
+    When several list the same id, the last one is what listings show and is asked first, the others when it
+    cannot answer.
+    """
 
     def __init__(
         self,
@@ -43,7 +48,8 @@ class Catalog:
         self._clock = clock
         self._listings: list[SourceListing] = []
         self._records: dict[str, ModelRecord] = {}
-        self._merged: dict[str, tuple[Model, ModelSource]] | None = None
+        self._merged: dict[str, tuple[Candidate, ...]] | None = None
+        self.failover = Failover()
 
         self.changing = asyncio.Lock()
         """Held by whoever reads a record in order to change it, until the change is committed."""
@@ -79,18 +85,20 @@ class Catalog:
     async def list(self, viewer: Viewer, *, refresh: bool = False) -> Sequence[Model]:
         """Return the models that the viewer may use, by name."""
         merged = await self._models(refresh=refresh)
-        visible = [model for model, _ in merged.values() if self._may_use(viewer, model.id)]
-        return sorted(visible, key=lambda model: (model.name.casefold(), model.id))
+        return _by_name(
+            found[0].model for found in merged.values() if self._may_use(viewer, found[0].model.id)
+        )
 
     async def list_all(self) -> Sequence[Model]:
         """Return every model, by name, whoever may use it."""
         merged = await self._models(refresh=False)
-        return sorted(
-            (model for model, _ in merged.values()), key=lambda model: (model.name.casefold(), model.id)
-        )
+        return _by_name(found[0].model for found in merged.values())
 
-    async def get(self, model_id: str, viewer: Viewer) -> tuple[Model, ModelSource]:
-        """Return the model and its source; not_found when there is none or the viewer may not use it."""
+    async def candidates(self, model_id: str, viewer: Viewer) -> Sequence[Candidate]:
+        """Return the model as each of its sources has it, the first to ask first.
+
+        Raises not_found when there is none or the viewer may not use it.
+        """
         merged = self._current()
         if model_id not in merged:
             merged = await self._models(refresh=False)
@@ -103,6 +111,11 @@ class Catalog:
                 code="model_not_found",
             )
         return found
+
+    async def get(self, model_id: str, viewer: Viewer) -> tuple[Model, ModelSource]:
+        """Return the first of the candidates; raises not_found."""
+        first = (await self.candidates(model_id, viewer))[0]
+        return first.model, first.source
 
     def find_record(self, model_id: str) -> ModelRecord | None:
         """Return what an administrator keeps about a model."""
@@ -156,7 +169,7 @@ class Catalog:
             merged = await self._models(refresh=False)
             if model_id not in merged:
                 raise not_found("model", model_id)
-            known = ModelRecord(id=model_id, user_id=by, name=merged[model_id][0].name)
+            known = ModelRecord(id=model_id, user_id=by, name=merged[model_id][0].model.name)
         return await self.put_record(replace(known, grants=tuple(grants)))
 
     async def switch(self, model_id: str, *, active: bool) -> ModelRecord:
@@ -175,7 +188,7 @@ class Catalog:
             return False
         return record.user_id == viewer.user_id or any(_covers(grant, viewer) for grant in record.grants)
 
-    async def _models(self, *, refresh: bool) -> dict[str, tuple[Model, ModelSource]]:
+    async def _models(self, *, refresh: bool) -> dict[str, tuple[Candidate, ...]]:
         for item in self._listings:
             item.refresh() if refresh else item.refresh_when_due()
         waiting = [item for item in self._listings if refresh or item.never_answered]
@@ -183,11 +196,13 @@ class Catalog:
             await _wait(waiting)
         return self._current()
 
-    def _current(self) -> dict[str, tuple[Model, ModelSource]]:
+    def _current(self) -> dict[str, tuple[Candidate, ...]]:
         if self._merged is None:
-            self._merged = {
-                model.id: (model, item.source) for item in self._listings for model in item.models
-            }
+            merged: dict[str, tuple[Candidate, ...]] = {}
+            for item in self._listings:
+                for model in item.models:
+                    merged[model.id] = (Candidate(model, item.source), *merged.get(model.id, ()))
+            self._merged = merged
         return self._merged
 
     def _listing(self, source: ModelSource) -> SourceListing:
@@ -216,6 +231,10 @@ async def _ask_again(item: SourceListing) -> None:
     await _wait([item])
     item.refresh()
     await _wait([item])
+
+
+def _by_name(models: Iterable[Model]) -> Sequence[Model]:
+    return sorted(models, key=lambda model: (model.name.casefold(), model.id))
 
 
 def check_grant(grant: Grant) -> None:

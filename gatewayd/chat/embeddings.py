@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.interfaces import CallContext, EmbeddingSource
+from gatewayd.catalog.interfaces import CallContext, EmbeddingSource, ModelSource
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body
 from gatewayd.catalog.service import Catalog
@@ -32,7 +32,13 @@ class Embeddings:
         source raises, and upstream_failed naming it when its vectors are not what was asked for. A failure
         ends the other batches.
         """
-        model, source = await self._catalog.get(body["model"], actor)
+        context = context_of(actor, request_id)
+        candidates = await self._catalog.candidates(body["model"], actor)
+        return await self._catalog.failover.ask(
+            candidates, lambda model, source: self._embed(body, model, source, context)
+        )
+
+    async def _embed(self, body: Body, model: Model, source: ModelSource, context: CallContext) -> Body:
         if not isinstance(source, EmbeddingSource):
             raise endpoint_not_found(ENDPOINT, model.id, f"{source.name!r} gives no embeddings")
         inputs = body["input"]
@@ -41,7 +47,7 @@ class Embeddings:
             {**asked, "input": inputs[start : start + self._batch]}
             for start in range(0, len(inputs), self._batch)
         ]
-        call = _Call(source, model, context_of(actor, request_id), bodies)
+        call = _Call(source, model, context, bodies)
         answers = await call.run(self._parallel)
         vectors = [item["embedding"] for answer in answers for item in answer["data"]]
         if len(set(map(len, vectors))) > 1:

@@ -1,11 +1,11 @@
-"""What a request for something other than a chat has in common: who asks, and the lack of an endpoint."""
+"""What the requests of every endpoint have in common: who asks, and the lack of an endpoint."""
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.errors import GatewayError, Kind
 
 
-def context_of(actor: Actor, request_id: str) -> CallContext:
+def context_of(actor: Actor, request_id: str, *, is_converted: bool = False) -> CallContext:
     """Return what a source may know about a call."""
     user = actor.user
     return CallContext(
@@ -14,6 +14,7 @@ def context_of(actor: Actor, request_id: str) -> CallContext:
         user_name=user.name,
         user_email=user.email,
         user_role=user.role.value,
+        is_converted=is_converted,
     )
 
 

@@ -3,7 +3,8 @@
 from typing import Final
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.interfaces import Forwarded, ForwardingSource, RuntimeSource
+from gatewayd.catalog.interfaces import Forwarded, ForwardingSource, ModelSource, RuntimeSource
+from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat.endpoints import endpoint_not_found
@@ -27,7 +28,13 @@ class Forwarding:
         model_id = body.get("model")
         if not isinstance(model_id, str) or not model_id:
             raise invalid("cannot accept model: expected the id of a model as text", param="model")
-        model, source = await self._catalog.get(model_id, actor)
+        candidates = await self._catalog.candidates(model_id, actor)
+        return await self._catalog.failover.ask(
+            candidates, lambda model, source: self._forward(path, body, model, source)
+        )
+
+    async def _forward(self, path: str, body: Body, model: Model, source: ModelSource) -> Forwarded:
+        model_id = model.id
         if not isinstance(source, ForwardingSource):
             raise endpoint_not_found(path, model_id, f"{source.name!r} has no such endpoint")
         place = RUNTIME_PREFIX + path if isinstance(source, RuntimeSource) else path

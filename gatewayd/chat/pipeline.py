@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.interfaces import CallContext, MessagesSource
+from gatewayd.catalog.interfaces import CallContext, MessagesSource, ModelSource
 from gatewayd.catalog.records import Model
+from gatewayd.catalog.replies import Completion
 from gatewayd.catalog.service import Catalog
+from gatewayd.chat.endpoints import context_of
 from gatewayd.chat.interfaces import Attachments, ChatFilter, ChatFilters, FilterChain, ToolBox
 from gatewayd.chat.records import Answer, ChatRequest
 from gatewayd.chat.stream import StartedStream
@@ -62,35 +64,69 @@ class Pipeline:
 
     async def run(self, request: ChatRequest, actor: Actor) -> Answer:
         """Answer a request; a failure before the first chunk raises, one after it raises from `chunks`."""
-        model, source = await self._catalog.get(request.model, actor)
+        candidates = await self._catalog.candidates(request.model, actor)
+        model = candidates[0].model
         chain = await self._filters.choose(request, model, actor)
         for item in chain.inlets:
             await item.inlet(request, model, actor)
         if chain.inlets:
             # An inlet may route to another model: the right to use it is decided again.
-            model, source = await self._catalog.get(request.model, actor)
+            candidates = await self._catalog.candidates(request.model, actor)
+            model = candidates[0].model
         sources = await self._attachments.attach(request, actor) if request.files else []
         loop = await self._tools.offer(request, model, actor)
-        context = _context(request, actor)
-        if (
-            request.native is not None
-            and isinstance(source, MessagesSource)
-            and not (chain.inlets or chain.streams or chain.outlets or sources or loop)
-        ):
-            return await _run_native(request, source, model, context)
-        body = {**request.body, "model": model.upstream_id}
-        if request.stream and loop is None:
-            started = await StartedStream.start(source.stream(body, model, context), chain.streams)
-            return Answer(chunks=started, sources=sources, warnings=request.warnings)
-        completion = await source.complete(_unstreamed(body), model, context)
-        while loop is not None and await loop.follow_up(completion, request):
-            again = {**request.body, "model": model.upstream_id}
-            completion = await source.complete(_unstreamed(again), model, context)
-        for item in chain.outlets:
-            await item.outlet(completion, actor)
-        if sources:
-            completion.body["sources"] = sources
-        return Answer(completion=completion, sources=sources, warnings=request.warnings)
+        context = context_of(actor, request.request_id, is_converted=request.native is not None)
+        call = _Call(request, context, chain, is_plain=not sources and loop is None)
+        ask = self._catalog.failover.ask
+        if loop is None:
+            answer = await ask(candidates, call.answer)
+        else:
+            answer = Answer(completion=await ask(candidates, call.complete))
+        while loop is not None and answer.completion and await loop.follow_up(answer.completion, request):
+            answer = Answer(completion=await ask(candidates, call.complete))
+        if answer.is_native:
+            return answer
+        answer.sources, answer.warnings = sources, request.warnings
+        if answer.completion is not None:
+            for item in chain.outlets:
+                await item.outlet(answer.completion, actor)
+            if sources:
+                answer.completion.body["sources"] = sources
+        return answer
+
+
+class _Call:
+    """One request, to be put to a source of its model."""
+
+    __slots__ = ("_chain", "_context", "_is_native", "_request")
+
+    def __init__(
+        self, request: ChatRequest, context: CallContext, chain: FilterChain, *, is_plain: bool
+    ) -> None:
+        self._request = request
+        self._context = context
+        self._chain = chain
+        self._is_native = (
+            request.native is not None and is_plain and not (chain.inlets or chain.streams or chain.outlets)
+        )
+
+    async def answer(self, model: Model, source: ModelSource) -> Answer:
+        """Return the answer, its first chunk when it is streamed."""
+        if self._is_native and isinstance(source, MessagesSource):
+            return await _run_native(self._request, source, model, self._context)
+        if not self._request.stream:
+            return Answer(completion=await self.complete(model, source))
+        body = {**self._request.body, "model": model.upstream_id}
+        chunks = source.stream(body, model, self._context)
+        return Answer(chunks=await StartedStream.start(chunks, self._chain.streams))
+
+    async def complete(self, model: Model, source: ModelSource) -> Completion:
+        """Return a whole answer, whatever the caller asked for."""
+        body = {**self._request.body, "model": model.upstream_id}
+        body.pop("stream_options", None)
+        if body.get("stream"):
+            body["stream"] = False
+        return await source.complete(body, model, self._context)
 
 
 async def _run_native(
@@ -103,22 +139,3 @@ async def _run_native(
         return Answer(chunks=started, warnings=request.warnings, is_native=True)
     completion = await source.complete_message(body, model, context)
     return Answer(completion=completion, warnings=request.warnings, is_native=True)
-
-
-def _unstreamed(body: dict[str, Any]) -> dict[str, Any]:
-    body.pop("stream_options", None)
-    if body.get("stream"):
-        body["stream"] = False
-    return body
-
-
-def _context(request: ChatRequest, actor: Actor) -> CallContext:
-    user = actor.user
-    return CallContext(
-        request_id=request.request_id,
-        user_id=user.id,
-        user_name=user.name,
-        user_email=user.email,
-        user_role=user.role.value,
-        is_converted=request.native is not None,
-    )

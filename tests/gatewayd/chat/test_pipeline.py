@@ -186,3 +186,39 @@ async def test_tool_loop_asks_again_until_no_call_is_left(world: World) -> None:
     assert [len(body["messages"]) for body in world.source.asked][-1] >= 3
     assert len(world.source.asked) == 3
     assert all(not body.get("stream") for body in world.source.asked)
+
+
+async def two_sources(first: FakeSource, second: FakeSource) -> Pipeline:
+    """Return a pipeline whose catalogue asks `first` first."""
+    catalog = Catalog(FakeRecords(), Tasks(), CatalogOptions())
+    for source in (first, second):
+        source.models = [make_model("m")]
+    catalog.use([second, first])
+    await catalog.list(ADMIN)
+    return Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
+
+
+UNREACHED = GatewayError(Kind.UPSTREAM_UNREACHABLE, "cannot reach it")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_another_source_answers_when_the_first_is_not_reached(stream: bool) -> None:
+    down = FakeSource(name="down", script=lambda _: [UNREACHED])
+    well = FakeSource(name="well", script=lambda _: [Chunk(events=[{"n": 1}])])
+    pipeline = await two_sources(down, well)
+    down.failure = UNREACHED
+    answer = await pipeline.run(ask(stream=stream), ADMIN)
+    assert (len(down.asked), len(well.asked)) == (1, 1)
+    if answer.chunks is not None:
+        assert [chunk.events for chunk in [chunk async for chunk in answer.chunks]] == [[{"n": 1}]]
+
+
+async def test_nobody_else_is_asked_once_a_chunk_came() -> None:
+    broken = FakeSource(name="broken", script=lambda _: [Chunk(events=[{"n": 1}]), UNREACHED])
+    well = FakeSource(name="well", script=lambda _: [Chunk(events=[{"n": 2}])])
+    answer = await (await two_sources(broken, well)).run(ask(stream=True), ADMIN)
+    assert answer.chunks is not None
+    assert (await anext(answer.chunks)).events == [{"n": 1}]
+    with pytest.raises(GatewayError, match="cannot reach it"):
+        await anext(answer.chunks)
+    assert well.asked == []
