@@ -57,12 +57,14 @@ async def _call(action: object) -> None:
 
 
 @contextlib.contextmanager
-def background_upstream(models: Sequence[str] = ("m",)) -> Iterator[Provider]:
-    """Run a `FakeUpstream` until the end of the block."""
+def background_upstream(
+    models: Sequence[str] = ("m",), *, kind: type[FakeUpstream] = FakeUpstream
+) -> Iterator[Provider]:
+    """Run a `FakeUpstream`, or a kind of it, until the end of the block."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    provider = Provider(FakeUpstream(models), loop)
+    provider = Provider(kind(models), loop)
     try:
         asyncio.run_coroutine_threadsafe(provider.fake.start(), loop).result(10)
         yield provider
