@@ -6,7 +6,7 @@ agreed, the request was sent whole, and not a byte came that was not asked for.
 
 import asyncio
 import math
-from typing import Protocol
+from typing import Protocol, cast
 
 import httptools
 
@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note the transport."""
-        self._transport = transport  # type: ignore[assignment]  # the loop's transports are of no common class
+        self._transport = cast("asyncio.Transport", transport)
         self.is_open = True
         self._set_timer(self._loop.time() + TICK_SECONDS)
         self._owner.opened(self)
@@ -155,10 +155,8 @@ class Connection(asyncio.Protocol):
         had_head = response.status
         try:
             self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self._keeps_alive = False
-            if not self._is_ended:
-                self._refusal = self._refusal or "malformed"
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._stopped(error)
         parts = self._parts
         if parts:
             self._fed = 0
@@ -247,6 +245,16 @@ class Connection(asyncio.Protocol):
         response.end()
         response.wake()
         self._owner.release(self)
+
+    def _stopped(self, error: Exception) -> None:
+        """Note that the parser cannot go on, because of what came or because it was told to stop."""
+        if isinstance(error, httptools.HttpParserCallbackError) and not isinstance(
+            error.__context__, _StopError
+        ):
+            raise error
+        self._keeps_alive = False
+        if not self._is_ended:
+            self._refusal = self._refusal or "malformed"
 
     def _refuse(self, response: Response) -> None:
         """End the exchange because of what the provider sent."""

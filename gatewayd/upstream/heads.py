@@ -27,8 +27,8 @@ OF_THE_CONNECTION = {
 
 _WITH_BODY = {"POST", "PUT", "PATCH"}
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE = re.compile(r"[\t -~\x80-\U0010ffff]*")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_VALUE = re.compile(r"[\t -~\x80-\ud7ff\ue000-\U0010ffff]*")
+_UNSENDABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def build_head(method: str, url: str, headers: Mapping[str, str]) -> Head:
     lines += [_line(name, value) for name, value in headers.items()]
     return Head(
         origin=Origin(parsed.raw_host or "", parsed.port or 0, parsed.scheme == "https"),
-        lines=("\r\n".join(lines) + "\r\n").encode("utf-8", "surrogateescape"),
+        lines=("\r\n".join(lines) + "\r\n").encode(),
         has_answer_body=method != "HEAD",
         sends_length=method in _WITH_BODY,
     )
@@ -67,7 +67,7 @@ def build_head(method: str, url: str, headers: Mapping[str, str]) -> Head:
 
 def _parse(url: str) -> URL:
     refusal = _refuse("its URL cannot be asked for")
-    if _CONTROL.search(url):
+    if _UNSENDABLE.search(url):
         raise refusal
     try:
         parsed = URL(url)

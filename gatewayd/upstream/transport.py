@@ -21,8 +21,10 @@ def reason(error: BaseException | None) -> str:
         return "end of stream"
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
-    if isinstance(error, ssl.SSLError) and error.reason:
-        return error.reason.lower().replace("_", " ")
+    if isinstance(error, ssl.SSLError):
+        # An error that was not made by OpenSSL has no reason.
+        words: str | None = getattr(error, "reason", None)
+        return words.lower().replace("_", " ") if words else type(error).__name__
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno).lower()
-    return type(error).__name__
+    return "connection closed" if isinstance(error, ConnectionError) else type(error).__name__
