@@ -1,6 +1,6 @@
 """What gives models, what keeps records of them, and who looks at them."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -50,7 +50,7 @@ class ChunkStream(Protocol):
         """Return itself."""
         ...
 
-    async def __anext__(self) -> Chunk:
+    def __anext__(self) -> Awaitable[Chunk]:
         """Return the next chunk; a failure raises `GatewayError` here."""
         ...
 

@@ -1,6 +1,6 @@
 """A stream whose first chunk has arrived, with the stream filters applied."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Self
 
 from gatewayd.catalog.interfaces import ChunkStream
@@ -32,8 +32,13 @@ class StartedStream:
         """Return itself: a stream is read once."""
         return self
 
-    async def __anext__(self) -> Chunk:
+    def __anext__(self) -> Awaitable[Chunk]:
         """Return the next chunk, filtered."""
+        if self._first is None and not self._filters:
+            return self._rest.__anext__()
+        return self._next()
+
+    async def _next(self) -> Chunk:
         if self._first is not None:
             chunk, self._first = self._first, None
         else:

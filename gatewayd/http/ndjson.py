@@ -11,10 +11,10 @@ from aiohttp import web
 
 from gatewayd.catalog.interfaces import Forwarded
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.context import REPLY_HEADERS, STARTED, request_id
+from gatewayd.http.context import request_id
 from gatewayd.http.errors import body_of
 from gatewayd.http.routes import Dialect
-from gatewayd.http.sse import send
+from gatewayd.http.sse import open_stream, send
 
 log = logging.getLogger(__name__)
 
@@ -90,21 +90,8 @@ async def open_lines(
     status: int = 200,
     headers: dict[str, str] | None = None,
 ) -> web.StreamResponse:
-    """Send the head of a stream of lines that the caller writes as bytes, and return the reply."""
-    common: dict[str, str] = request[REPLY_HEADERS]
-    reply = web.StreamResponse(
-        status=status,
-        headers={
-            "Content-Type": content_type,
-            "Cache-Control": "no-store",
-            "X-Accel-Buffering": "no",
-            **common,
-            **(headers or {}),
-        },
-    )
-    request[STARTED] = reply
-    await reply.prepare(request)
-    return reply
+    """Begin a stream of lines that the caller writes as bytes, and return the reply."""
+    return await open_stream(request, {"Content-Type": content_type, **(headers or {})}, status)
 
 
 async def send_failure(request: web.Request, reply: web.StreamResponse, error: GatewayError) -> None:

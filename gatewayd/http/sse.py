@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from gatewayd.http.context import REPLY_HEADERS, STARTED, request_id
 from gatewayd.http.errors import cut
@@ -15,16 +15,22 @@ log = logging.getLogger(__name__)
 WRITE_SECONDS: Final = 30.0
 
 
+class StreamReply(web.StreamResponse):
+    """A reply whose head goes out together with the first bytes, which is one write less for each stream."""
+
+    _send_headers_immediately = False
+
+
 async def open_stream(
     request: web.Request, headers: Mapping[str, str], status: int = 200
 ) -> web.StreamResponse:
-    """Send the head of an event stream whose frames the caller writes as bytes, and return the reply.
+    """Begin an event stream whose frames the caller writes as bytes, and return the reply.
 
     The frames come ready from a dialect, so this is a plain chunked reply with the headers that keep
-    proxies from holding it back.
+    proxies from holding it back. Its head is sent with the first frames.
     """
     common: dict[str, str] = request[REPLY_HEADERS]
-    reply = web.StreamResponse(
+    reply = StreamReply(
         status=status,
         headers={
             "Content-Type": "text/event-stream; charset=utf-8",
@@ -34,6 +40,8 @@ async def open_stream(
             **headers,
         },
     )
+    if request.version >= HttpVersion11:
+        reply.enable_chunked_encoding()
     request[STARTED] = reply
     await reply.prepare(request)
     return reply
@@ -45,9 +53,14 @@ async def send(request: web.Request, reply: web.StreamResponse, frames: bytes) -
     Raises ConnectionResetError then, and when the client has gone.
     """
     transport = request.transport
-    if transport is not None and not transport.get_write_buffer_size():
+    if transport is None or transport.is_closing():
+        raise ConnectionResetError("the client has gone")
+    if not transport.get_write_buffer_size():
         # All that came before is with the kernel: this write waits for nothing.
-        await reply.write(frames)
+        if reply.chunked and request.writer.output_size and frames:
+            transport.write(b"%x\r\n%b\r\n" % (len(frames), frames))
+        else:
+            await reply.write(frames)
         return
     try:
         async with asyncio.timeout(WRITE_SECONDS):

@@ -1,7 +1,7 @@
 """The chunks of one streamed answer, read from a provider as they are asked for."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, Self
+from typing import Any, NoReturn, Protocol, Self
 
 from gatewayd.catalog.replies import Chunk
 from gatewayd.upstream.client import TransportError, UpstreamResponse
@@ -63,7 +63,10 @@ class AnswerChunks:
         self._failures = failures
         self._whole = whole
         self._response: UpstreamResponse | None = None
+        self._held: Chunk | None = None
+        self._is_whole = False
         self._ended = False
+        self._is_closed = False
 
     def __aiter__(self) -> Self:
         """Return itself: an answer is read once."""
@@ -73,7 +76,14 @@ class AnswerChunks:
         """Return the next chunk; raises GatewayError."""
         alive = False
         try:
-            chunk = await self._next()
+            response, reader = self._response or await self._start(), self._reader
+            chunk = self._held
+            self._held = None
+            while chunk is None:
+                if reader.error is not None or reader.is_done or self._ended:
+                    return await self._finish(response)
+                read = await response.read_some()
+                chunk = reader.feed(read) if read else self._last()
             alive = True
         except TransportError as error:
             raise self._failures.from_transport(error) from error
@@ -89,43 +99,36 @@ class AnswerChunks:
         self._close()
 
     def _close(self) -> None:
-        self._ended = True
+        self._ended = self._is_closed = True
         if self._response is not None:
             self._response.close()
 
-    async def _next(self) -> Chunk:
-        if self._ended:
+    async def _start(self) -> UpstreamResponse:
+        """Send the request; an answer that came whole is held as the only chunk."""
+        if self._is_closed:
             raise StopAsyncIteration
-        if self._response is None:
-            self._response = await self._begin()
-            if self._whole is not None and media_type(self._response) == "application/json":
-                convert, read_whole = self._whole
-                answer = await read_whole(self._response)
-                self._ended = True
-                return convert(answer)
-        reader, response = self._reader, self._response
-        while True:
-            if reader.error is not None:
-                raise self._reported(reader.error)
-            if reader.is_done:
-                await response.finish()
-                raise StopAsyncIteration
-            read = await response.read_some()
-            if not read:
-                return self._last()
-            chunk = reader.feed(read)
-            if chunk is not None:
-                return chunk
+        response = self._response = await self._begin()
+        if self._whole is not None and media_type(response) == "application/json":
+            convert, read_whole = self._whole
+            self._held = convert(await read_whole(response))
+            self._ended = self._is_whole = True
+        return response
 
-    def _last(self) -> Chunk:
-        """Return what the end of the stream completed; an end that came too early raises after it."""
-        chunk = self._reader.finish()
-        if chunk is not None:
-            return chunk
+    def _last(self) -> Chunk | None:
+        """Return what the end of the stream completed."""
         self._ended = True
-        if self._reader.error is not None:
-            raise self._reported(self._reader.error)
-        if not self._reader.is_complete:
+        return self._reader.finish()
+
+    async def _finish(self, response: UpstreamResponse) -> NoReturn:
+        """End the iteration: raise what went wrong, if anything did."""
+        reader = self._reader
+        if self._is_closed:
+            raise StopAsyncIteration
+        if reader.error is not None:
+            raise self._reported(reader.error)
+        if reader.is_done:
+            await response.finish()
+        elif not (self._is_whole or reader.is_complete):
             raise self._failures.broken("its answer ended before it was complete")
         raise StopAsyncIteration
 

@@ -1,0 +1,92 @@
+"""Tests for gatewayd.upstream.answer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gatewayd.catalog.replies import Chunk
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.upstream.answer import AnswerChunks
+from gatewayd.upstream.config import ProviderConfig, SourceKind
+from gatewayd.upstream.exchange import Exchange
+from gatewayd.upstream.sse import ChunkReader
+from gatewayd.upstream.whole import as_chunk
+from tests.fakes.upstream import (
+    SILENCE,
+    FakeUpstream,
+    Reply,
+    json_reply,
+    openai_chunk,
+    openai_completion,
+    openai_stream,
+    sse,
+)
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeUpstream]:
+    async with FakeUpstream() as made:
+        yield made
+
+
+@pytest.fixture
+async def exchange(fake: FakeUpstream) -> AsyncIterator[Exchange]:
+    made = Exchange(ProviderConfig("p", SourceKind.OPENAI, fake.openai_url), {})
+    yield made
+    await made.close()
+
+
+def ask(exchange: Exchange) -> AnswerChunks:
+    return exchange.chunks("/chat/completions", {"model": "m"}, ChunkReader(), as_chunk)
+
+
+def said(chunks: list[Chunk]) -> str:
+    events = [event for chunk in chunks for event in chunk.events]
+    return "".join(event["choices"][0]["delta"].get("content") or "" for event in events)
+
+
+async def test_nothing_is_sent_before_the_first_chunk_is_asked_for(
+    fake: FakeUpstream, exchange: Exchange
+) -> None:
+    chunks = ask(exchange)
+    await asyncio.sleep(0)
+    assert fake.requests == []
+    await chunks.aclose()
+    assert [chunk async for chunk in chunks] == []
+    assert fake.requests == []
+
+
+async def test_an_answer_is_read_to_its_end_and_then_over(fake: FakeUpstream, exchange: Exchange) -> None:
+    fake.script(Reply(steps=openai_stream(["a", "b"])))
+    chunks = ask(exchange)
+    assert said([chunk async for chunk in chunks]) == "ab"
+    with pytest.raises(StopAsyncIteration):
+        await anext(chunks)
+
+
+async def test_an_answer_that_came_whole_is_one_chunk(fake: FakeUpstream, exchange: Exchange) -> None:
+    fake.script(json_reply(openai_completion("all of it")))
+    chunks = ask(exchange)
+    assert said([chunk async for chunk in chunks]) == "all of it"
+
+
+async def test_after_a_failure_nothing_more_comes(fake: FakeUpstream, exchange: Exchange) -> None:
+    fake.script(Reply(steps=[sse(openai_chunk(content="a"))]))
+    chunks = ask(exchange)
+    assert said([await anext(chunks)]) == "a"
+    with pytest.raises(GatewayError, match="before it was complete") as caught:
+        await anext(chunks)
+    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert [chunk async for chunk in chunks] == []
+
+
+async def test_a_cancelled_wait_closes_the_connection(fake: FakeUpstream, exchange: Exchange) -> None:
+    fake.script(Reply(steps=[sse(openai_chunk(content="a")), SILENCE]))
+    chunks = ask(exchange)
+    await anext(chunks)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await anext(chunks)
+    await asyncio.wait_for(fake.closed.wait(), 5)
+    assert [chunk async for chunk in chunks] == []
