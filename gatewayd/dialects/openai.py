@@ -19,30 +19,32 @@ from gatewayd.errors import GatewayError, invalid
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
 # Fields of this API family that the gateway consumes; a provider never sees them (peer-compatible names).
-OWN_FIELDS: Final = (
-    "files",
-    "chat_id",
-    "id",
-    "message_ids",
-    "session_id",
-    "parent_id",
-    "user_message",
-    "parent_message",
-    "assistant_message_id",
-    "regeneration_prompt",
-    "background_tasks",
-    "features",
-    "variables",
-    "chat_variables",
-    "filter_ids",
-    "tool_ids",
-    "tool_servers",
-    "skill_ids",
-    "terminal_id",
-    "folder_id",
-    "params",
-    "model_item",
-    "new_chat",
+OWN_FIELDS: Final = frozenset(
+    {
+        "files",
+        "chat_id",
+        "id",
+        "message_ids",
+        "session_id",
+        "parent_id",
+        "user_message",
+        "parent_message",
+        "assistant_message_id",
+        "regeneration_prompt",
+        "background_tasks",
+        "features",
+        "variables",
+        "chat_variables",
+        "filter_ids",
+        "tool_ids",
+        "tool_servers",
+        "skill_ids",
+        "terminal_id",
+        "folder_id",
+        "params",
+        "model_item",
+        "new_chat",
+    }
 )
 OWN_PARAMS: Final = frozenset(
     {
@@ -65,6 +67,7 @@ _SHAPES: Final[tuple[tuple[str, tuple[type, ...], str], ...]] = (
     ("response_format", (dict,), "an object"),
 )
 
+_CONTENT: Final = (str, list)
 _PLACED: Final = frozenset({"object", "choices", "usage", "sources", "event"})
 _HEAD: Final = ("id", "created", "model", "system_fingerprint", "service_tier")
 
@@ -76,7 +79,7 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     providers refuse that.
     """
     body: Body = dict(value)
-    options: dict[str, Any] = {name: body.pop(name) for name in OWN_FIELDS if name in body}
+    options: dict[str, Any] = {name: body.pop(name) for name in OWN_FIELDS & body.keys()}
     model = body.get("model")
     if not isinstance(model, str) or not model:
         raise invalid("cannot accept model: expected the id of a model as text", param="model")
@@ -117,19 +120,25 @@ def check_messages(messages: Any) -> None:
     if not messages:
         raise invalid("cannot accept messages: the list is empty", param="messages")
     for index, message in enumerate(messages):
-        name = f"messages[{index}]"
-        if not isinstance(message, dict):
-            raise invalid(f"cannot accept {name}: expected an object", param=name)
-        role = message.get("role")
-        if not isinstance(role, str) or role not in ROLES:
-            raise invalid(
-                f"cannot accept {name}.role: expected one of {', '.join(sorted(ROLES))}", param=f"{name}.role"
-            )
-        content = message.get("content")
-        if content is not None and not isinstance(content, str | list):
-            raise invalid(
-                f"cannot accept {name}.content: expected text or a list of parts", param=f"{name}.content"
-            )
+        if not _is_message(message):
+            raise _refused_message(message, f"messages[{index}]")
+
+
+def _is_message(message: Any) -> bool:
+    if not isinstance(message, dict):
+        return False
+    role, content = message.get("role"), message.get("content")
+    return isinstance(role, str) and role in ROLES and (content is None or isinstance(content, _CONTENT))
+
+
+def _refused_message(message: Any, name: str) -> GatewayError:
+    if not isinstance(message, dict):
+        return invalid(f"cannot accept {name}: expected an object", param=name)
+    role = message.get("role")
+    if not isinstance(role, str) or role not in ROLES:
+        known = ", ".join(sorted(ROLES))
+        return invalid(f"cannot accept {name}.role: expected one of {known}", param=f"{name}.role")
+    return invalid(f"cannot accept {name}.content: expected text or a list of parts", param=f"{name}.content")
 
 
 def parse_files(value: Any) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import logging
 import re
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, Protocol
 
@@ -86,7 +87,7 @@ class Edge:
         return serve
 
     async def _admitted(self, route: Route, request: web.Request) -> web.StreamResponse:
-        if not route.slashes and "%2f" in request.raw_path.partition("?")[0].lower():
+        if not route.slashes and "%" in request.raw_path and has_slash(request.raw_path):
             raise GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
         if route.access is not Access.PUBLIC:
             request[ACTOR] = await self._identify(route, request)
@@ -159,8 +160,7 @@ class Edge:
         return around
 
     async def _reply(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        path = request.raw_path.partition("?")[0]
-        if UNSAFE_PATH.search(path):
+        if is_unsafe(request.raw_path.partition("?")[0]):
             unsafe = GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
             return await guard(_refuse(unsafe), Dialect.NATIVE, request, "-")
         if len(request.headers.getall(hdrs.HOST, ())) > 1:
@@ -189,6 +189,17 @@ class Edge:
         if origin in allowed:
             headers[hdrs.ACCESS_CONTROL_ALLOW_CREDENTIALS] = "true"
         return headers
+
+
+def has_slash(raw_path: str) -> bool:
+    """Tell whether a path has an encoded slash."""
+    return "%2f" in raw_path.partition("?")[0].lower()
+
+
+@lru_cache(maxsize=256)
+def is_unsafe(path: str) -> bool:
+    """Tell whether a path has parts that a proxy in front may read in another way than we do."""
+    return UNSAFE_PATH.search(path) is not None
 
 
 def admit(access: Access, actor: Actor) -> None:

@@ -57,14 +57,15 @@ class ChatRoutes:
         answer = await self._pipeline.run(chat, actor(request))
         headers = warning_headers(answer.warnings)
         if answer.completion is not None and not chat.stream:
-            return web.Response(body=answer.completion.raw, content_type="application/json", headers=headers)
+            headers["Content-Type"] = "application/json"
+            return web.Response(body=answer.completion.raw, headers=headers)
         return await self._stream(request, chat, answer, headers)
 
     async def _stream(
         self, request: web.Request, chat: ChatRequest, answer: Answer, headers: dict[str, str]
     ) -> web.StreamResponse:
         if answer.chunks is None:
-            return await self._replay(request, answer, headers)
+            return await self._replay(request, chat, answer, headers)
         async with aclosing(answer.chunks) as chunks:
             reply = await open_stream(request, headers)
             if answer.sources:
@@ -86,11 +87,12 @@ class ChatRoutes:
         return reply
 
     async def _replay(
-        self, request: web.Request, answer: Answer, headers: dict[str, str]
+        self, request: web.Request, chat: ChatRequest, answer: Answer, headers: dict[str, str]
     ) -> web.StreamResponse:
         reply = await open_stream(request, headers)
         if answer.completion is not None:
-            for frame in openai.render_completion(answer.completion):
+            include_usage = openai.wants_usage(chat.body)
+            for frame in openai.render_completion(answer.completion, include_usage=include_usage):
                 await send(request, reply, frame)
         await send(request, reply, DONE)
         await reply.write_eof()
