@@ -98,3 +98,11 @@ class Everything(FakeUpstream):
                 return Reply(steps=steps, content_type="application/x-ndjson")
             case _:
                 return None
+
+    def _embeddings(self, request: Recorded) -> Reply:
+        given = request.json.get("input")
+        texts = given if isinstance(given, list) else [given]
+        if request.path == "/api/embed":
+            return json_reply({"model": "m", "embeddings": [[0.5, 0.25] for _ in texts]})
+        data = [{"object": "embedding", "index": i, "embedding": [0.5, 0.25]} for i in range(len(texts))]
+        return json_reply({"object": "list", "data": data, "model": "m"})

@@ -8,15 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gatewayd.http.public.bases import BASES
 from tests.fakes.background import background_upstream
 from tests.fakes.daemon import Daemon, running_daemon
+from tests.fakes.everything import Everything
 from tests.fakes.wire import Reply, exchange, send
 
 PASSWORD = "correct-horse-canary"
 BODY_LIMIT = 2 * 1024 * 1024
 SMALL_LIMIT = 1024 * 1024
 AUTHS = "/api/v1/auths"
-CHATS = ("/api/chat/completions", "/api/v1/chat/completions", "/v1/chat/completions")
+CHATS = tuple(f"{base}/chat/completions" for base in BASES)
+MESSAGES = ("/api/v1/messages", "/api/message", "/v1/messages", "/ollama/v1/messages")
+RUNTIME = "/ollama/api/"
+UNROUTED = {"route_not_found", "method_not_allowed"}
+"""The codes of refusals for which no row, and so no dialect, was found."""
 CANARY = b"canary-in-a-header"
 PROVIDERS = """
 [[providers]]
@@ -85,14 +91,12 @@ class Site:
         if not reply.body and what.startswith("HEAD"):
             return
         assert reply.headers["content-type"].startswith("application/json"), (what, reply)
-        assert reply.json["detail"], (what, reply)
-        error = reply.json["error"]
-        assert error.keys() == {"message", "type", "param", "code"}, (what, reply)
-        assert error["message"], (what, reply)
+        assert_refusal(what.partition(" ")[2].partition("?")[0], reply)
 
     def filled(self, template: str) -> str:
         """Return a path to something that exists."""
-        return template.replace("{id}", self.group if "/groups/" in template else self.admin_id)
+        made = template.replace("{id}", self.group if "/groups/" in template else self.admin_id)
+        return made.replace("{index}", "0").replace("{digest}", "sha256:" + "0" * 64)
 
     def is_well(self) -> bool:
         """Tell whether the daemon lives and answers."""
@@ -125,7 +129,7 @@ class Site:
 @contextlib.contextmanager
 def opened_site(folder: Path) -> Iterator[Site]:
     """Run a gateway over a scripted provider, with an administrator and a key; check its log at the end."""
-    with background_upstream() as provider:
+    with background_upstream(kind=Everything) as provider:
         configuration = folder / "gatewayd.toml"
         configuration.write_text(PROVIDERS.format(url=provider.url))
         settings = {"ENV": "dev", "REQUEST_BODY_LIMIT": str(BODY_LIMIT), "ENABLE_API_KEYS": "true"}
@@ -147,6 +151,31 @@ def _prepare(site: Site) -> None:
     site.send("POST", f"/api/v1/groups/id/{site.group}/users/add", dumps(members))
     site.key = json.loads(site.send("POST", f"{AUTHS}/api_key", dumps({})).body)["api_key"]
     site.secrets |= {site.admin, site.key}
+
+
+def is_message_path(path: str) -> bool:
+    """Tell whether a path speaks the messages dialect."""
+    return path.rstrip("/").removesuffix("/count_tokens") in MESSAGES
+
+
+def assert_refusal(path: str, reply: Reply) -> None:
+    """Check that the body of a refusal has the shape of the dialect that the path speaks."""
+    body = reply.json
+    assert body["detail"], (path, reply)
+    error = body["error"]
+    is_routed = not (isinstance(error, dict) and error.get("code") in UNROUTED)
+    if is_message_path(path) and is_routed:
+        assert body.keys() == {"type", "error", "detail"}, (path, reply)
+        assert body["type"] == "error", (path, reply)
+        assert error.keys() == {"type", "message"}, (path, reply)
+        assert error["message"] == body["detail"], (path, reply)
+        assert reply.headers["request-id"] == reply.headers["x-request-id"], (path, reply)
+    elif path.startswith(RUNTIME) and is_routed:
+        assert body.keys() == {"error", "detail"}, (path, reply)
+        assert error == body["detail"], (path, reply)
+    else:
+        assert error.keys() == {"message", "type", "param", "code"}, (path, reply)
+        assert error["message"], (path, reply)
 
 
 def dumps(value: Any) -> bytes:
