@@ -36,8 +36,8 @@ WRONG: list[Any] = [
 MESSAGE_FIELDS = (
     "model", "max_tokens", "messages", "system", "stream", "tools", "tool_choice", "temperature", "top_p",
     "top_k", "stop_sequences", "thinking", "metadata", "service_tier", "betas", "output_config",
-    "output_format", "cache_control", "mcp_servers", "container", "context_management", "anthropic_version", "event",
-    "unknown",
+    "output_format", "cache_control", "mcp_servers", "container", "context_management", "anthropic_version",
+    "event", "unknown",
 )  # fmt: skip
 BLOCKS: dict[str, dict[str, Any]] = {
     "text": {"text": "x"},
@@ -312,8 +312,8 @@ def test_a_bad_field_of_a_runtime_s_request_is_named(site: Site, place: str, bod
 
 RUNTIME_FIELDS = (
     "model", "name", "messages", "prompt", "input", "system", "stream", "format", "options", "keep_alive",
-    "think", "tools", "images", "suffix", "raw", "template", "context", "logprobs", "top_logprobs", "dimensions",
-    "truncate", "insecure", "from", "files", "source", "destination", "verbose", "Model", "NAME",
+    "think", "tools", "images", "suffix", "raw", "template", "context", "logprobs", "top_logprobs",
+    "dimensions", "truncate", "insecure", "from", "files", "source", "destination", "verbose", "Model", "NAME",
 )  # fmt: skip
 
 
