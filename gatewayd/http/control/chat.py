@@ -1,8 +1,6 @@
 """`/v1/chat`: ask a model from the terminal."""
 
-import logging
 from collections.abc import Sequence
-from contextlib import aclosing
 from typing import Any, Final, Protocol
 
 import orjson
@@ -12,19 +10,16 @@ from gatewayctl.wire import chat as wire
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import Viewer
 from gatewayd.catalog.records import Model
-from gatewayd.catalog.replies import DONE
 from gatewayd.chat.records import Answer, ChatRequest
 from gatewayd.dialects import openai
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.answers import OpenAiFrames, Streams, openai_frames, send_whole
 from gatewayd.http.body import read_model
 from gatewayd.http.context import request_id
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.errors import body_of
 from gatewayd.http.routes import Access, Dialect, Route
-from gatewayd.http.sse import open_stream, send
-
-log = logging.getLogger(__name__)
 
 BODY_LIMIT: Final = 16 * 1024 * 1024
 
@@ -45,6 +40,14 @@ class Models(Protocol):
         ...
 
 
+class ControlFrames(OpenAiFrames):
+    """The same frames, but that a failure has the shape of this socket."""
+
+    def fail(self, error: GatewayError) -> bytes:
+        """Return the error frame."""
+        return b"data: " + orjson.dumps(body_of(error, Dialect.CONTROL)) + b"\n\n"
+
+
 class ControlChatRoutes:
     """Questions on the control socket."""
 
@@ -52,6 +55,7 @@ class ControlChatRoutes:
         self._answers = answers
         self._models = models
         self._viewers = viewers
+        self._streams = Streams()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
@@ -79,31 +83,12 @@ class ControlChatRoutes:
         answer = await self._answers.run(chat, actor)
         if answer.completion is not None and not chat.stream:
             return web.Response(body=answer.completion.raw, content_type="application/json")
-        return await _stream(request, answer)
+        if answer.chunks is not None:
+            return await self._streams.send(request, answer.chunks, ControlFrames(), {})
+        return await send_whole(request, openai_frames(answer, chat), {})
 
     async def _first_model(self, actor: Actor) -> str:
         found = await self._models.list(actor)
         if not found:
             raise GatewayError(Kind.NOT_FOUND, "cannot ask: there is no model", param="model")
         return found[0].id
-
-
-async def _stream(request: web.Request, answer: Answer) -> web.StreamResponse:
-    if answer.chunks is None:
-        reply = await open_stream(request, {})
-        for frame in openai.render_completion(answer.completion) if answer.completion else ():
-            await send(request, reply, frame)
-        await send(request, reply, DONE)
-        return reply
-    async with aclosing(answer.chunks) as chunks:
-        reply = await open_stream(request, {})
-        try:
-            async for chunk in chunks:
-                await send(request, reply, chunk.raw)
-        except GatewayError as error:
-            log.warning("stream broke: %s", error.message, extra={"request_id": request_id(request)})
-            failure = orjson.dumps(body_of(error, Dialect.CONTROL))
-            await send(request, reply, b"data: " + failure + b"\n\n")
-        else:
-            await send(request, reply, DONE)
-    return reply

@@ -1,16 +1,12 @@
 """The messages dialect (interface specification 4.3), and what its clients probe before they use it."""
 
-import logging
 from collections.abc import Sequence
-from contextlib import aclosing
-from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
 from gatewayd import ids
-from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.catalog.replies import Chunk, Completion
 from gatewayd.chat.pipeline import Pipeline
 from gatewayd.chat.records import Answer, ChatRequest
@@ -19,38 +15,26 @@ from gatewayd.dialects.anthropic_stream import MessageStream
 from gatewayd.dialects.tokens import count_tokens
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.http import body, heartbeat
+from gatewayd.http.answers import Streams, send_whole
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.errors import STATUSES
-from gatewayd.http.heartbeat import Heartbeat
 from gatewayd.http.routes import Access, Dialect, Handler, Route
-from gatewayd.http.sse import open_stream, send
 from gatewayd.http.warnings import warning_headers
-from gatewayd.tasks import Tasks
-
-log = logging.getLogger(__name__)
 
 PATHS: Final = ("/api/v1/messages", "/api/message", "/v1/messages", "/ollama/v1/messages")
 
 PING: Final = b'event: ping\ndata: {"type":"ping"}\n\n'
 
 
-class Events(Protocol):
-    """Makes the bytes of one stream."""
+class Failing:
+    """How a stream of this dialect says that it broke."""
 
-    def feed(self, chunk: Chunk) -> bytes:
-        """Return whole events for a chunk, b"" for none."""
-        ...
-
-    def ping(self) -> bytes:
-        """Return an event that says only that the stream lives."""
-        ...
-
-    def finish(self) -> bytes:
-        """Return the events that end a good answer."""
-        ...
+    def fail(self, error: GatewayError) -> bytes:
+        """Return an `error` event."""
+        return anthropic.render_error_event(STATUSES[error.kind][2], error.message)
 
 
-class NativeEvents:
+class NativeEvents(Failing):
     """Passes the events of a source that speaks the dialect on, its pings included."""
 
     def feed(self, chunk: Chunk) -> bytes:
@@ -66,7 +50,7 @@ class NativeEvents:
         return b""
 
 
-class ConvertedEvents:
+class ConvertedEvents(Failing):
     """Makes events of another dialect's chunks."""
 
     def __init__(self, chat: ChatRequest) -> None:
@@ -101,9 +85,7 @@ class MessageRoutes:
     ) -> None:
         self._pipeline = pipeline
         self._body_limit = body_limit
-        self._ping_seconds = ping_seconds
-        # Each is stopped by its stream.
-        self._pings = Tasks()
+        self._streams = Streams(seconds=ping_seconds)
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 4.3 with the aliases that clients use, and their probes."""
@@ -135,53 +117,14 @@ class MessageRoutes:
         headers = warning_headers(answer.warnings)
         if answer.chunks is not None:
             renderer = NativeEvents() if answer.is_native else ConvertedEvents(chat)
-            return await self._stream(request, answer.chunks, renderer, headers)
+            return await self._streams.send(request, answer.chunks, renderer, headers)
         completion = _completion(answer)
         if chat.stream:
-            return await _replay(request, completion, ConvertedEvents(chat), headers)
+            events = ConvertedEvents(chat)
+            frames = events.feed(Chunk(events=[completion.body])) + events.finish()
+            return await send_whole(request, frames, headers)
         raw = completion.raw if answer.is_native else orjson.dumps(_message(completion, chat))
         return web.Response(body=raw, content_type="application/json", headers=headers)
-
-    async def _stream(
-        self, request: web.Request, chunks: ChunkStream, events: Events, headers: dict[str, str]
-    ) -> web.StreamResponse:
-        async with aclosing(chunks):
-            reply = await open_stream(request, headers)
-            ping = partial(_ping, request, reply, events)
-            try:
-                async with Heartbeat(self._pings, ping, seconds=self._ping_seconds) as beat:
-                    async for chunk in chunks:
-                        frames = events.feed(chunk)
-                        if frames:
-                            await send(request, reply, frames)
-                            beat.touch()
-            except GatewayError as error:
-                log.warning(
-                    "stream broke: %s",
-                    error.message,
-                    extra={"request_id": request_id(request), "kind": error.kind.value},
-                )
-                kind = STATUSES[error.kind][2]
-                await send(request, reply, anthropic.render_error_event(kind, error.message))
-            else:
-                await send(request, reply, events.finish())
-            await reply.write_eof()
-        return reply
-
-
-async def _replay(
-    request: web.Request, completion: Completion, events: ConvertedEvents, headers: dict[str, str]
-) -> web.StreamResponse:
-    """Stream an answer that is whole already."""
-    frames = events.feed(Chunk(events=[completion.body])) + events.finish()
-    reply = await open_stream(request, headers)
-    await send(request, reply, frames)
-    await reply.write_eof()
-    return reply
-
-
-async def _ping(request: web.Request, reply: web.StreamResponse, events: Events) -> None:
-    await send(request, reply, events.ping())
 
 
 def _check(value: dict[str, Any]) -> None:

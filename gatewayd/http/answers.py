@@ -1,0 +1,125 @@
+"""Streams an answer: its frames as they come, a beat while the source is silent, a failure in band."""
+
+import logging
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Final, Protocol
+
+from aiohttp import web
+
+from gatewayd.catalog.interfaces import ChunkStream
+from gatewayd.catalog.replies import DONE, Chunk
+from gatewayd.chat.records import Answer, ChatRequest
+from gatewayd.dialects import openai
+from gatewayd.errors import GatewayError
+from gatewayd.http import heartbeat
+from gatewayd.http.context import request_id
+from gatewayd.http.errors import STATUSES
+from gatewayd.http.heartbeat import Heartbeat
+from gatewayd.http.sse import open_stream, send
+from gatewayd.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+COMMENT: Final = b": keep-alive\n\n"
+
+
+class Frames(Protocol):
+    """Makes the bytes of one stream in the caller's dialect."""
+
+    def feed(self, chunk: Chunk) -> bytes:
+        """Return whole frames for a chunk, b"" for none."""
+        ...
+
+    def ping(self) -> bytes:
+        """Return what says only that the stream lives."""
+        ...
+
+    def finish(self) -> bytes:
+        """Return what ends a good answer."""
+        ...
+
+    def fail(self, error: GatewayError) -> bytes:
+        """Return the last frame of an answer that broke."""
+        ...
+
+
+class OpenAiFrames:
+    """Passes on the frames of the OpenAI dialect, which the sources' chunks already are."""
+
+    def feed(self, chunk: Chunk) -> bytes:
+        """Return the chunk's bytes."""
+        return chunk.raw
+
+    def ping(self) -> bytes:
+        """Return a comment, which every client of event streams skips."""
+        return COMMENT
+
+    def finish(self) -> bytes:
+        """Return the final `[DONE]`."""
+        return DONE
+
+    def fail(self, error: GatewayError) -> bytes:
+        """Return the error frame; no `[DONE]` follows it."""
+        return openai.render_error(error, STATUSES[error.kind][1])
+
+
+class Streams:
+    """Streams answers, each with a beat of its own."""
+
+    def __init__(self, *, seconds: float = heartbeat.SECONDS) -> None:
+        self._seconds = seconds
+        # Each is stopped by its stream.
+        self._beats = Tasks()
+
+    async def send(
+        self,
+        request: web.Request,
+        chunks: ChunkStream,
+        frames: Frames,
+        headers: Mapping[str, str],
+        first: bytes = b"",
+    ) -> web.StreamResponse:
+        """Write `first`, then a frame for each chunk; the source is released whatever happens."""
+        async with aclosing(chunks):
+            reply = await open_stream(request, headers)
+
+            async def beat() -> None:
+                await send(request, reply, frames.ping())
+
+            try:
+                if first:
+                    await send(request, reply, first)
+                async with Heartbeat(self._beats, beat, seconds=self._seconds) as silence:
+                    async for chunk in chunks:
+                        ready = frames.feed(chunk)
+                        if ready:
+                            await send(request, reply, ready)
+                            silence.touch()
+            except GatewayError as error:
+                log.warning(
+                    "stream broke: %s",
+                    error.message,
+                    extra={"request_id": request_id(request), "kind": error.kind.value},
+                )
+                await send(request, reply, frames.fail(error))
+            else:
+                await send(request, reply, frames.finish())
+            await reply.write_eof()
+        return reply
+
+
+def openai_frames(answer: Answer, chat: ChatRequest) -> bytes:
+    """Return a finished answer as the frames of a stream, for callers who asked for one."""
+    if answer.completion is None:
+        return DONE
+    frames = openai.render_completion(answer.completion, include_usage=openai.wants_usage(chat.body))
+    return b"".join([*frames, DONE])
+
+
+async def send_whole(request: web.Request, frames: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
+    """Send a stream that is complete already."""
+    reply = await open_stream(request, headers)
+    await send(request, reply, frames)
+    await reply.write_eof()
+    return reply
