@@ -20,7 +20,7 @@ from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID
 from gatewayd.http.errors import guard
 from gatewayd.http.inflight import InFlight
-from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.routes import ANTHROPIC_VERSION, Access, Dialect, Handler, Route
 from gatewayd.tasks import Tasks
 
 audit_log = logging.getLogger("gatewayd.audit")
@@ -76,10 +76,11 @@ class Edge:
         """Return the handler of a row with everything around it."""
 
         async def serve(request: web.Request) -> web.StreamResponse:
-            if route.dialect is Dialect.ANTHROPIC:
+            dialect = dialect_of(route, request)
+            if dialect is Dialect.ANTHROPIC:
                 # Clients of this dialect look for the id under this name.
                 request[REPLY_HEADERS]["request-id"] = request[REQUEST_ID]
-            work = guard(self._admitted(route, request), route.dialect, request, route.path)
+            work = guard(self._admitted(route, request), dialect, request, route.path)
             if route.interruptible or request.method in SAFE_METHODS:
                 return await work
             return await self._tasks.finish(route.path, work)
@@ -200,6 +201,13 @@ def has_slash(raw_path: str) -> bool:
 def is_unsafe(path: str) -> bool:
     """Tell whether a path has parts that a proxy in front may read in another way than we do."""
     return UNSAFE_PATH.search(path) is not None
+
+
+def dialect_of(route: Route, request: web.Request) -> Dialect:
+    """Return the dialect of a row; model lists are for the clients of two, told apart by their header."""
+    if route.dialect is Dialect.OPENAI and ANTHROPIC_VERSION in request.headers:
+        return Dialect.ANTHROPIC
+    return route.dialect
 
 
 def admit(access: Access, actor: Actor) -> None:

@@ -3,9 +3,13 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from aiohttp import web
 from pydantic import BaseModel
+
+ANTHROPIC_VERSION: Final = "anthropic-version"
+"""The header that every client of the messages dialect sends (4.3)."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -6,12 +6,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from gatewayd.errors import GatewayError, invalid
-from gatewayd.http.context import REPLY_HEADERS, request_id
-from gatewayd.http.errors import render
-from gatewayd.http.routes import Dialect, Handler
-
-HEADER: Final = "anthropic-version"
+from gatewayd.errors import invalid
+from gatewayd.http.routes import ANTHROPIC_VERSION
 
 MAX_PAGE: Final = 1000
 
@@ -21,22 +17,7 @@ TOLD: Final = ("capabilities", "lifecycle", "max_input_tokens", "max_tokens")
 
 def is_wanted(request: web.Request) -> bool:
     """Tell whether the caller expects the shapes of the messages dialect."""
-    return HEADER in request.headers
-
-
-def in_their_shape(handler: Handler) -> Handler:
-    """Return the handler with its failures in the shape that the caller reads."""
-
-    async def serve(request: web.Request) -> web.StreamResponse:
-        if not is_wanted(request):
-            return await handler(request)
-        request[REPLY_HEADERS]["request-id"] = request_id(request)
-        try:
-            return await handler(request)
-        except GatewayError as error:
-            return render(error, Dialect.ANTHROPIC)
-
-    return serve
+    return ANTHROPIC_VERSION in request.headers
 
 
 def described(listed: Mapping[str, Any]) -> dict[str, Any]:

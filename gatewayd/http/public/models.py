@@ -212,7 +212,7 @@ def _listing(path: str, handler: Handler, summary: str, *, slashes: bool = False
     return Route(
         "GET",
         path,
-        model_pages.in_their_shape(handler),
+        handler,
         Access.VERIFIED,
         summary,
         Dialect.OPENAI,

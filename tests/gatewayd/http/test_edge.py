@@ -310,3 +310,20 @@ async def test_changes_by_administrators_are_audited_once_they_are_made(
         lines = [record for record in caplog.records if record.name == "gatewayd.audit"]
         assert [record.getMessage() for record in lines] == ["POST /x/{id}"]
         assert vars(lines[0]).items() >= {"by": "a@example.org", "target": "/x/7", "request_id": "r1"}.items()
+
+
+async def test_clients_of_the_messages_dialect_get_their_errors_on_the_rows_they_share() -> None:
+    async def refuse(request: web.Request) -> web.StreamResponse:
+        raise GatewayError(Kind.NOT_FOUND, "cannot find it")
+
+    row = Route("GET", "/v1/models", refuse, Access.PUBLIC, "Shared", Dialect.OPENAI)
+    locked = Route("GET", "/v1/locked", refuse, Access.VERIFIED, "Locked", Dialect.OPENAI)
+    async with serving([row, locked]) as client:
+        theirs = await client.get("/v1/models", headers={"anthropic-version": "2023-06-01"})
+        assert (await theirs.json())["error"] == {"type": "not_found_error", "message": "cannot find it"}
+        assert theirs.headers["request-id"] == theirs.headers["X-Request-Id"]
+        unknown = await client.get("/v1/locked", headers={"anthropic-version": "2023-06-01"})
+        assert (await unknown.json())["error"]["type"] == "authentication_error"
+        plain = await client.get("/v1/models")
+        assert (await plain.json())["error"]["code"] == "not_found"
+        assert "request-id" not in plain.headers
