@@ -13,7 +13,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.body import json_reply
 from gatewayd.http.context import actor, client_address, find_actor
 from gatewayd.http.edge import EdgeOptions
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.http.sse import open_stream
 from tests.fakes.edge import bearer, raw_get, serving
 from tests.fakes.models import make_actor
