@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import orjson
 from aiohttp import web
@@ -39,18 +39,20 @@ class Ending:
 
     def check(self, last: bytes | None) -> None:
         """Raise upstream_failed unless the last of these lines may be the end (None: not known)."""
-        if last is None:
-            return
-        try:
-            value = orjson.loads(last.rstrip().rpartition(b"\n")[2])
-        except orjson.JSONDecodeError:
-            value = None
-        if isinstance(value, dict) and any(value.get(name) for name in self.fields):
+        if last is None or self._ends(last.rstrip().rpartition(b"\n")[2]):
             return
         raise GatewayError(
             Kind.UPSTREAM_FAILED,
             f"cannot get an answer from provider {self.provider!r}: it ended before it was complete",
         )
+
+    def is_in(self, lines: bytes) -> bool:
+        """Tell whether one of these lines ends the answer, as runtimes write it; more may follow."""
+        return b'"done":true' in lines and any(map(self._ends, lines.splitlines()))
+
+    def _ends(self, line: bytes) -> bool:
+        value = _object_in(line) or {}
+        return any(value.get(name) for name in self.fields)
 
 
 class WholeLines:
@@ -73,14 +75,25 @@ class WholeLines:
         return lines
 
     def finish(self) -> bytes:
-        """Return a last line that has no end, with one."""
+        """Return a last line that has no end, with one; b"" for the start of a line."""
         rest, self._rest = self._rest, b""
+        if _object_in(rest) is None:
+            self.last = self.last or b""
+            return b""
         self._note(rest)
-        return rest and rest + b"\n"
+        return rest + b"\n"
 
     def _note(self, lines: bytes) -> None:
         if lines and self.last is not None:
             self.last = lines
+
+
+def _object_in(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 async def open_lines(
@@ -119,11 +132,16 @@ async def pass_lines(
             request, content_type=answer.content_type or CONTENT_TYPE, status=answer.status
         )
         try:
-            await send_some(request, reply, lines.feed(first))
+            whole = lines.feed(first)
+            has_ended = ending.is_in(whole)
+            await send_some(request, reply, whole)
             async for read in reads:
-                await send_some(request, reply, lines.feed(read))
+                whole = lines.feed(read)
+                has_ended = has_ended or ending.is_in(whole)
+                await send_some(request, reply, whole)
             await send_some(request, reply, lines.finish())
-            ending.check(lines.last)
+            if not has_ended:
+                ending.check(lines.last)
         except GatewayError as error:
             await send_failure(request, reply, error)
     if at_end is not None:

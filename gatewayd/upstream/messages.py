@@ -8,7 +8,7 @@ import orjson
 
 from gatewayd.catalog.replies import Body, Chunk
 from gatewayd.dialects.foreign import sequence, text
-from gatewayd.upstream.sse import DONE_WORD, MAX_LINE, DataFramer, FramingError, decode, error_of
+from gatewayd.upstream.sse import DONE_WORD, MAX_LINE, DataFramer, FramingError, decode, error_of, whole_only
 
 TYPE: Final = re.compile(r"[a-z_]{1,64}")
 """What may stand in an `event:` line: every name of the protocol, and those that it may get."""
@@ -50,7 +50,7 @@ class MessageReader:
 
     def finish(self) -> Chunk | None:
         """Return what the end of the stream completed; raises FramingError for a stream without a message."""
-        frames = self._all(self._framer.finish())
+        frames = self._all(whole_only(self._framer.finish()))
         if self._has_reason:
             frames += self._all([orjson.dumps(STOP)])
         if self.error is None and not self._has_started:

@@ -72,8 +72,34 @@ def test_lines_are_whole_however_they_are_cut(reads: list[bytes]) -> None:
     given = [lines.feed(read) for read in reads]
     assert all(part.endswith(b"\n") for part in given if part)
     rest = lines.finish()
-    data = b"".join(reads)
-    assert b"".join(given) + rest == data + (b"\n" if rest else b"")
+    told, end, start = b"".join(reads).rpartition(b"\n")
+    assert b"".join(given) == told + end
+    assert rest in {b"", start + b"\n"}
+
+
+@pytest.mark.parametrize("line", [b'{"done":true}', b"{}", b' {"a": [1]} '])
+def test_a_last_line_may_lack_its_end(line: bytes) -> None:
+    lines = WholeLines()
+    assert lines.feed(b'{"a":1}\n' + line) == b'{"a":1}\n'
+    assert lines.finish() == line + b"\n"
+    assert lines.last == line
+
+
+@pytest.mark.parametrize("line", [b'{"done":tr', b"[1]", b"x"])
+def test_the_start_of_a_line_is_not_passed_on(line: bytes) -> None:
+    lines = WholeLines()
+    assert lines.feed(b'{"a":1}\n' + line) == b'{"a":1}\n'
+    assert lines.finish() == b""
+    assert lines.last == b'{"a":1}\n'
+
+
+def test_the_start_of_a_line_after_a_long_one_is_no_end() -> None:
+    lines = WholeLines()
+    lines.feed(b"x" * (HELD_LINE + 1))
+    lines.feed(b'\n{"a"')
+    assert lines.finish() == b""
+    with pytest.raises(GatewayError, match="before it was complete"):
+        Ending("near").check(lines.last)
 
 
 def test_a_long_line_is_not_held_back() -> None:
@@ -97,6 +123,23 @@ def test_good_ends(last: bytes) -> None:
 def test_bad_ends(last: bytes) -> None:
     with pytest.raises(GatewayError, match="provider 'near': it ended before it was complete"):
         Ending("near").check(last)
+
+
+@pytest.mark.parametrize("lines", [b'{"done":true}\n', b'{"a":1}\n{"a":1,"done":true}\n{"b":1}\n'])
+def test_an_end_may_have_more_behind_it(lines: bytes) -> None:
+    assert Ending("near").is_in(lines)
+
+
+@pytest.mark.parametrize("lines", [b"", b'{"done":false}\n', b'{"call":{"done":true}}\n', b'["done":true]\n'])
+def test_no_end_is_seen_where_none_is(lines: bytes) -> None:
+    assert not Ending("near").is_in(lines)
+
+
+async def test_lines_after_the_end_pass() -> None:
+    answer = Scripted([b'{"done":true}\n', b'{"a":1}\n'])
+    async with serving(passing(answer, [])) as client:
+        reply = await client.get("/")
+        assert await reply.read() == b'{"done":true}\n{"a":1}\n'
 
 
 async def test_lines_pass_and_the_end_follows() -> None:

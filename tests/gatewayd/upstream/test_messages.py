@@ -167,6 +167,13 @@ def test_a_stream_cut_short_is_not_complete():
     assert not reader.is_complete
 
 
+def test_the_start_of_an_event_is_no_event():
+    raw, reader = read(anthropic_events(START, text("a")) + anthropic_events(END)[:40])
+    assert [event["type"] for event in parse(raw)] == ["message_start", "content_block_delta"]
+    assert reader.error is None
+    assert not reader.is_complete
+
+
 @pytest.mark.parametrize("start", [b"", anthropic_events({"type": "ping"}), sse(b"[DONE]")])
 def test_a_stream_without_a_message_is_none(start):
     with pytest.raises(FramingError, match="no message_start"):
