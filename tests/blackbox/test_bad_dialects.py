@@ -313,7 +313,8 @@ def test_a_bad_field_of_a_runtime_s_request_is_named(site: Site, place: str, bod
 RUNTIME_FIELDS = (
     "model", "name", "messages", "prompt", "input", "system", "stream", "format", "options", "keep_alive",
     "think", "tools", "images", "suffix", "raw", "template", "context", "logprobs", "top_logprobs",
-    "dimensions", "truncate", "insecure", "from", "files", "source", "destination", "verbose", "Model", "NAME",
+    "dimensions", "truncate", "insecure", "from", "files", "source", "destination", "verbose", "Model",
+    "NAME",
 )  # fmt: skip
 
 

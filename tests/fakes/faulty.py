@@ -1,0 +1,108 @@
+"""A gateway over one provider that fails in every way: its kinds of source, patient and hasty ones."""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.background import Provider, background_upstream
+from tests.fakes.daemon import Daemon, running_daemon
+from tests.fakes.everything import Everything
+from tests.fakes.questions import Question
+from tests.fakes.wire import Reply, send
+
+PASSWORD = "correct horse"
+KEY = "sk-upstream-canary-0123456789abcdef"
+CHAT = "/api/chat/completions"
+NAMES = {"o.m": "hosted", "a.m": "native", "l.m": "runtime"}
+"""Model -> provider, one of each kind."""
+
+MODELS = tuple(NAMES)
+KINDS = {"hosted": ("openai", "/v1"), "native": ("anthropic", ""), "runtime": ("ollama", "")}
+
+
+def _table(name: str, prefix: str, url: str, **times: float) -> str:
+    kind, path = KINDS[name]
+    lines = [f'name = "{name}{"".join(f" {time}" for time in times.values())}"', f'kind = "{kind}"']
+    lines += [f'base_url = "{url}{path}"', f'prefix = "{prefix}"', f'key = "{KEY}"']
+    lines += [f"{name} = {value}" for name, value in times.items()]
+    return "\n".join(["[[providers]]", *lines, ""])
+
+
+def configuration(url: str) -> str:
+    """Return the providers: `o.` `a.` `l.`, and behind `p` patient, behind `h` hasty ones of each kind."""
+    tables = []
+    for name in KINDS:
+        first = {"hosted": "o", "native": "a", "runtime": "l"}[name]
+        tables.append(_table(name, f"{first}.", url))
+        tables.append(_table(name, f"p{first}.", url, first_byte_timeout=60, stream_idle_timeout=60))
+        tables.append(
+            _table(
+                name, f"h{first}.", url, connect_timeout=0.3, first_byte_timeout=0.4, stream_idle_timeout=0.4
+            )
+        )
+    return "\n".join(tables)
+
+
+@dataclass
+class Site:
+    """A running gateway with an administrator's key, and the provider behind all of its models."""
+
+    daemon: Daemon
+    provider: Provider
+    key: str = ""
+
+    def ask(self, question: Question, model: str, *, stream: bool) -> Reply:
+        """Ask a model in a dialect and return the whole reply."""
+        return self.post(question.path, question.asked(model, stream=stream))
+
+    def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
+        """Send a body with the key."""
+        signed = {"Authorization": f"Bearer {self.key}", **(headers or {})}
+        return send(self.daemon.base_url, "POST", path, body, signed)
+
+    def chat(self, model_id: str = "o.m", **fields: Any) -> Reply:
+        """Ask a model and return the whole reply."""
+        return self.post(CHAT, json.dumps(question(model_id, **fields)).encode())
+
+    def stream(self, model_id: str = "o.m", **fields: Any) -> Reply:
+        """Ask a model for a stream and return all of it."""
+        return self.chat(model_id, stream=True, **fields)
+
+    def assert_well(self) -> None:
+        """Check that the daemon lives, and that its log holds neither a traceback nor the provider's key."""
+        assert self.daemon.process.poll() is None
+        assert self.daemon.call("GET", "/health")[0] == 200
+        log = "".join(self.daemon.log)
+        assert "Traceback" not in log
+        assert KEY not in log
+
+
+def question(model_id: str, **fields: Any) -> dict[str, Any]:
+    """Return a chat request."""
+    return {"model": model_id, "messages": [{"role": "user", "content": "hi"}], **fields}
+
+
+@contextlib.contextmanager
+def opened_faulty(folder: Path) -> Iterator[Site]:
+    """Run the gateway until the end of the block."""
+    with background_upstream(kind=Everything) as provider:
+        file = folder / "gatewayd.toml"
+        file.touch(0o600)
+        file.write_text(configuration(provider.url))
+        with running_daemon(folder / "state", "-f", str(file), ENABLE_API_KEYS="true") as daemon:
+            yield Site(daemon, provider, make_key(daemon))
+
+
+def make_key(daemon: Daemon) -> str:
+    """Make the first administrator and return a key."""
+    form = {"name": "Root", "email": "root@example.org", "password": PASSWORD}
+    session = daemon.call("POST", "/api/v1/auths/signup", form)[1]
+    signed = {"Authorization": f"Bearer {session['token']}"}
+    group = {"name": "g", "description": "", "permissions": {"features": {"api_keys": True}}}
+    made = daemon.call("POST", "/api/v1/groups/create", group, signed)[1]["id"]
+    daemon.call("POST", f"/api/v1/groups/id/{made}/users/add", {"user_ids": [session["id"]]}, signed)
+    key: str = daemon.call("POST", "/api/v1/auths/api_key", {}, signed)[1]["api_key"]
+    return key
