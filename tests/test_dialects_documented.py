@@ -1,0 +1,259 @@
+"""gatewayd-dialects(7) is complete and true: its rows are tried, the names that the code knows are in it."""
+
+import contextlib
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from gatewayd.assembly.gateway import assemble, make_pipeline
+from gatewayd.assembly.routes import Parts, public_rows
+from gatewayd.catalog import failover, runtimes
+from gatewayd.chat import embeddings as batches
+from gatewayd.dialects import (
+    anthropic,
+    anthropic_calls,
+    anthropic_completion,
+    anthropic_content,
+    anthropic_reasoning,
+    anthropic_reply,
+    anthropic_request,
+    anthropic_source,
+    embeddings,
+    gather,
+    ollama,
+    ollama_options,
+    ollama_source,
+    openai,
+    tokens,
+)
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http import body, heartbeat, warnings
+from gatewayd.http.errors import CODE_STATUSES, STATUSES
+from gatewayd.http.public import model_pages, runtime
+from gatewayd.http.public.bases import BASES
+from gatewayd.http.routes import Dialect, Route
+from gatewayd.settings import definitions, load
+from gatewayd.settings.definitions import provider_fields
+from gatewayd.upstream import exchange, failures, sse
+from gatewayd.upstream.anthropic import BETA_FIELDS
+from tests.fakes.conversions import KINDS, TABLES, converting
+from tests.fakes.noting import note
+
+PAGE = (Path(__file__).parents[1] / "man" / "gatewayd-dialects.7").read_text()
+TAGS = {"chat", "embeddings", "forwarding", "models", "runtime"}
+
+NAMES = {
+    "the gateway's own fields": openai.OWN_FIELDS,
+    "the gateway's own params": openai.OWN_PARAMS,
+    "roles": openai.ROLES,
+    "checked fields": [name for name, _, _ in openai._SHAPES],
+    "fields of the messages protocol": anthropic.FOREIGN_FIELDS,
+    "message fields of the messages protocol": anthropic.FOREIGN_MESSAGE_FIELDS,
+    "part fields of the messages protocol": anthropic.FOREIGN_PART_FIELDS,
+    "parts of the messages protocol": anthropic.FOREIGN_PARTS,
+    "kept fields of messages": anthropic_request.SAME_NAME,
+    "read fields of messages": anthropic_request.HARMLESS,
+    "efforts of messages": anthropic_request._EFFORTS,
+    "fields that need a beta": BETA_FIELDS,
+    "blocks of the provider": anthropic_content.SERVER_BLOCKS,
+    "kept fields towards messages": anthropic_source._SAME_NAME,
+    "tiers": anthropic_source._SERVICE_TIERS,
+    "parts towards messages": anthropic_source._OWN_PARTS,
+    "levels": anthropic_reasoning.LEVELS,
+    "kept usage": anthropic_completion.EXTRA_USAGE,
+    "thinking": anthropic_reply._THOUGHT_FIELDS,
+    "reasoning": gather._REASONING,
+    "native reasons": anthropic_reply.NATIVE_REASONS,
+    "refused of generate": ollama._REFUSED,
+    "unused of generate": ollama._UNUSED,
+    "numbers of options": [f"options.{name}" for name in ollama_options._NUMBERS],
+    "whole numbers of options": [f"options.{name}" for name in ollama_options._WHOLE_NUMBERS],
+    "levels of think": ollama_options._EFFORTS,
+    "options of a runtime": ollama_source._OPTIONS,
+    "kept fields towards a runtime": ollama_source._SAME_NAME,
+    "embed fields of a runtime": ollama_source._EMBED_FIELDS,
+    "counters": ollama_source._COUNTERS,
+    "rates": [name for name, _ in ollama_source._RATES],
+    "efforts towards a runtime": ollama_source._EFFORTS,
+    "formats of embeddings": embeddings.FORMATS,
+    "counts of embeddings": batches.COUNTS,
+    "what pages of models tell": model_pages.TOLD,
+    "headers": [warnings.NAME, "anthropic-version", "request-id", "X-Request-Id", "Retry-After"],
+    "media types": ["application/json", "application/x-ndjson"],
+    "kinds of sources": KINDS,
+}
+
+SENTENCES = [
+    f"at most {embeddings.MAX_INPUTS} of them",
+    f"from 1 to {model_pages.MAX_PAGE}",
+    f"at most {runtimes.ASK_SECONDS:g} seconds",
+    f"asked last for {failover.REST_SECONDS:g} seconds",
+    f"without a runtime it is {runtime.PROTOCOL_VERSION}",
+    f"up to {body.MAX_DEPTH} levels",
+    f"comes within {body.BODY_TIMEOUT_SECONDS:g} seconds",
+    f"was sent for {heartbeat.SECONDS:g} seconds",
+    f"up to {warnings.MAX_LENGTH} characters",
+    f"at most {failures.MAX_MESSAGE} characters",
+    f"at most {failures.MAX_RETRY_AFTER}.",
+    f"without either it is {anthropic_source.DEFAULT_MAX_TOKENS}",
+    f"below {anthropic_request.MEDIUM_BUDGET}",
+    f"below {anthropic_request.HIGH_BUDGET}",
+    f"over {anthropic_request.USER_LENGTH} characters",
+    f"{', '.join(map(str, list(anthropic_reasoning.BUDGETS.values())[:-1]))} or",
+    f"of {anthropic_reasoning.MIN_BUDGET} or less",
+    f"with {tokens.MESSAGE_TOKENS} more for each turn and {tokens.TOOL_TOKENS} for each tool",
+    f"{tokens.PIXELS_PER_TOKEN} pixels, at most {tokens.IMAGE_TOKENS}",
+    f"{tokens.DOCUMENT_TOKENS} for each {tokens.PAGE_BYTES} bytes",
+    f"whole has at most {exchange.MAX_ANSWER // 2**20} MiB",
+    f"of a stream {sse.MAX_LINE // 2**20} MiB",
+    anthropic_calls.INVALID_INPUT,
+]
+
+
+def plain(source: str) -> str:
+    """Return mdoc source as one line of text, without macros and escapes."""
+    text = re.sub(r"(?m)^\.\\\".*$", "", source)
+    text = re.sub(r"(?m)^\.(?:[A-Z][a-z]) ", "", text)
+    text = text.replace("\\(dq", '"').replace("\\(aq", "'").replace("\\&", "")
+    return re.sub(r" ([,.;:)])", r"\1", " ".join(text.split()))
+
+
+TEXT = plain(PAGE)
+WORDS = set(re.findall(r"[A-Za-z_][\w./-]*\w", TEXT)) | set(re.findall(r"\b[a-z]\b", TEXT))
+
+
+def rows(name: str) -> list[list[str]]:
+    """Return the cells of a table of the page; the header is the one with `Sy`."""
+    found = re.search(rf'(?s)^\.\\" begin {name}\n(.*?)^\.\\" end {name}$', PAGE, re.MULTILINE)
+    assert found, f"the page has no table {name}"
+    lines = re.findall(r"(?m)^\.It (.+)$", found[1])
+    return [re.split(r" Ta (?:Pa )?", line) for line in lines if "Sy " not in line]
+
+
+def missing(names: Iterable[str]) -> list[str]:
+    """Return the names that are nowhere in the page, not even as the last part of another."""
+    return sorted(
+        name
+        for name in names
+        if name not in WORDS
+        and not any(word.endswith(f".{name}") or word.startswith(f"{name}.") for word in WORDS)
+    )
+
+
+@pytest.fixture
+async def endpoints(state: Path) -> Sequence[Route]:
+    settings = load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"})
+    async with AsyncExitStack() as stack:
+        made = await assemble(settings, stack)
+        pipeline = make_pipeline(made.catalog)
+        return public_rows(Parts(settings, made.accounts, made.catalog, pipeline, made.health))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_has_a_row_for_each_field(name: str) -> None:
+    assert [row[0] for row in rows(name)] == list(TABLES[name].samples)
+
+
+@pytest.mark.parametrize("name", TABLES)
+async def test_a_table_says_what_sources_get(name: str) -> None:
+    table = TABLES[name]
+    tried = []
+    async with converting() as conversions:
+        for label, *said in rows(name):
+            kinds = KINDS[: len(said)]
+            sample = table.samples[label]
+            tried.append([label, *[await conversions.outcome(table, sample, kind) for kind in kinds]])
+    assert rows(name) == tried
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_a_parser_reads_is_in_the_page(name: str) -> None:
+    table = TABLES[name]
+    seen: set[str] = set()
+    for sample in table.samples.values():
+        with contextlib.suppress(GatewayError):
+            table.parse(note({"model": "m", **table.base, **sample.request}, seen))
+    assert missing(seen) == []
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "ollama"])
+def test_what_a_source_reads_is_in_the_page(kind: str) -> None:
+    seen: set[str] = set()
+    for name in ("OpenAI messages", "OpenAI fields"):
+        for sample in TABLES[name].samples.values():
+            asked = note({"model": "m", **TABLES[name].base, **sample.request}, seen)
+            with contextlib.suppress(GatewayError):
+                if kind == "anthropic":
+                    anthropic_source.to_request(asked)
+                else:
+                    ollama_source.to_request(asked, stream=False)
+    assert missing(seen) == []
+
+
+@pytest.mark.parametrize("what", NAMES)
+def test_names_are_in_the_page(what: str) -> None:
+    assert NAMES[what]
+    assert missing(NAMES[what]) == []
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_numbers_are_those_of_the_code(sentence: str) -> None:
+    assert sentence in TEXT
+
+
+async def test_every_endpoint_has_its_line(endpoints: Sequence[Route]) -> None:
+    listed = [(method, path) for method, path in rows("endpoints")]
+    served = [
+        (row.method, spelled(row))
+        for row in endpoints
+        if row.tag in TAGS and (row.dialect is not Dialect.NATIVE or row.tag == "chat")
+    ]
+    assert listed == list(dict.fromkeys(served))
+
+
+def spelled(row: Route) -> str:
+    """Return a path as the page has it."""
+    path = re.sub(r"/\{index:.*\}$", "", row.path)
+    path = re.sub(r"\{([a-z]+)(:[^}]*)?\}$", lambda found: found[1].upper(), path)
+    bases = [base for base in BASES if row.dialect is Dialect.OPENAI and path.startswith(f"{base}/")]
+    return f"BASE{path.removeprefix(max(bases, key=len))}" if bases else path
+
+
+def test_each_base_address_is_named_wherever_they_are_listed() -> None:
+    for place in ("BASE\nstands for", "The base address may end in any of"):
+        listed = PAGE[PAGE.index(place) :].partition("\nThey are")[0].partition("\nAll need")[0]
+        assert re.findall(r"(?m)^\.Pa (/\S+)", listed) == list(BASES)
+
+
+def test_every_reason_is_mapped_as_the_page_says() -> None:
+    assert dict(map(tuple, rows("FINISH_REASONS"))) == anthropic_completion.FINISH_REASONS
+    assert dict(map(tuple, rows("STOP_REASONS"))) == anthropic_reply.STOP_REASONS
+
+
+def test_every_kind_of_failure_has_its_line() -> None:
+    assert [row[0] for row in rows("STATUSES")] == list(Kind)
+    said = {kind: (int(status), openai, messages) for kind, status, openai, messages in rows("STATUSES")}
+    assert said == {kind.value: told for kind, told in STATUSES.items()}
+    assert dict(re.findall(r"(?m)^\.Ic (\w+) No \((\d+)\)", PAGE)) == {
+        code: str(status) for code, status in CODE_STATUSES.items()
+    }
+
+
+def test_every_status_of_a_provider_has_its_kind() -> None:
+    said = {
+        int(status): kind
+        for cells, kind in rows("PROVIDER_STATUSES")
+        for status in re.findall(r"\d{3}", cells)
+    }
+    assert said == failures._KINDS_BY_STATUS
+
+
+def test_settings_that_the_page_names_exist() -> None:
+    settings = {"custom_api_key_header", "request_body_limit"}
+    keys = {"kind", "prefix", "connections", "connect_timeout", "stream_idle_timeout", "timeout"}
+    assert missing(settings | keys) == []
+    assert settings <= set(definitions())
+    assert keys <= {name for name, _, _ in provider_fields()}
