@@ -8,47 +8,32 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI, BadRequestError, InternalServerError, NotFoundError, RateLimitError
 
-from gatewayd.accounts.records import Role
-from gatewayd.catalog.interfaces import ModelSource
-from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.embeddings import Embeddings
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.public.embeddings import EmbeddingRoutes
-from gatewayd.tasks import Tasks
-from gatewayd.upstream.config import ProviderConfig, SourceKind
-from gatewayd.upstream.sources import open_source
-from tests.fakes.edge import Client, bearer, serving
-from tests.fakes.models import FakeRecords, make_actor
+from tests.fakes.edge import Client, bearer
+from tests.fakes.providers import three_providers
 from tests.fakes.upstream import SILENCE, FakeUpstream, Reply, json_reply
 
 BODY = {"model": "acme.m", "input": "hello"}
 
 
 @pytest.fixture
-async def fake() -> AsyncIterator[FakeUpstream]:
-    async with FakeUpstream() as server:
-        yield server
+async def gateway() -> AsyncIterator[tuple[FakeUpstream, Client]]:
+    async with three_providers(
+        lambda catalog: EmbeddingRoutes(Embeddings(catalog), body_limit=1_000_000).routes()
+    ) as made:
+        yield made
 
 
 @pytest.fixture
-async def client(fake: FakeUpstream) -> AsyncIterator[Client]:
-    tasks = Tasks()
-    admin = make_actor()
-    actors = {"admin": admin, "user": make_actor("u", Role.USER), "pending": make_actor("p", Role.PENDING)}
-    sources: list[ModelSource] = [
-        open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, prefix="acme.")),
-        open_source(ProviderConfig("claude", SourceKind.ANTHROPIC, fake.base_url, prefix="claude.")),
-        open_source(ProviderConfig("local", SourceKind.OLLAMA, fake.base_url, prefix="local.")),
-    ]
-    catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
-    catalog.use(sources)
-    await catalog.list(admin)
-    fake.requests.clear()
-    async with serving(EmbeddingRoutes(Embeddings(catalog), body_limit=1_000_000).routes(), actors) as client:
-        yield client
-    for source in sources:
-        await source.close()
-    await tasks.close()
+async def fake(gateway: tuple[FakeUpstream, Client]) -> FakeUpstream:
+    return gateway[0]
+
+
+@pytest.fixture
+async def client(gateway: tuple[FakeUpstream, Client]) -> Client:
+    return gateway[1]
 
 
 @pytest.fixture

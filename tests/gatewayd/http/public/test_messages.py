@@ -1,7 +1,7 @@
 """Tests for gatewayd.http.public.messages: from the client's bytes to a provider on loopback and back."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -9,19 +9,16 @@ import anthropic
 import orjson
 import pytest
 
-from gatewayd.accounts.records import Actor, Role
-from gatewayd.catalog.interfaces import ModelSource
+from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Chunk, Completion
-from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.catalog.service import Catalog
 from gatewayd.chat.pipeline import NoAttachments, NoFilterChain, NoFilters, NoTools, Pipeline
 from gatewayd.chat.records import ChatRequest
 from gatewayd.http.public.messages import PATHS, MessageRoutes
-from gatewayd.tasks import Tasks
-from gatewayd.upstream.config import ProviderConfig, SourceKind
-from gatewayd.upstream.sources import open_source
-from tests.fakes.edge import Client, bearer, serving
-from tests.fakes.models import FakeRecords, make_actor
+from gatewayd.http.routes import Route
+from tests.fakes.edge import Client, bearer
+from tests.fakes.providers import three_providers
 from tests.fakes.upstream import (
     CUT,
     SILENCE,
@@ -119,26 +116,12 @@ def said(events: list[dict[str, Any]]) -> str:
 async def opened(
     chosen: NoFilters | OneFilter, ping_seconds: float = 15.0
 ) -> AsyncIterator[tuple[FakeUpstream, Client]]:
-    tasks = Tasks()
-    admin = make_actor()
-    actors = {"admin": admin, "user": make_actor("u", Role.USER), "pending": make_actor("p", Role.PENDING)}
-    async with FakeUpstream() as fake:
-        sources: list[ModelSource] = [
-            open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, prefix="acme.")),
-            open_source(ProviderConfig("claude", SourceKind.ANTHROPIC, fake.base_url, prefix="claude.")),
-            open_source(ProviderConfig("local", SourceKind.OLLAMA, fake.base_url, prefix="local.")),
-        ]
-        catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
-        catalog.use(sources)
-        await catalog.list(admin)
-        fake.requests.clear()
+    def rows(catalog: Catalog) -> Sequence[Route]:
         pipeline = Pipeline(catalog, chosen, NoAttachments(), NoTools())
-        routes = MessageRoutes(pipeline, body_limit=LIMIT, ping_seconds=ping_seconds)
-        async with serving(routes.routes(), actors) as client:
-            yield fake, client
-        for source in sources:
-            await source.close()
-    await tasks.close()
+        return MessageRoutes(pipeline, body_limit=LIMIT, ping_seconds=ping_seconds).routes()
+
+    async with three_providers(rows) as made:
+        yield made
 
 
 @pytest.fixture
