@@ -1,4 +1,4 @@
-"""Tests for gatewayd.quickstart: what it prints works as it is printed."""
+"""Tests for gatewayd.quickstart: what it prints works as it is printed, and what the README has then."""
 
 import json
 import os
@@ -14,6 +14,8 @@ import pytest
 
 from gatewayd.quickstart import find_command
 from tests.fakes.daemon import Daemon, free_port, running_daemon
+
+README = Path(__file__).parents[2] / "README.md"
 
 
 @dataclass
@@ -85,6 +87,21 @@ def test_gatewayctl_snippet_answers(quick: Quick) -> None:
     line = quick.find(r'gatewayctl (--socket .* chat .* "Say hello.")')
     _, socket, rest = line.split(" ", 2)
     done = run([sys.executable, "-m", "gatewayctl", "--socket", socket, *shlex.split(rest)])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+@pytest.mark.real("builtin model")
+@pytest.mark.parametrize("library", ["openai", "anthropic", "ollama"])
+def test_readme_snippet_answers(quick: Quick, library: str) -> None:
+    text = README.read_text()
+    found = re.search(rf"(?ms)^[^\n]*`pip install {library}`[^\n]*\n\n((?:    [^\n]*\n)+)", text)
+    assert found, f"the README has no lines for {library}"
+    script = re.sub(r"(?m)^    ", "", found[1])
+    assert "http://127.0.0.1:8080/" in script
+    script = script.replace("http://127.0.0.1:8080", quick.daemon.base_url)
+    key = quick.find(r"API key +(sk-\w+)")
+    done = run(["bash", "-eu"], f"KEY={key}\n{script}")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 
