@@ -75,6 +75,10 @@ class AnthropicAsker:
     dialect: str = "anthropic"
 
     def ask(self, body: Json, *, stream: bool) -> Outcome:
+        # The client has no name for it any more; the protocol has.
+        extra = {"temperature": body["temperature"]} if "temperature" in body else {}
+        named = {name: value for name, value in body.items() if name not in extra}
+        body = {**named, "extra_body": extra}
         if not stream:
             return _whole(lambda: self.client.messages.create(**body), outcome.anthropic_whole)
         events: list[Json] = []
