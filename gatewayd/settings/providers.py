@@ -43,7 +43,7 @@ class Provider(BaseModel):
     )
     prefix: Line = Field("", description="Put before the id of each model, with nothing between.")
     models: Texts = Field((), description="The only models to offer, by the provider's ids; all when empty.")
-    connections: Annotated[int, Expect("a whole number from 1 to 65535")] = Field(
+    connections: Annotated[int, Expect("a whole number")] = Field(
         10_000, ge=1, le=65_535, description="The most connections to it at once; who comes later waits."
     )
     connect_timeout: OwnSeconds = Field(None, gt=0, description="Replaces upstream_connect_timeout.")
