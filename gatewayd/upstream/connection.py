@@ -32,10 +32,6 @@ NOT_HTTP = "its answer is not HTTP"
 class Owner(Protocol):
     """What a connection tells its pool."""
 
-    def opened(self, connection: "Connection") -> None:
-        """Note a connection that is there."""
-        ...
-
     def release(self, connection: "Connection") -> None:
         """Take back a connection whose exchange is over, open or not."""
         ...
@@ -87,8 +83,8 @@ class Connection(asyncio.Protocol):
     def send(self, response: Response, head: Head, body: bytes | None) -> None:
         """Send a request whose answer goes into `response`."""
         transport = self._transport
-        if transport is None:
-            raise RuntimeError("the connection is not connected")
+        if transport is None or not self.is_open:
+            raise RuntimeError("cannot send on a connection that is not open")
         self._response = response
         self._exchanges += 1
         self._is_used = True
@@ -143,7 +139,6 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self.is_open = True
         self._set_timer(self._loop.time() + TICK_SECONDS)
-        self._owner.opened(self)
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, and hand it to the response."""

@@ -50,11 +50,14 @@ class Pool:
                 await self._dialer.dial(connection, due)
             if self._is_closed:
                 raise TransportError(Kind.UPSTREAM_UNREACHABLE, CLOSED)
+            if not connection.is_open:
+                raise ConnectionResetError  # it was lost again before this request could go on
             is_connected = True
         finally:
             if not is_connected:
                 connection.abort()
                 self._pass_on(None)
+        self._open.add(connection)  # not earlier: uvloop does not report the loss of one that was cancelled
         return connection
 
     async def close(self) -> None:
@@ -72,10 +75,6 @@ class Pool:
             await self._emptied
 
     # Called by connections --------------------------------------------------------------------------------
-
-    def opened(self, connection: Connection) -> None:
-        """Note a connection that is there."""
-        self._open.add(connection)
 
     def release(self, connection: Connection) -> None:
         """Take back a connection whose exchange is over, open or not."""

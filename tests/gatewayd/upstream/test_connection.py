@@ -9,6 +9,8 @@ from gatewayd.errors import Kind
 from gatewayd.upstream import connection as connection_module
 from gatewayd.upstream.client import HttpClient, TransportError
 from gatewayd.upstream.config import Timeouts
+from gatewayd.upstream.heads import build_head
+from gatewayd.upstream.response import Response
 from tests.fakes.sockets import RawServer, on_both_loops
 
 LONG = Timeouts(connect=5.0, first_byte=30.0, idle=30.0)
@@ -598,3 +600,14 @@ async def test_a_fault_of_our_own_is_not_blamed_on_the_provider(monkeypatch):
     async with served(saying(HI)) as (server, client):
         await failure_of(client, server.url)
     assert isinstance(faults[0].__context__, ZeroDivisionError)
+
+
+@on_both_loops
+async def test_nothing_is_sent_on_a_closed_connection():
+    async with served(repeating(HI)) as (server, client):
+        assert (await get(client, server.url))[1] == b"hi"
+        (pool,) = client._pools.values()
+        kept = pool.take()
+        kept.drop()
+        with pytest.raises(RuntimeError, match="not open"):
+            kept.send(Response(LONG, asyncio.get_running_loop()), build_head("GET", server.url, {}), None)

@@ -6,6 +6,7 @@ import pytest
 from gatewayd.errors import Kind
 from gatewayd.upstream.client import HttpClient, TransportError
 from gatewayd.upstream.config import Timeouts
+from gatewayd.upstream.connection import Connection
 from gatewayd.upstream.dial import Dialer
 from gatewayd.upstream.response import Response
 from tests.fakes.sockets import RawServer, on_both_loops
@@ -253,27 +254,53 @@ async def test_cancelled_while_it_connects():
         assert pool._taken == 1
 
 
+@pytest.mark.parametrize("moment", ["connection_made", "dial"])
 @on_both_loops
-async def test_cancelled_just_when_it_is_connected(monkeypatch):
+async def test_cancelled_just_when_it_is_connected(monkeypatch, moment):
     talk = Paced()
     talk.answer(2)
     async with served(talk, connections=1) as (server, client):
-        dial = Dialer.dial
+        made, dial = Connection.connection_made, Dialer.dial
+
+        def make_and_cancel(self, transport):
+            made(self, transport)
+            task.cancel()
 
         async def dial_and_be_cancelled(self, protocol, due):
             await dial(self, protocol, due)
             task.cancel()
             await asyncio.sleep(0)
 
-        monkeypatch.setattr(Dialer, "dial", dial_and_be_cancelled)
+        if moment == "dial":
+            monkeypatch.setattr(Dialer, "dial", dial_and_be_cancelled)
+        else:
+            monkeypatch.setattr(Connection, "connection_made", make_and_cancel)
         task = asyncio.create_task(read(client, server.url))
         with pytest.raises(asyncio.CancelledError):
             await task
         pool = pool_of(client)
-        await settle(lambda: not pool._open)
-        assert pool._taken == 0
+        await settle(lambda: server.peers and server.peers[0].left.is_set())
+        assert (pool._taken, pool._open) == (0, set())
         monkeypatch.undo()
         assert await read(client, server.url) == b"hi"
+
+
+@on_both_loops
+async def test_lost_just_when_it_is_connected(monkeypatch):
+    async def talk(peer):
+        peer.abort()
+
+    async with served(talk, connections=1) as (server, client):
+        dial = Dialer.dial
+
+        async def dial_and_lose(self, protocol, due):
+            await dial(self, protocol, due)
+            await settle(lambda: not protocol.is_open)
+
+        monkeypatch.setattr(Dialer, "dial", dial_and_lose)
+        with pytest.raises(TransportError, match=r"no connection \(connection closed\)"):
+            await read(client, server.url)
+        assert (pool_of(client)._taken, pool_of(client)._open) == (0, set())
 
 
 @on_both_loops
@@ -322,6 +349,7 @@ async def test_cancelled_at_any_step():
             pool = pool_of(client)
             assert pool._taken == len(pool._idle) <= 2
             assert not pool._waiters
+        await settle(lambda: pool._open == set(pool._idle))
 
 
 @on_both_loops
