@@ -15,7 +15,10 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 UNDONE: Final = frozenset({Kind.UPSTREAM_UNREACHABLE, Kind.RATE_LIMITED})
-"""Failures after which asking somebody else is safe: nothing was begun, so nothing is done or paid twice."""
+"""Failures after which asking somebody else is safe: the refused request has begun nothing."""
+
+LACKING: Final = "endpoint_not_found"
+"""The code of the failure of a source that does not have the endpoint, which another one may have."""
 
 REST_SECONDS: Final = 10.0
 """How long a source that was not reached is asked last."""
@@ -53,7 +56,7 @@ class Failover:
             try:
                 return await self._ask(candidate, question)
             except GatewayError as error:
-                if error.kind not in UNDONE:
+                if error.kind not in UNDONE and error.code != LACKING:
                     raise
                 log.warning("another source is asked: %s", error.message, extra={"model": candidate.model.id})
         return await self._ask(last, question)

@@ -1,6 +1,7 @@
 """What the requests of every endpoint have in common: who asks, and the lack of an endpoint."""
 
 from gatewayd.accounts.records import Actor
+from gatewayd.catalog.failover import LACKING
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.errors import GatewayError, Kind
 
@@ -24,5 +25,5 @@ def endpoint_not_found(endpoint: str, model_id: str, reason: str) -> GatewayErro
         Kind.NOT_FOUND,
         f"cannot use {endpoint} with model {model_id!r}: {reason}",
         param="model",
-        code="endpoint_not_found",
+        code=LACKING,
     )

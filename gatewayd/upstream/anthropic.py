@@ -26,8 +26,17 @@ from gatewayd.upstream.whole import as_chunk
 VERSION = "2023-06-01"
 """The protocol version that is asked for."""
 
-BETA_FIELDS = frozenset({"betas", "context_management", "mcp_servers", "output_format"})
-"""Fields that the protocol knows only together with an `anthropic-beta` header, which is not passed on."""
+BETA_FIELDS = frozenset(
+    {
+        "anthropic_beta",
+        "anthropic_version",
+        "betas",
+        "context_management",
+        "mcp_servers",
+        "output_format",
+    }
+)
+"""Fields of other hosts of the protocol, or known only with an `anthropic-beta` header, which is not sent."""
 
 MAX_PAGES = 20
 """Pages of the list of models, of up to 1,000 models each."""

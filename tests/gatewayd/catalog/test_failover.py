@@ -16,6 +16,7 @@ class World:
         self.now = 100.0
         self.asked: list[str] = []
         self.failures: dict[str, Kind] = {}
+        self.codes: dict[str, str] = {}
         self.failover = Failover(lambda: self.now)
 
     async def ask(self, *names: str) -> str:
@@ -26,7 +27,8 @@ class World:
     async def _answer(self, model: Model, source: ModelSource) -> str:
         self.asked.append(source.name)
         if source.name in self.failures:
-            raise GatewayError(self.failures[source.name], f"cannot ask {source.name}")
+            code = self.codes.get(source.name)
+            raise GatewayError(self.failures[source.name], f"cannot ask {source.name}", code=code)
         return f"{model.id} of {source.name}"
 
 
@@ -79,3 +81,11 @@ async def test_a_busy_source_is_asked_first_again(world: World) -> None:
     await world.ask("a", "b")
     await world.ask("a", "b")
     assert world.asked == ["a", "b"]
+
+
+async def test_the_next_is_asked_when_the_first_lacks_the_endpoint(world: World) -> None:
+    world.failures, world.codes = {"a": Kind.NOT_FOUND}, {"a": "endpoint_not_found"}
+    assert await world.ask("a", "b") == "m of b"
+    world.codes = {}
+    with pytest.raises(GatewayError, match="cannot ask a"):
+        await world.ask("a", "b")
