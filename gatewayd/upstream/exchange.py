@@ -11,6 +11,7 @@ from gatewayd.upstream.client import TransportError, UpstreamClient, UpstreamRes
 from gatewayd.upstream.config import ProviderConfig
 from gatewayd.upstream.failures import Failures
 from gatewayd.upstream.forwarded import ForwardedReply
+from gatewayd.upstream.passing import Check, CheckedEvents, CheckedWhole
 from gatewayd.upstream.sse import FramingError, check_depth, error_of
 
 MAX_ANSWER = 32 * 1024 * 1024
@@ -50,15 +51,22 @@ class Exchange:
         fallback = None if whole is None else (whole, self._read_object)
         return AnswerChunks(lambda: self._begin(path, body), reader, self.failures, fallback)
 
-    async def forward(self, method: str, path: str, body: Mapping[str, Any] | None) -> ForwardedReply:
-        """Send a JSON body, or none, and return the answer with its body unread; over 299 raises."""
+    async def forward(
+        self, method: str, path: str, body: Mapping[str, Any] | None, check: Check | None = None
+    ) -> ForwardedReply:
+        """Send a JSON body, or none, and return the answer with its body unread; over 299 raises.
+
+        `check` looks at what is passed on; without one it is events or one JSON object, as the answer says.
+        """
         try:
             response = await self._send(method, path, body)
             if not 200 <= response.status < 300:
                 await self._refuse(response)
         except TransportError as error:
             raise self.failures.from_transport(error) from error
-        return ForwardedReply(response, self.failures)
+        if check is None:
+            check = CheckedEvents() if media_type(response) == "text/event-stream" else CheckedWhole()
+        return ForwardedReply(response, self.failures, check)
 
     async def close(self) -> None:
         """Close all connections."""

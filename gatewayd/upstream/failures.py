@@ -93,6 +93,10 @@ class Failures:
         line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
         return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 1] + "…"
 
+    def redacted(self, data: bytes) -> bytes:
+        """Return bytes of an answer without the key."""
+        return data.replace(self.key.encode(), REDACTED.encode()) if self.key else data
+
     def _redact(self, text: str) -> str:
         if self.key:
             text = text.replace(self.key, REDACTED)

@@ -1,19 +1,24 @@
-"""A provider's answer whose bytes are passed on as they come."""
+"""A provider's answer whose bytes are passed on as they come, as far as they are an answer."""
 
 from typing import Self
 
+from gatewayd.errors import GatewayError
 from gatewayd.upstream.client import TransportError, UpstreamResponse
 from gatewayd.upstream.failures import Failures
+from gatewayd.upstream.passing import Check
+from gatewayd.upstream.sse import FramingError
 
 
 class ForwardedReply:
-    """A `catalog.interfaces.Forwarded` over a response."""
+    """A `catalog.interfaces.Forwarded` over a response; `check` decides what of it passes."""
 
-    __slots__ = ("_failures", "_response")
+    __slots__ = ("_check", "_failures", "_has_ended", "_response")
 
-    def __init__(self, response: UpstreamResponse, failures: Failures) -> None:
+    def __init__(self, response: UpstreamResponse, failures: Failures, check: Check) -> None:
         self._response = response
         self._failures = failures
+        self._check = check
+        self._has_ended = False
 
     @property
     def status(self) -> int:
@@ -30,15 +35,35 @@ class ForwardedReply:
         return self
 
     async def __anext__(self) -> bytes:
-        """Return what the next read brings; raises GatewayError when the answer breaks off."""
-        try:
-            read = await self._response.read_some()
-        except TransportError as error:
-            raise self._failures.from_transport(error) from error
-        if not read:
-            raise StopAsyncIteration
-        return read
+        """Return what may pass next; raises GatewayError when the answer breaks off, fails or is none."""
+        while True:
+            self._raise_error()
+            if self._has_ended:
+                raise StopAsyncIteration
+            read = await self._read()
+            self._has_ended = not read
+            passed = self._check.feed(read) if read else self._check.finish()
+            if passed:
+                return self._failures.redacted(passed)
 
     async def aclose(self) -> None:
         """Close the provider's connection at once unless the body was read to its end."""
         self._response.close()
+
+    async def _read(self) -> bytes:
+        try:
+            return await self._response.read_some()
+        except TransportError as error:
+            raise self._failures.from_transport(error) from error
+
+    def _raise_error(self) -> None:
+        error = self._check.error
+        if error is None:
+            return
+        self._response.close()
+        raise self._failure(error)
+
+    def _failure(self, error: object) -> GatewayError:
+        if isinstance(error, FramingError):
+            return self._failures.broken(str(error))
+        return self._failures.from_event(error)

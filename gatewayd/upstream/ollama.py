@@ -14,7 +14,14 @@ from gatewayd.upstream.config import ProviderConfig
 from gatewayd.upstream.exchange import Exchange, objects
 from gatewayd.upstream.listing import listed, wants_usage, without_suffix
 from gatewayd.upstream.ndjson import LineFramer
+from gatewayd.upstream.passing import Check, CheckedLines, CheckedWhole
 from gatewayd.upstream.reader import DecodingReader
+
+STREAMED = frozenset({"/api/chat", "/api/generate", "/api/pull", "/api/push", "/api/create"})
+"""The paths of the native API that answer in lines unless they are asked not to."""
+
+EMPTY = frozenset({"/api/copy", "/api/delete"})
+"""The paths of the native API whose answer has no body."""
 
 
 class OllamaSource:
@@ -67,7 +74,7 @@ class OllamaSource:
 
     async def forward(self, method: str, path: str, body: Body | None) -> Forwarded:
         """Pass a request of the native API on; a page for people is no answer to it."""
-        answer = await self._exchange.forward(method, path, body)
+        answer = await self._exchange.forward(method, path, body, _check_of(path, body))
         if "html" in answer.content_type.lower():
             await answer.aclose()
             raise self._exchange.failures.from_answer(answer.status, {}, b"<")
@@ -80,3 +87,9 @@ class OllamaSource:
     def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         connection_type = self._config.connection_type or "local"
         return {"ollama": {**item["tag"], "connection_type": connection_type, "urls": [self._config.index]}}
+
+
+def _check_of(path: str, body: Body | None) -> Check | None:
+    if path in STREAMED and (body or {}).get("stream") is not False:
+        return CheckedLines()
+    return CheckedWhole(may_be_empty=True) if path in EMPTY else None

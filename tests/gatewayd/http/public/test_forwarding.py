@@ -12,6 +12,7 @@ from openai import APIError, AsyncOpenAI, NotFoundError, RateLimitError
 from gatewayd.chat.forwarding import Forwarding
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.public.forwarding import ForwardingRoutes
+from gatewayd.upstream.passing import MAX_HELD
 from tests.fakes.edge import Client, bearer
 from tests.fakes.providers import three_providers
 from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply, Step, json_reply, sse
@@ -130,13 +131,17 @@ async def test_a_local_runtime_has_the_endpoint_too(openai: AsyncOpenAI, fake: F
     assert (request.path, request.json) == ("/v1/completions", {"model": "m", "prompt": "a"})
 
 
-async def test_stream_bytes_pass_as_they_come(client: Client, fake: FakeUpstream) -> None:
-    steps: list[bytes | Step] = [b": hm\n\nevent: x\r", b"\ndata: \xff{\r\n\r\nid: 4\n", b"\n", b"data: open"]
+async def test_events_pass_as_they_are(client: Client, fake: FakeUpstream) -> None:
+    steps: list[bytes | Step] = [
+        b": hm\n\nevent: x.y\r",
+        b'\ndata: {"type" : "x.y",\t"a": 1.50}\r\n\r\nid: 4\n',
+    ]
+    steps += [b"data: [DO", b"NE]\n\ndata: late\n\n"]
     fake.script(Reply(201, steps=steps, content_type="text/event-stream"))
     reply = await client.post("/api/responses", json={"model": "acme.m", "stream": True}, headers=ADMIN)
     assert (reply.status, reply.content_type) == (201, "text/event-stream")
     assert reply.headers["X-Accel-Buffering"] == "no"
-    assert await reply.read() == b"".join(step for step in steps if isinstance(step, bytes))
+    assert await reply.read() == b'event: x.y\ndata: {"type" : "x.y",\t"a": 1.50}\n\ndata: [DONE]\n\n'
 
 
 async def test_the_endpoint_may_be_missing(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
@@ -192,10 +197,18 @@ async def test_official_client_is_told_of_a_broken_stream(openai: AsyncOpenAI, f
         await anext(stream)
 
 
-async def test_a_broken_whole_answer_cuts_the_connection(client: Client, fake: FakeUpstream) -> None:
-    fake.script(Reply(steps=[b'{"cho', SILENCE, CUT], content_type="application/json"))
+async def test_a_broken_whole_answer_is_a_status(client: Client, fake: FakeUpstream) -> None:
+    fake.script(Reply(steps=[b'{"cho', CUT], content_type="application/json"))
     reply = await client.post("/v1/completions", json={"model": "acme.m"}, headers=ADMIN)
-    assert await reply.content.readexactly(5) == b'{"cho'
+    assert reply.status == 502
+    assert "'acme'" in (await reply.json())["error"]["message"]
+
+
+async def test_a_long_answer_that_breaks_off_cuts_the_connection(client: Client, fake: FakeUpstream) -> None:
+    start = b'{"a": "' + b"x" * MAX_HELD
+    fake.script(Reply(steps=[start, SILENCE, CUT], content_type="application/json"))
+    reply = await client.post("/v1/completions", json={"model": "acme.m"}, headers=ADMIN)
+    assert await reply.content.readexactly(len(start)) == start
     fake.release.set()
     with pytest.raises(aiohttp.ClientPayloadError):
         await reply.read()

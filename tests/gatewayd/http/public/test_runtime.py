@@ -244,7 +244,7 @@ async def test_a_failure_before_the_first_byte_is_a_status(
         ([LAST[:20], CUT], "broke off"),
         ([], "ended before it was complete"),
         ([LAST[:20]], "ended before it was complete"),
-        ([b"[1]\n"], "ended before it was complete"),
+        ([b"[1]\n"], "not a JSON object"),
     ],
 )
 async def test_an_answer_that_breaks_off_says_so_in_its_last_line(rest: list[Any], said: str) -> None:
@@ -258,12 +258,13 @@ async def test_an_answer_that_breaks_off_says_so_in_its_last_line(rest: list[Any
         assert "'near'" in error
 
 
-async def test_an_error_of_the_runtime_passes_as_it_is() -> None:
+async def test_an_error_of_the_runtime_names_it() -> None:
     said = ndjson({"error": "out of memory"})
     async with two_runtimes() as scene, serving_runtimes(scene) as client:
         scene.near.script(Reply(steps=[FIRST, said], content_type="application/x-ndjson"))
         reply = await client.post("/ollama/api/chat", json=CHAT, headers=ADMIN)
-        assert await reply.read() == FIRST + said
+        sentence = "cannot get an answer from provider 'near': it reported: out of memory"
+        assert await reply.read() == FIRST + ndjson({"error": sentence, "detail": sentence})
 
 
 async def test_a_whole_answer_that_breaks_off_is_a_status() -> None:
