@@ -27,7 +27,9 @@ class Node:
 
     process: subprocess.Popen[str]
 
-    def call(self, client: str, operation: str, url: str, key: str, body: Any = None, **options: Any) -> Any:
+    def call(
+        self, client: str, operation: str, url: str, key: str | None, body: Any = None, **options: Any
+    ) -> Any:
         """Have a client do something; return `{"value", "items", "error": {"name", "message", "status"}}`."""
         asked = {"client": client, "operation": operation, "url": url, "key": key, "body": body, **options}
         assert self.process.stdin is not None

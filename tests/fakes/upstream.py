@@ -274,6 +274,8 @@ class FakeUpstream:
                 return json_reply({"object": "list", "data": [self._listed(name) for name in self.models]})
             case "GET", "/api/tags":
                 return json_reply({"models": [self._tag(name) for name in self.models]})
+            case "GET", "/api/ps":
+                return json_reply({"models": [{**self._tag(name), "size_vram": 1} for name in self.models]})
             case "POST", "/v1/chat/completions" | "/chat/completions":
                 return self._answer(request, openai_completion, openai_stream)
             case "POST", "/v1/messages":
