@@ -5,35 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.everything import generate_stream, response_stream, text_stream
+from tests.fakes.cases import STREAMING, WHOLE, begun
 from tests.fakes.faulty import KEY, NAMES, Site, opened_faulty
-from tests.fakes.questions import (
-    ANTHROPIC,
-    CHAT,
-    COMPLETION,
-    EMBEDDING,
-    MESSAGE,
-    OLLAMA,
-    RESPONSE,
-    RUNTIME_CHAT,
-    RUNTIME_EMBED,
-    RUNTIME_GENERATE,
-    Question,
-    failures,
-    texts,
-)
-from tests.fakes.upstream import (
-    CUT,
-    SILENCE,
-    Reply,
-    anthropic_events,
-    anthropic_message,
-    json_reply,
-    ndjson,
-    ollama_reply,
-    openai_chunk,
-    sse,
-)
+from tests.fakes.questions import ANTHROPIC, COMPLETION, OLLAMA, RESPONSE, Question, failures, texts
+from tests.fakes.upstream import CUT, SILENCE, Reply, anthropic_events, json_reply, ndjson, sse
 from tests.fakes.wire import Reply as Answer
 
 
@@ -52,31 +27,6 @@ def well(site: Site) -> Iterator[None]:
     site.assert_well()
 
 
-Case = tuple[Question, str]
-"""A row, and a model of the kind of source that answers it."""
-
-STREAMING: dict[str, Case] = {
-    "chat of a hosted model": (CHAT, "o.m"),
-    "chat of a native model": (CHAT, "a.m"),
-    "chat of a runtime": (CHAT, "l.m"),
-    "messages of a hosted model": (MESSAGE, "o.m"),
-    "messages of a native model": (MESSAGE, "a.m"),
-    "messages of a runtime": (MESSAGE, "l.m"),
-    "runtime chat of a hosted model": (RUNTIME_CHAT, "o.m"),
-    "runtime chat of a native model": (RUNTIME_CHAT, "a.m"),
-    "runtime chat of a runtime": (RUNTIME_CHAT, "l.m"),
-    "runtime generate of a hosted model": (RUNTIME_GENERATE, "o.m"),
-    "runtime generate of a runtime": (RUNTIME_GENERATE, "l.m"),
-    "completions of a hosted model": (COMPLETION, "o.m"),
-    "responses of a hosted model": (RESPONSE, "o.m"),
-}
-WHOLE: dict[str, Case] = {
-    **STREAMING,
-    "embeddings of a hosted model": (EMBEDDING, "o.m"),
-    "embeddings of a runtime": (EMBEDDING, "l.m"),
-    "runtime embed of a hosted model": (RUNTIME_EMBED, "o.m"),
-    "runtime embed of a runtime": (RUNTIME_EMBED, "l.m"),
-}
 ASKED = [
     *(pytest.param(*case, False, id=f"{name}, whole") for name, case in WHOLE.items()),
     *(pytest.param(*case, True, id=f"{name}, streamed") for name, case in STREAMING.items()),
@@ -105,7 +55,7 @@ FAULTS: dict[str, tuple[Reply, int]] = {
     "a list": (json_reply([1]), 502),
     "an error with status 200": (json_reply({"error": {"message": f"overloaded {KEY}", "code": 503}}), 503),
     "too deep": (Reply(steps=[b"data: " + b'{"a":' * 600 + b"1" + b"}" * 600 + b"\n\n"]), 502),
-    "one endless line": (Reply(steps=[b"data: ", *[b"x" * 1_000_000] * 5]), 502),
+    "one endless line": (Reply(steps=[b"data: ", *[b"x" * 1_000_000] * 30]), 502),
 }
 
 
@@ -149,28 +99,6 @@ def test_a_provider_s_limit_is_passed_on(site: Site, question: Question, model: 
         assert reply.json["error"]["type"] == "rate_limit_error"
 
 
-# What a provider says first; all of it says "one".
-BEGUN = {
-    "o.m": sse(openai_chunk(content="one")),
-    "a.m": anthropic_events(
-        {"type": "message_start", "message": anthropic_message("", content=[], stop_reason=None)},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "one"}},
-    ),
-    "l.m": ndjson(ollama_reply("one", done=False)),
-}
-
-
-def begun(question: Question, model: str) -> bytes:
-    if question is COMPLETION:
-        return text_stream(["one"], "m")[0]
-    if question is RESPONSE:
-        return b"".join(response_stream(["one"], "m")[:2])
-    if question is RUNTIME_GENERATE and model == "l.m":
-        return generate_stream(["one"], "m")[0]
-    return BEGUN[model]
-
-
 BREAKS: dict[str, Any] = {
     "silence": [SILENCE],
     "a cut": [CUT],
@@ -178,7 +106,7 @@ BREAKS: dict[str, Any] = {
     "an early end": [],
     "garbage": [b"data: garbage\n\ngarbage\n"],
     "invalid UTF-8": [b'data: {"a": "\xff"}\n\n{"a": "\xff"}\n'],
-    "an endless line": [b"data: ", *[b"x" * 1_000_000] * 5],
+    "an endless line": [b"data: ", *[b"x" * 1_000_000] * 30],
     "HTML": [HTML],
 }
 

@@ -48,6 +48,10 @@ class Provider:
         """End every silence."""
         self.loop.call_soon_threadsafe(self.fake.release.set)
 
+    def stop(self) -> None:
+        """Close the port and all connections."""
+        self._run(self.fake.stop())
+
     def _run(self, work: object) -> None:
         asyncio.run_coroutine_threadsafe(work, self.loop).result(30)  # type: ignore[arg-type]
 
