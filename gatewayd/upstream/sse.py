@@ -6,8 +6,9 @@ than searching the bytes for what may not pass, and a reader of bytes can be foo
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from enum import Enum
 from typing import Any
 
 import orjson
@@ -27,6 +28,14 @@ MAX_HELD = 64 * 1024
 """Bytes of an unfinished event that are joined with the next read; the framer holds longer ones."""
 
 DONE_WORD = b"[DONE]"
+
+_USUAL = b"data: {"
+"""How an event begins that may pass as it is."""
+
+_LAST_FRAME = b"data: [DONE]\n\n"
+
+_NONE_USUAL = (b"",)
+"""Stands for payloads that are to be looked at one by one: none of it is JSON."""
 
 _SURROGATES = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
@@ -151,6 +160,7 @@ class ChunkReader:
         self._max_held = min(max_line, MAX_HELD)
         self._held = b""
         self._is_framing = True
+        self._is_fresh = True
         self._finished = False
         self.is_done = False
         self.error: object = None
@@ -167,7 +177,7 @@ class ChunkReader:
         if self._held:
             read = self._held + read
             self._held = b""
-        if self._is_framing or _CR in read:
+        if _CR in read or (self._is_framing and not self._begins_clean(read)):
             return self._framed(read)
         end = read.rfind(b"\n\n") + 2
         if end != len(read):
@@ -178,9 +188,21 @@ class ChunkReader:
                 return None
             self._held = read[end:]
             read = read[:end]
-        if len(read) <= self._max_line and _is_clean(read):
-            return Chunk(raw=read)
-        return self._framed(read)
+        if len(read) > self._max_line:
+            return self._framed(read)
+        clean = read.removesuffix(_LAST_FRAME)
+        look = _look_at(clean)
+        if look is Look.UNCLEAR:
+            return self._framed(read)
+        self._finished = self._finished or look is Look.FINISHED
+        self.is_done = len(clean) < len(read)
+        return Chunk(raw=clean)
+
+    def _begins_clean(self, read: bytes) -> bool:
+        """Whether the stream begins with an event of the usual form, so that nothing must be cut apart."""
+        self._is_framing = not (self._is_fresh and read.startswith(_USUAL))
+        self._is_fresh = False
+        return not self._is_framing
 
     def finish(self) -> Chunk | None:
         """Return what the end of the stream completed."""
@@ -317,37 +339,53 @@ def _is_finished(choice: object) -> bool:
     return isinstance(choice, dict) and bool(choice.get("finish_reason"))
 
 
-def _is_clean(read: bytes) -> bool:
-    """Whether a read without a CR, ended by a blank line, may pass as it is at the first look.
+class Look(Enum):
+    """What a first look at a read tells: nothing clear, that it may pass, or that it may and finishes."""
 
-    Then it is nothing but lines `data: {...}` of valid JSON, not deep, with one choice that is not finished.
-    A read that is not clean may still pass, in part or whole: that takes a second look.
+    UNCLEAR = 0
+    CLEAN = 1
+    FINISHED = 2
+
+
+def _look_at(read: bytes) -> Look:
+    """Tell whether a read without a CR, ended by a blank line, may pass as it is at the first look.
+
+    Then it is nothing but lines `data: {...}` of valid JSON, not deep, with one choice at most. A read that
+    is not clear may still pass, in part or whole: that takes a second look.
     """
-    if not read.startswith(b"data: {"):
-        return False
+    look = Look.CLEAN
+    try:
+        for payload in _usual_payloads(read):
+            event = orjson.loads(payload)
+            if type(event) is not dict or "event" in event or "error" in event:
+                return Look.UNCLEAR
+            choices = event.get("choices")
+            if type(choices) is not list or len(choices) > 1 or event.get("object") == "error":
+                return Look.UNCLEAR
+            for choice in choices:
+                if type(choice) is not dict or "error" in choice:
+                    return Look.UNCLEAR
+                if choice.get("finish_reason"):
+                    look = Look.FINISHED
+    except orjson.JSONDecodeError:
+        return Look.UNCLEAR
+    return look
+
+
+def _usual_payloads(read: bytes) -> Sequence[bytes]:
+    """Return the payloads of a read of nothing but one-line events; what is no JSON for any other."""
+    if not read.startswith(_USUAL):
+        return _NONE_USUAL
     if read.find(b"\n") == len(read) - 2:
         payloads = [read[6:]]
     else:
         payloads = read[6:-2].split(b"\n\ndata: ")
         if read.count(b"\n") != 2 * len(payloads):
-            return False
+            return _NONE_USUAL
     if (
         len(read) > _SHORT
         and len(max(payloads, key=len)) > _SHORT
         and read.count(b"{") + read.count(b"[") > MAX_DEPTH
     ):
-        return False
-    try:
-        for payload in payloads:
-            event = orjson.loads(payload)
-            if type(event) is not dict or "event" in event or "error" in event:
-                return False
-            choices = event.get("choices")
-            if type(choices) is not list or len(choices) != 1 or event.get("object") == "error":
-                return False
-            choice = choices[0]
-            if type(choice) is not dict or choice.get("finish_reason") or "error" in choice:
-                return False
-    except orjson.JSONDecodeError:
-        return False
-    return True
+        return _NONE_USUAL
+    return payloads
