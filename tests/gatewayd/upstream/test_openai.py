@@ -198,7 +198,7 @@ async def test_embed_needs_numbered_vectors(opened, fake, data):
 
 
 async def test_forward(opened, fake):
-    raw = b"event: odd\ndata: {\"type\":\"odd\"}\n\n"
+    raw = b'event: odd\ndata: {"type":"odd"}\n\ndata: [DONE]\n\n'
     fake.script(Reply(201, steps=[raw], content_type="text/event-stream"))
     answer = await opened(key="hunter2").forward("POST", "/responses", {"model": "m", "odd": None})
     assert (answer.status, answer.content_type) == (201, "text/event-stream")
