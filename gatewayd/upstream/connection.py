@@ -204,7 +204,7 @@ class Connection(asyncio.Protocol):
         response = self._response
         raw = self._raw
         status = self._parser.get_status_code()
-        if response is None or status < 100 or status == 101 or _is_too_large(raw, self._fed):
+        if response is None or status < 100 or _is_too_large(raw, self._fed):
             raise _StopError
         if status < 200:
             return

@@ -153,6 +153,24 @@ async def test_body_that_ends_with_the_connection(head):
 
 
 @on_both_loops
+async def test_a_reset_is_no_end_of_a_body():
+    read = asyncio.Event()
+
+    async def talk(peer):
+        await peer.request()
+        await peer.send(OK + b"\r\na")
+        await read.wait()
+        peer.abort()
+
+    async with served(talk) as (server, client):
+        response = await client.request("GET", server.url, {})
+        assert await response.read_some() == b"a"
+        read.set()
+        with pytest.raises(TransportError, match=r"its answer broke off \(connection reset by peer\)"):
+            await response.read_some()
+
+
+@on_both_loops
 async def test_head_has_no_body():
     async with served(repeating(OK + b"Content-Length: 9\r\n\r\n")) as (server, client):
         for _ in range(2):
@@ -167,6 +185,7 @@ async def test_head_has_no_body():
         b"\x15\x03\x01\x00\x02\x02\x16",
         b"HTTP/1.1 abc\r\n\r\n",
         b"HTTP/1.1 099 Low\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\n\r\n" + HI,
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nzz",
         OK + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         OK + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n",
@@ -558,10 +577,13 @@ async def test_reading_after_closing():
 
 @on_both_loops
 async def test_finish_takes_the_end_that_comes_at_once():
+    read = asyncio.Event()
+
     async def talk(peer):
         while await peer.request():
             await peer.send(CHUNKED + b"1\r\na\r\n")
-            await asyncio.sleep(0.01)
+            await read.wait()
+            read.clear()
             await peer.send(b"1\r\nb\r\n")
             await peer.send(b"0\r\n\r\n")
 
@@ -569,6 +591,7 @@ async def test_finish_takes_the_end_that_comes_at_once():
         for _ in range(3):
             response = await client.request("GET", server.url, {})
             assert await response.read_some() == b"a"
+            read.set()
             await response.finish()
     assert len(server.peers) == 1
 
@@ -611,3 +634,42 @@ async def test_nothing_is_sent_on_a_closed_connection():
         kept.drop()
         with pytest.raises(RuntimeError, match="not open"):
             kept.send(Response(LONG, asyncio.get_running_loop()), build_head("GET", server.url, {}), None)
+
+
+class Recorder:
+    """A transport and an owner that note what they are told."""
+
+    def __init__(self):
+        self.said: list[str] = []
+
+    def __getattr__(self, name):
+        return lambda *_: self.said.append(name)
+
+    def get_write_buffer_size(self):
+        return 0
+
+
+async def test_what_is_on_its_way_when_reading_stops_may_be_the_end():
+    loop = asyncio.get_running_loop()
+    recorder = Recorder()
+    connection = connection_module.Connection(recorder, loop)
+    connection.connection_made(recorder)
+    response = Response(LONG, loop)
+    connection.send(response, build_head("GET", "http://acme.test/", {}), None)
+    connection.data_received(OK + b"Content-Length: 100001\r\n\r\n" + b"x" * 100_000)
+    connection.data_received(b"x")
+    assert recorder.said == ["write", "pause_reading", "resume_reading", "release"]
+    assert len(await response.read(200_000)) == 100_001
+    connection.abort()
+
+
+async def test_reading_does_not_stop_at_the_end():
+    loop = asyncio.get_running_loop()
+    recorder = Recorder()
+    connection = connection_module.Connection(recorder, loop)
+    connection.connection_made(recorder)
+    response = Response(LONG, loop)
+    connection.send(response, build_head("GET", "http://acme.test/", {}), None)
+    connection.data_received(OK + b"Content-Length: 100000\r\n\r\n" + b"x" * 100_000)
+    assert recorder.said == ["write", "release"]
+    connection.abort()

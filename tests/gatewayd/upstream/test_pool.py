@@ -144,10 +144,10 @@ async def test_waiting_too_long_for_a_place():
             await read(client, server.url)
         assert caught.value.kind is Kind.UPSTREAM_UNREACHABLE
         assert caught.value.sentence == "no connection within 0.05 s"
+        assert not pool_of(client)._waiters
         talk.answer(2)
         assert await busy == b"hi"
         assert await read(client, server.url) == b"hi"
-        assert not pool_of(client)._waiters
 
 
 @on_both_loops

@@ -182,6 +182,7 @@ async def test_finish_throws_away_what_comes_and_waits_for_the_end_alone(respons
     await asyncio.sleep(0)
     for _ in range(3):
         assert not response.add(b"x" * READ_AHEAD)
+        assert response._parts == []
         response.wake()
     assert max(carrier.dues) <= loop.time() + DRAIN_SECONDS
     assert min(carrier.dues) >= before + DRAIN_SECONDS
