@@ -44,6 +44,44 @@ class Asker(Protocol):
 
 
 @dataclass(frozen=True)
+class Clients:
+    """The clients for Python of one gateway, none of which tries anything twice."""
+
+    url: str
+    key: str
+    openai: openai.OpenAI
+    anthropic: anthropic.Anthropic
+    ollama: ollama.Client
+
+    def asker(self, name: str, node: Node | None) -> Asker:
+        """Return the asker of this name in `ASKERS`; those for Node need the process."""
+        match name:
+            case "openai" | "openai-helper":
+                return OpenAiAsker(self.openai, has_helper=name != "openai")
+            case "anthropic" | "anthropic-helper":
+                return AnthropicAsker(self.anthropic, has_helper=name != "anthropic")
+            case "ollama":
+                return OllamaAsker(self.ollama)
+        assert node is not None
+        dialect = name.removeprefix("node-")
+        path = {"openai": "/api/v1", "anthropic": "/api"}[dialect]
+        return NodeAsker(node, self.url + path, self.key, dialect)
+
+
+@contextlib.contextmanager
+def opened_clients(url: str, key: str) -> Iterator[Clients]:
+    """Open the clients of a gateway."""
+    common: dict[str, Any] = {"api_key": key, "max_retries": 0, "timeout": SECONDS}
+    headers = {"Authorization": f"Bearer {key}"}
+    with (
+        openai.OpenAI(base_url=f"{url}/api/v1", **common) as hosted,
+        anthropic.Anthropic(base_url=f"{url}/api", **common) as native,
+        ollama.Client(f"{url}/ollama", headers=headers, timeout=SECONDS) as runtime,
+    ):
+        yield Clients(url, key, hosted, native, runtime)
+
+
+@dataclass(frozen=True)
 class OpenAiAsker:
     """The Python client of OpenAI, chunk by chunk or by its streaming helper."""
 

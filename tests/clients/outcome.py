@@ -94,7 +94,7 @@ def anthropic_whole(message: Json) -> Outcome:
         thoughts="".join(block["thinking"] for block in blocks if block["type"] == "thinking"),
         calls=tuple((block["name"], block["input"]) for block in blocks if block["type"] == "tool_use"),
         reason=ANTHROPIC_REASONS.get(message["stop_reason"], message["stop_reason"]),
-        usage=(message["usage"]["input_tokens"], message["usage"].get("output_tokens", 0)),
+        usage=_anthropic_usage(message["usage"]),
     )
 
 
@@ -178,6 +178,12 @@ def _decoded(arguments: str) -> Any:
         return json.loads(arguments or "{}")
     except ValueError:
         return arguments
+
+
+def _anthropic_usage(usage: Json) -> tuple[int, int]:
+    """Return the tokens of the whole prompt, of which the protocol counts the cached ones apart."""
+    kinds = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    return sum(usage.get(kind) or 0 for kind in kinds), usage.get("output_tokens") or 0
 
 
 def _openai_usage(usage: Json | None) -> tuple[int, int] | None:

@@ -20,7 +20,7 @@ prefix = "{prefix}"
 {more}
 """
 # Long enough for an answer that comes byte by byte on a busy machine, short enough to wait for a silent one.
-HASTY = "first_byte_timeout = 0.4\nstream_idle_timeout = 0.4"
+HASTY = "connect_timeout = 0.4\nfirst_byte_timeout = 0.4\nstream_idle_timeout = 0.4"
 MODELS = ("m", "n")
 
 

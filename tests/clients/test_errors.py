@@ -1,17 +1,14 @@
 """What each client raises for each failure: the class that its makers meant, and words that tell enough."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import anthropic
-import ollama
 import openai
 import pytest
 
-from tests.clients.askers import ASKERS, AnthropicAsker, Asker, NodeAsker, OllamaAsker, OpenAiAsker
-from tests.clients.node import Node
+from tests.clients.askers import ASKERS, Asker, opened_clients
 from tests.clients.outcome import Failure
 from tests.clients.scene import Scene, model_of
 from tests.fakes.upstream import SILENCE, Reply, json_reply
@@ -84,31 +81,12 @@ def test_failure(scene: Scene, asker: Asker, name: str, *, stream: bool) -> None
     assert scene.key not in failure.message
 
 
-@contextmanager
-def intruder(scene: Scene, name: str, node: Node | None) -> Iterator[Asker]:
-    """Open a client that has a wrong key."""
-    key = "sk-" + "0" * 32
-    match name:
-        case "openai" | "openai-helper":
-            with openai.OpenAI(base_url=f"{scene.url}/v1", api_key=key, max_retries=0) as hosted:
-                yield OpenAiAsker(hosted, has_helper=name.endswith("helper"))
-        case "anthropic" | "anthropic-helper":
-            with anthropic.Anthropic(base_url=f"{scene.url}/api", api_key=key, max_retries=0) as native:
-                yield AnthropicAsker(native, has_helper=name.endswith("helper"))
-        case "ollama":
-            with ollama.Client(f"{scene.url}/ollama", headers={"Authorization": f"Bearer {key}"}) as runtime:
-                yield OllamaAsker(runtime)
-        case _:
-            assert node is not None
-            dialect = name.removeprefix("node-")
-            yield NodeAsker(node, f"{scene.url}/api", key, dialect)
-
-
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks) for name, marks in ASKERS.items()])
 def test_a_wrong_key(request: pytest.FixtureRequest, scene: Scene, name: str, *, stream: bool) -> None:
     node = request.getfixturevalue("node") if name.startswith("node") else None
-    with intruder(scene, name, node) as asker:
+    with opened_clients(scene.url, "sk-" + "0" * 32) as clients:
+        asker = clients.asker(name, node)
         failure = asker.ask(question(asker, CASES["a limit"]), stream=stream).failure
     assert failure is not None
     check(failure, 401)
