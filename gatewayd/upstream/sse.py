@@ -8,7 +8,6 @@ than searching the bytes for what may not pass, and a reader of bytes can be foo
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from enum import Enum
 from typing import Any
 
 import orjson
@@ -104,6 +103,10 @@ class DataFramer:
         self._rest.clear()
         return rest
 
+    def begin(self) -> None:
+        """Note that the stream has begun: what looks like a byte order mark later is none."""
+        self._started = True
+
     def _skip_mark(self) -> bool:
         """Drop a byte order mark; False while it is not known whether there is one."""
         mark = b"\xef\xbb\xbf"
@@ -191,18 +194,23 @@ class ChunkReader:
         if len(read) > self._max_line:
             return self._framed(read)
         clean = read.removesuffix(_LAST_FRAME)
-        look = _look_at(clean)
-        if look is Look.UNCLEAR:
+        finishes = _finishes(clean)
+        if finishes is None:
             return self._framed(read)
-        self._finished = self._finished or look is Look.FINISHED
+        self._finished = self._finished or finishes
         self.is_done = len(clean) < len(read)
         return Chunk(raw=clean)
 
     def _begins_clean(self, read: bytes) -> bool:
         """Whether the stream begins with an event of the usual form, so that nothing must be cut apart."""
-        self._is_framing = not (self._is_fresh and read.startswith(_USUAL))
+        if not self._is_fresh:
+            return False
         self._is_fresh = False
-        return not self._is_framing
+        if not read.startswith(_USUAL):
+            return False
+        self._is_framing = False
+        self._framer.begin()
+        return True
 
     def finish(self) -> Chunk | None:
         """Return what the end of the stream completed."""
@@ -339,37 +347,29 @@ def _is_finished(choice: object) -> bool:
     return isinstance(choice, dict) and bool(choice.get("finish_reason"))
 
 
-class Look(Enum):
-    """What a first look at a read tells: nothing clear, that it may pass, or that it may and finishes."""
+def _finishes(read: bytes) -> bool | None:
+    """Tell whether a read that may pass as it is has a finish reason; None when that takes a second look.
 
-    UNCLEAR = 0
-    CLEAN = 1
-    FINISHED = 2
-
-
-def _look_at(read: bytes) -> Look:
-    """Tell whether a read without a CR, ended by a blank line, may pass as it is at the first look.
-
-    Then it is nothing but lines `data: {...}` of valid JSON, not deep, with one choice at most. A read that
-    is not clear may still pass, in part or whole: that takes a second look.
+    `read` has no CR and ends with a blank line. It may pass when it is nothing but lines `data: {...}` of
+    valid JSON, not deep, with one choice at most; another one may still pass, in part or whole.
     """
-    look = Look.CLEAN
+    found, loads = False, orjson.loads
     try:
         for payload in _usual_payloads(read):
-            event = orjson.loads(payload)
+            event = loads(payload)
             if type(event) is not dict or "event" in event or "error" in event:
-                return Look.UNCLEAR
+                return None
             choices = event.get("choices")
             if type(choices) is not list or len(choices) > 1 or event.get("object") == "error":
-                return Look.UNCLEAR
+                return None
             for choice in choices:
                 if type(choice) is not dict or "error" in choice:
-                    return Look.UNCLEAR
+                    return None
                 if choice.get("finish_reason"):
-                    look = Look.FINISHED
+                    found = True
     except orjson.JSONDecodeError:
-        return Look.UNCLEAR
-    return look
+        return None
+    return found
 
 
 def _usual_payloads(read: bytes) -> Sequence[bytes]:
