@@ -13,15 +13,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from gatewayd import ids
 from gatewayd.catalog.interfaces import CallContext, Forwarded, ForwardingSource, ModelSource
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.dialects.forced import as_calls, as_form
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.builtin_child import Child, ChildError, EngineOptions
 from gatewayd.upstream.config import ProviderConfig, SourceKind
 from gatewayd.upstream.openai import OpenAiSource
 from gatewayd.upstream.weights import model_id
+from gatewayd.upstream.whole import as_chunk
 
 log = logging.getLogger(__name__)
 
@@ -193,12 +196,23 @@ class BuiltinModel:
         ]
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
-        """Answer at once; waits a few seconds for a model that is being loaded."""
+        """Answer at once; waits a few seconds for a model that is being loaded.
+
+        A forced tool call is asked for as a form, as the engine obeys schemas and not `tool_choice`.
+        """
+        form = as_form(body)
         source = await self._reach()
-        return await source.complete(body, model, context)
+        completion = await source.complete(body if form is None else form, model, context)
+        return completion if form is None else Completion(body=as_calls(completion.body, ids.new_id))
 
     async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk, None]:
-        """Answer in chunks; waits a few seconds for a model that is being loaded."""
+        """Answer in chunks; waits a few seconds for a model that is being loaded.
+
+        A forced tool call comes in one chunk, with the usage also when it is not asked for.
+        """
+        if as_form(body) is not None:
+            yield as_chunk((await self.complete(body, model, context)).body)
+            return
         source = await self._reach()
         async with contextlib.aclosing(source.stream(body, model, context)) as chunks:
             async for chunk in chunks:

@@ -128,6 +128,41 @@ async def test_it_keeps_a_json_schema(started: BuiltinModel) -> None:
     assert completion.body["choices"][0]["message"]["content"].lstrip().startswith("{")
 
 
+FORCED = {
+    "tools": [
+        {
+            "type": "function",
+            "function": {
+                "name": "add",
+                "parameters": {
+                    "type": "object",
+                    "properties": {"n": {"type": "integer", "enum": [7]}},
+                    "required": ["n"],
+                    "additionalProperties": False,
+                },
+            },
+        }
+    ],
+    "tool_choice": "required",
+    "max_tokens": 64,
+}
+
+
+@real
+async def test_it_calls_a_tool_that_it_is_forced_to(started: BuiltinModel) -> None:
+    model = await only_model(started)
+    completion = await started.complete(body(**FORCED), model, CONTEXT)
+    chunks = [chunk async for chunk in started.stream(body(**FORCED, stream=True), model, CONTEXT)]
+    (whole,) = completion.body["choices"]
+    (streamed,) = [choice for chunk in chunks for event in chunk.events for choice in event["choices"]]
+    for choice, message in ((whole, whole["message"]), (streamed, streamed["delta"])):
+        assert choice["finish_reason"] == "tool_calls"
+        (call,) = message["tool_calls"]
+        assert call["function"]["name"] == "add"
+        assert orjson.loads(call["function"]["arguments"]) == {"n": 7}
+    assert streamed["delta"]["tool_calls"][0]["index"] == 0
+
+
 @real
 async def test_more_requests_than_slots_are_all_answered(started: BuiltinModel) -> None:
     assert all(await asyncio.gather(*(answers(started) for _ in range(24))))
