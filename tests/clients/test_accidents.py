@@ -40,6 +40,11 @@ def expected(accident: Accident, dialect: str) -> Outcome:
     return Outcome(accident.text, accident.thoughts, accident.tool_calls, reason, accident.usage)
 
 
+# Failing: what a provider of the OpenAI protocol sends is passed on as it is, so that the clients of OpenAI
+# are not told "one index for all tool calls", "tool calls without an index" and "arguments as an object" as
+# the table says, nor their helper (which looks at `object`) "usage without the field choices" and
+# "a character cut in two".
+#
 # Not here: the runtimes' own client with a runtime, whose answers pass as they are.
 PAIRS = [
     pytest.param(client, name, id=f"{client}-{name}", marks=marks)
