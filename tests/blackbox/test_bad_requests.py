@@ -62,6 +62,9 @@ def test_odd_paths_lead_nowhere(site: Site, path: str) -> None:
         assert "x-evil" not in reply.headers
 
 
+ALIASES = ("/openai/", "/ollama/v1/", "/v1/")
+"""Where rows stand a second time."""
+
 QUERIES = (
     "",
     "%00",
@@ -79,7 +82,7 @@ QUERIES = (
 def test_query_parameters_may_hold_anything(site: Site) -> None:
     document = site.daemon.call("GET", "/openapi.json")[1]
     for path, operations in document["paths"].items():
-        if "get" not in operations or path.endswith("/signout"):
+        if "get" not in operations or path.endswith("/signout") or path.startswith(ALIASES):
             continue
         for value in QUERIES:
             names = ("query", "order_by", "direction", "page", "id", "refresh", "limit", "skip")

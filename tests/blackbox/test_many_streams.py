@@ -51,7 +51,7 @@ def test_a_thousand_paced_chats(tmp_path: Path) -> None:
         gateway = prepared_gateway("gateway", ROOT, mock, tmp_path / "s")
         with gateway.running() as (target, _):
             check(tools, target)
-            work = Work("stream", "m-c50-i100", STREAMS, seconds=6.0, warm_up=0.0, chunks=50)
+            work = Work("stream", "m-c50-i100", STREAMS, seconds=2.0, warm_up=0.0, chunks=50)
             with running_load(tools.load, work, target.port, target.path, target.key) as load:
                 result = load.result()
     assert result["errors"] == 0, result

@@ -6,7 +6,6 @@ import signal
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,28 +15,11 @@ from tests.fakes.background import background_upstream
 from tests.fakes.cases import STREAMING, begun, stream_of
 from tests.fakes.daemon import running_daemon
 from tests.fakes.everything import Everything
-from tests.fakes.faulty import Site, configuration, make_key
+from tests.fakes.faulty import OpenStream, Site, configuration, make_key
 from tests.fakes.questions import Question, failures, texts
 from tests.fakes.upstream import SILENCE, Reply
-from tests.fakes.wire import Reply as Answer
 
 CASES = list(STREAMING.values())
-
-
-@dataclass
-class Open:
-    """A stream that has begun."""
-
-    question: Question
-    model: str
-    connection: http.client.HTTPConnection
-    answer: http.client.HTTPResponse
-    got: bytes
-
-    def rest(self) -> Answer:
-        """Read to the end and return the whole reply."""
-        headers = {name.lower(): value for name, value in self.answer.getheaders()}
-        return Answer(self.answer.status, headers, self.got + self.answer.read())
 
 
 @contextlib.contextmanager
@@ -51,7 +33,7 @@ def opened(folder: Path, **settings: str) -> Iterator[Site]:
 
 
 @contextlib.contextmanager
-def open_streams(site: Site, cases: Sequence[tuple[Question, str]] = CASES) -> Iterator[list[Open]]:
+def open_streams(site: Site, cases: Sequence[tuple[Question, str]] = CASES) -> Iterator[list[OpenStream]]:
     """Open a stream of each case at a patient provider that has said "one" and fallen silent."""
     with contextlib.ExitStack() as stack:
         streams = []
@@ -59,22 +41,11 @@ def open_streams(site: Site, cases: Sequence[tuple[Question, str]] = CASES) -> I
             first = begun(question, model)
             whole = b"".join(stream_of(question, model, ["one"]))
             site.provider.script(Reply(steps=[first, SILENCE, whole.removeprefix(first)]))
-            connection = http.client.HTTPConnection(urlsplit(site.daemon.base_url).netloc, timeout=30)
-            stack.callback(connection.close)
-            headers = {"Authorization": f"Bearer {site.key}", "Content-Type": "application/json"}
-            connection.request("POST", question.path, question.asked(f"p{model}", stream=True), headers)
-            answer = connection.getresponse()
-            assert answer.status == 200
-            got = b""
-            while b"one" not in got:
-                part = answer.read1(65536)
-                assert part
-                got += part
-            streams.append(Open(question, model, connection, answer, got))
+            streams.append(stack.enter_context(site.opened(question, f"p{model}")))
         yield streams
 
 
-def assert_whole(streams: list[Open]) -> None:
+def assert_whole(streams: list[OpenStream]) -> None:
     for stream in streams:
         reply = stream.rest()
         assert texts(stream.question.dialect, reply) == "one"

@@ -1,6 +1,8 @@
 """Providers that fail in every way, seen through the whole daemon in every dialect."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -40,8 +42,6 @@ FAULTS: dict[str, tuple[Reply, int]] = {
     "a rejected key": (json_reply({"error": {"message": f"Incorrect API key provided: {KEY}."}}, 401), 502),
     "a key without the right": (json_reply({"error": f"{KEY[:9]}***{KEY[-8:]} may not"}, 403), 502),
     "an unpaid bill": (json_reply({"error": {"message": "pay"}}, 402), 502),
-    "silence": (Reply(before=SILENCE), 504),
-    "silence after the head": (Reply(steps=[SILENCE]), 504),
     "a cut before the head": (Reply(before=CUT), 502),
     "a cut after the head": (Reply(steps=[b"", CUT]), 502),
     "an HTML page": (Reply(steps=[HTML], content_type="text/html"), 502),
@@ -68,8 +68,6 @@ def test_a_fault_before_the_first_byte_is_a_status(
     # A kept connection that is cut at once is tried again on a new one.
     site.provider.script(fault, fault)
     provider = NAMES[model]
-    if name.startswith("silence"):
-        model = f"h{model}"
     if name == "an HTML page" and question in (COMPLETION, RESPONSE):
         # So a site answers that has no such endpoint.
         status = 404
@@ -89,6 +87,42 @@ def assert_clean(reply: Answer) -> None:
     assert b"<html" not in reply.body
 
 
+@pytest.mark.parametrize(
+    "silence", [Reply(before=SILENCE), Reply(steps=[SILENCE])], ids=["no head", "a head"]
+)
+def test_a_silent_provider_is_given_up(site: Site, silence: Reply) -> None:
+    asked = [
+        (*case, stream) for cases, stream in ((WHOLE, False), (STREAMING, True)) for case in cases.values()
+    ]
+    site.provider.script(*[silence] * len(asked))
+    with ThreadPoolExecutor(len(asked)) as pool:
+        replies = list(pool.map(lambda it: site.ask(it[0], f"h{it[1]}", stream=it[2]), asked))
+    for (question, model, _), reply in zip(asked, replies, strict=True):
+        assert reply.status == 504, reply
+        assert NAMES[model] in (question.dialect.failure(reply.json) or "")
+        if question.dialect is ANTHROPIC:
+            assert reply.json["error"]["type"] == "timeout_error"
+
+
+def test_a_provider_that_falls_silent_is_given_up(site: Site) -> None:
+    with ExitStack() as stack:
+        streams = []
+        for question, model in STREAMING.values():
+            site.provider.script(Reply(steps=[begun(question, model), SILENCE]))
+            streams.append(stack.enter_context(site.opened(question, f"h{model}")))
+        for (question, model), stream in zip(STREAMING.values(), streams, strict=True):
+            reply = stream.rest()
+            *before, last = failures(question.dialect, reply)
+            assert texts(question.dialect, reply) == "one"
+            assert set(before) == {None}
+            assert NAMES[model] in (last or "")
+            final = question.dialect.frames(reply.body)[-1]
+            if question.dialect is ANTHROPIC:
+                assert final["error"]["type"] == "timeout_error"
+            elif question.dialect is not OLLAMA:
+                assert final["error"]["code"] == "timeout"
+
+
 @pytest.mark.parametrize(("question", "model", "stream"), ASKED)
 def test_a_provider_s_limit_is_passed_on(site: Site, question: Question, model: str, stream: bool) -> None:
     site.provider.script(json_reply({"error": {"message": "slow down"}}, 429, Retry_After="17"))
@@ -100,7 +134,6 @@ def test_a_provider_s_limit_is_passed_on(site: Site, question: Question, model: 
 
 
 BREAKS: dict[str, Any] = {
-    "silence": [SILENCE],
     "a cut": [CUT],
     "a cut in an event": [b'data: {"cho', CUT],
     "an early end": [],
@@ -117,7 +150,7 @@ def test_a_fault_in_a_stream_is_an_event_and_its_end(
     site: Site, name: str, question: Question, model: str
 ) -> None:
     site.provider.script(Reply(steps=[begun(question, model), *BREAKS[name]]))
-    reply = site.ask(question, f"h{model}" if name == "silence" else model, stream=True)
+    reply = site.ask(question, model, stream=True)
     assert reply.status == 200
     *before, last = failures(question.dialect, reply)
     assert texts(question.dialect, reply) == "one"
@@ -125,9 +158,9 @@ def test_a_fault_in_a_stream_is_an_event_and_its_end(
     assert NAMES[model] in (last or "")
     final = question.dialect.frames(reply.body)[-1]
     if question.dialect is ANTHROPIC:
-        assert final["error"]["type"] == ("timeout_error" if name == "silence" else "api_error")
+        assert final["error"]["type"] == "api_error"
     elif question.dialect is not OLLAMA:
-        assert final["error"]["code"] == ("timeout" if name == "silence" else "upstream_failed")
+        assert final["error"]["code"] == "upstream_failed"
     assert_clean(reply)
 
 

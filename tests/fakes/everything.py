@@ -48,7 +48,7 @@ class Everything(FakeUpstream):
         is_streamed = named.get("stream", request.path == "/api/generate")
         return (
             (self._streamed(request.path, model) if is_streamed else self._whole(request.path, model))
-            or self._runtime(request.path)
+            or self._runtime(request.path, streams=named.get("stream") is not False)
             or super()._default(request)
         )
 
@@ -85,7 +85,7 @@ class Everything(FakeUpstream):
             case _:
                 return None
 
-    def _runtime(self, path: str) -> Reply | None:
+    def _runtime(self, path: str, *, streams: bool) -> Reply | None:
         match path:
             case "/api/embeddings":
                 return json_reply({"embedding": [0.5, 0.25]})
@@ -94,6 +94,8 @@ class Everything(FakeUpstream):
             case "/api/copy" | "/api/delete":
                 return Reply(content_type="")
             case "/api/pull" | "/api/push" | "/api/create":
+                if not streams:
+                    return json_reply({"status": "success"})
                 steps = [ndjson({"status": "working"}), ndjson({"status": "success"})]
                 return Reply(steps=steps, content_type="application/x-ndjson")
             case _:

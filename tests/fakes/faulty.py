@@ -1,11 +1,14 @@
 """A gateway over one provider that fails in every way: its kinds of source, patient and hasty ones."""
 
 import contextlib
+import http.client
 import json
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.fakes.background import Provider, background_upstream
 from tests.fakes.daemon import Daemon, running_daemon
@@ -39,11 +42,24 @@ def configuration(url: str) -> str:
         tables.append(_table(name, f"{first}.", url))
         tables.append(_table(name, f"p{first}.", url, first_byte_timeout=60, stream_idle_timeout=60))
         tables.append(
-            _table(
-                name, f"h{first}.", url, connect_timeout=0.3, first_byte_timeout=0.4, stream_idle_timeout=0.4
-            )
+            _table(name, f"h{first}.", url, connect_timeout=1, first_byte_timeout=1, stream_idle_timeout=1)
         )
     return "\n".join(tables)
+
+
+@dataclass
+class OpenStream:
+    """A stream that has begun."""
+
+    question: Question
+    model: str
+    answer: http.client.HTTPResponse
+    got: bytes
+
+    def rest(self) -> Reply:
+        """Read to the end and return the whole reply."""
+        headers = {name.lower(): value for name, value in self.answer.getheaders()}
+        return Reply(self.answer.status, headers, self.got + self.answer.read())
 
 
 @dataclass
@@ -71,6 +87,32 @@ class Site:
         """Ask a model for a stream and return all of it."""
         return self.chat(model_id, stream=True, **fields)
 
+    @contextlib.contextmanager
+    def opened(self, question: Question, model: str) -> Iterator["OpenStream"]:
+        """Ask for a stream and read until it says "one"; the provider may be silent from then on."""
+        connection = http.client.HTTPConnection(urlsplit(self.daemon.base_url).netloc, timeout=30)
+        with contextlib.closing(connection):
+            headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+            connection.request("POST", question.path, question.asked(model, stream=True), headers)
+            answer = connection.getresponse()
+            assert answer.status == 200
+            got = b""
+            while b"one" not in got:
+                part = answer.read1(65536)
+                assert part, got
+                got += part
+            yield OpenStream(question, model, answer, got)
+
+    def wait_listed(self) -> None:
+        """Wait until every provider has told its models."""
+        signed = {"Authorization": f"Bearer {self.key}"}
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            listed = self.daemon.call("GET", "/v1/models?refresh=true", None, signed)[1]["data"]
+            if len(listed) == 3 * len(KINDS):
+                return
+        raise AssertionError("not every provider told its models")
+
     def assert_well(self) -> None:
         """Check that the daemon lives, and that its log holds neither a traceback nor the provider's key."""
         assert self.daemon.process.poll() is None
@@ -93,7 +135,9 @@ def opened_faulty(folder: Path) -> Iterator[Site]:
         file.touch(0o600)
         file.write_text(configuration(provider.url))
         with running_daemon(folder / "state", "-f", str(file), ENABLE_API_KEYS="true") as daemon:
-            yield Site(daemon, provider, make_key(daemon))
+            made = Site(daemon, provider, make_key(daemon))
+            made.wait_listed()
+            yield made
 
 
 def make_key(daemon: Daemon) -> str:
