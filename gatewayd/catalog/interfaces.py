@@ -139,7 +139,10 @@ class Forwarded(Protocol):
         ...
 
     async def __anext__(self) -> bytes:
-        """Return what the next read brings; raises GatewayError when the answer breaks off."""
+        """Return what came since, never b"": of a stream whole events or lines, of all else any bytes.
+
+        Raises GatewayError when the answer breaks off, is not what it says, or reports an error.
+        """
         ...
 
     async def aclose(self) -> None:

@@ -161,6 +161,15 @@ async def guard(
     return reply
 
 
+def log_broken(request: web.Request, error: GatewayError) -> None:
+    """Write the log line of a stream that ends with a failure in band, of which the status tells nothing."""
+    log.warning(
+        "stream broke: %s",
+        error.message,
+        extra={"request_id": request[REQUEST_ID], "kind": error.kind.value},
+    )
+
+
 def is_gone(request: web.Request) -> bool:
     """Tell whether the client's connection is closed, or closing."""
     return request.transport is None or request.transport.is_closing()

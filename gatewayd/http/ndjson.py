@@ -1,6 +1,5 @@
-"""Lines of JSON out, and whole answers of a runtime: passed on as they come."""
+"""Passes on what a runtime answers: lines of JSON as they come, or one object."""
 
-import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -11,17 +10,11 @@ from aiohttp import web
 
 from gatewayd.catalog.interfaces import Forwarded
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.context import request_id
-from gatewayd.http.errors import body_of
+from gatewayd.http.errors import body_of, log_broken
 from gatewayd.http.routes import Dialect
 from gatewayd.http.sse import open_stream, send
 
-log = logging.getLogger(__name__)
-
 CONTENT_TYPE: Final = "application/x-ndjson"
-
-HELD_LINE: Final = 1024 * 1024
-"""Bytes of a line without its end that are held back."""
 
 HELD_ANSWER: Final = 1024 * 1024
 """Bytes of a whole answer that are held back, so that one which breaks off is still a status."""
@@ -37,9 +30,9 @@ class Ending:
     provider: str
     fields: tuple[str, ...] = ("done", "error")
 
-    def check(self, last: bytes | None) -> None:
-        """Raise upstream_failed unless the last of these lines may be the end (None: not known)."""
-        if last is None or self._ends(last.rstrip().rpartition(b"\n")[2]):
+    def check(self, last: bytes) -> None:
+        """Raise upstream_failed unless the last of these lines may be the end."""
+        if self._ends(last.rstrip().rpartition(b"\n")[2]):
             return
         raise GatewayError(
             Kind.UPSTREAM_FAILED,
@@ -53,39 +46,6 @@ class Ending:
     def _ends(self, line: bytes) -> bool:
         value = _object_in(line) or {}
         return any(value.get(name) for name in self.fields)
-
-
-class WholeLines:
-    """Takes reads, gives whole lines: what is cut off in the middle of a line is never passed on.
-
-    `last` is the end of what was given, from the start of a line on; None after a line that was too long.
-    """
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self.last: bytes | None = b""
-
-    def feed(self, read: bytes) -> bytes:
-        """Return the lines that are whole now, and everything of a line over 1 MiB."""
-        lines, end, self._rest = (self._rest + read).rpartition(b"\n")
-        if len(self._rest) > HELD_LINE:
-            lines, end, self._rest, self.last = lines + end + self._rest, b"", b"", None
-        lines += end
-        self._note(lines)
-        return lines
-
-    def finish(self) -> bytes:
-        """Return a last line that has no end, with one; b"" for the start of a line."""
-        rest, self._rest = self._rest, b""
-        if _object_in(rest) is None:
-            self.last = self.last or b""
-            return b""
-        self._note(rest)
-        return rest + b"\n"
-
-    def _note(self, lines: bytes) -> None:
-        if lines and self.last is not None:
-            self.last = lines
 
 
 def _object_in(line: bytes) -> dict[str, Any] | None:
@@ -109,39 +69,31 @@ async def open_lines(
 
 async def send_failure(request: web.Request, reply: web.StreamResponse, error: GatewayError) -> None:
     """Write the last line of an answer that broke off."""
-    log.warning(
-        "stream broke: %s",
-        error.message,
-        extra={"request_id": request_id(request), "kind": error.kind.value},
-    )
+    log_broken(request, error)
     await send(request, reply, orjson.dumps(body_of(error, Dialect.OLLAMA)) + b"\n")
 
 
 async def pass_lines(
     request: web.Request, answer: Forwarded, ending: Ending, at_end: AtEnd | None = None
 ) -> web.StreamResponse:
-    """Pass lines on as they come.
+    """Pass lines on as they come; what a source gives of a stream is whole lines.
 
-    A failure before the first read is a status, one after it is a line of its own, and so is an end without
-    a line that may be the last one.
+    A failure before the first of them is a status, one after it is a line of its own, and so is an end
+    without a line that may be the last one.
     """
-    lines = WholeLines()
     async with aclosing(answer) as reads:
-        first = await anext(reads, b"")
+        lines = await anext(reads, b"")
         reply = await open_lines(
             request, content_type=answer.content_type or CONTENT_TYPE, status=answer.status
         )
         try:
-            whole = lines.feed(first)
-            has_ended = ending.is_in(whole)
-            await send_some(request, reply, whole)
-            async for read in reads:
-                whole = lines.feed(read)
-                has_ended = has_ended or ending.is_in(whole)
-                await send_some(request, reply, whole)
-            await send_some(request, reply, lines.finish())
+            has_ended = ending.is_in(lines)
+            await send_some(request, reply, lines)
+            async for lines in reads:
+                has_ended = has_ended or ending.is_in(lines)
+                await send(request, reply, lines)
             if not has_ended:
-                ending.check(lines.last)
+                ending.check(lines)
         except GatewayError as error:
             await send_failure(request, reply, error)
     if at_end is not None:
@@ -157,17 +109,17 @@ async def pass_whole(
 
     It is held back up to 1 MiB; one that breaks off later cuts the connection.
     """
-    held = b""
+    held = bytearray()
     content_type = answer.content_type or "application/json"
     async with aclosing(answer) as reads:
         async for read in reads:
             held += read
             if len(held) > HELD_ANSWER:
-                return await _pass_rest(request, held, answer, content_type)
+                return await _pass_rest(request, bytes(held), answer, content_type)
     if at_end is not None:
         await at_end()
     headers = {"Content-Type": content_type} if held else None
-    return web.Response(body=held, status=answer.status, headers=headers)
+    return web.Response(body=bytes(held), status=answer.status, headers=headers)
 
 
 async def send_some(request: web.Request, reply: web.StreamResponse, lines: bytes) -> None:

@@ -1,6 +1,5 @@
 """Legacy completions and the Responses protocol, passed on to sources that have them."""
 
-import logging
 from collections.abc import Sequence
 from contextlib import aclosing
 
@@ -9,16 +8,13 @@ from aiohttp import web
 from gatewayd.catalog.interfaces import Forwarded
 from gatewayd.chat.forwarding import Forwarding
 from gatewayd.dialects import openai
-from gatewayd.dialects.boundaries import WholeEvents
 from gatewayd.errors import GatewayError
 from gatewayd.http import body
-from gatewayd.http.context import actor, request_id
-from gatewayd.http.errors import STATUSES
+from gatewayd.http.context import actor
+from gatewayd.http.errors import STATUSES, log_broken
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from gatewayd.http.sse import open_stream, send
-
-log = logging.getLogger(__name__)
 
 
 class ForwardingRoutes:
@@ -87,18 +83,8 @@ async def _send_bytes(
 async def _send_events(
     request: web.Request, reply: web.StreamResponse, read: bytes, answer: Forwarded
 ) -> None:
-    events = WholeEvents()
     try:
-        while read:
-            if whole := events.feed(read):
-                await send(request, reply, whole)
-            read = await anext(answer, b"")
-        if rest := events.finish():
-            await send(request, reply, rest)
+        await _send_bytes(request, reply, read, answer)
     except GatewayError as error:
-        log.warning(
-            "stream broke: %s",
-            error.message,
-            extra={"request_id": request_id(request), "kind": error.kind.value},
-        )
+        log_broken(request, error)
         await send(request, reply, openai.render_error(error, STATUSES[error.kind][1]))

@@ -7,11 +7,9 @@ from typing import Self
 import orjson
 import pytest
 from aiohttp import ClientError, web
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.ndjson import HELD_ANSWER, HELD_LINE, Ending, WholeLines, pass_lines, pass_whole
+from gatewayd.http.ndjson import HELD_ANSWER, Ending, pass_lines, pass_whole
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from tests.fakes.edge import serving
 
@@ -66,52 +64,6 @@ def passing_whole(answer: Scripted) -> Sequence[Route]:
     return row(handler)
 
 
-@given(st.lists(st.binary(max_size=6).map(lambda data: data.replace(b"\r", b"\n")), max_size=12))
-def test_lines_are_whole_however_they_are_cut(reads: list[bytes]) -> None:
-    lines = WholeLines()
-    given = [lines.feed(read) for read in reads]
-    assert all(part.endswith(b"\n") for part in given if part)
-    rest = lines.finish()
-    told, end, start = b"".join(reads).rpartition(b"\n")
-    assert b"".join(given) == told + end
-    assert rest in {b"", start + b"\n"}
-
-
-@pytest.mark.parametrize("line", [b'{"done":true}', b"{}", b' {"a": [1]} '])
-def test_a_last_line_may_lack_its_end(line: bytes) -> None:
-    lines = WholeLines()
-    assert lines.feed(b'{"a":1}\n' + line) == b'{"a":1}\n'
-    assert lines.finish() == line + b"\n"
-    assert lines.last == line
-
-
-@pytest.mark.parametrize("line", [b'{"done":tr', b"[1]", b"x"])
-def test_the_start_of_a_line_is_not_passed_on(line: bytes) -> None:
-    lines = WholeLines()
-    assert lines.feed(b'{"a":1}\n' + line) == b'{"a":1}\n'
-    assert lines.finish() == b""
-    assert lines.last == b'{"a":1}\n'
-
-
-def test_the_start_of_a_line_after_a_long_one_is_no_end() -> None:
-    lines = WholeLines()
-    lines.feed(b"x" * (HELD_LINE + 1))
-    lines.feed(b'\n{"a"')
-    assert lines.finish() == b""
-    with pytest.raises(GatewayError, match="before it was complete"):
-        Ending("near").check(lines.last)
-
-
-def test_a_long_line_is_not_held_back() -> None:
-    lines = WholeLines()
-    assert lines.feed(b"a\n") == b"a\n"
-    assert lines.last == b"a\n"
-    assert lines.feed(b"x" * (HELD_LINE + 1)) == b"x" * (HELD_LINE + 1)
-    assert lines.feed(b"y\n") == b"y\n"
-    assert lines.last is None
-    Ending("near").check(lines.last)
-
-
 @pytest.mark.parametrize(
     "last", [b'{"done":true}\n', b'{"a":1}\n{"done": true}\n\n', b'{"error":"x"}', b'{"done":true}']
 )
@@ -144,7 +96,7 @@ async def test_lines_after_the_end_pass() -> None:
 
 async def test_lines_pass_and_the_end_follows() -> None:
     over: list[str] = []
-    answer = Scripted([b'{"a":', b'1}\n{"done":true}'], content_type="application/json", status=201)
+    answer = Scripted([b'{"a":1}\n', b'{"done":true}\n'], content_type="application/json", status=201)
     async with serving(passing(answer, over)) as client:
         reply = await client.get("/")
         assert (reply.status, reply.content_type) == (201, "application/json")
@@ -154,9 +106,9 @@ async def test_lines_pass_and_the_end_follows() -> None:
         assert answer.closed == 1
 
 
-async def test_half_a_line_is_dropped_for_the_failure() -> None:
+async def test_a_failure_after_the_first_line_is_a_line() -> None:
     over: list[str] = []
-    answer = Scripted([b'{"a":1}\n{"b":', BROKEN])
+    answer = Scripted([b'{"a":1}\n', BROKEN])
     async with serving(passing(answer, over)) as client:
         reply = await client.get("/")
         assert reply.content_type == "application/x-ndjson"
