@@ -4,15 +4,26 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
-from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.records import Model
 from gatewayd.errors import GatewayError, Kind
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
+
+
+class Named(Protocol):
+    """What can be asked."""
+
+    @property
+    def name(self) -> str:
+        """The name, unique among the sources."""
+        ...
+
+
+Source = TypeVar("Source", bound=Named)
 
 UNDONE: Final = frozenset({Kind.UPSTREAM_UNREACHABLE, Kind.RATE_LIMITED})
 """Failures after which asking somebody else is safe: the refused request has begun nothing."""
@@ -25,11 +36,11 @@ REST_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Generic[Source]):
     """A model as one source has it."""
 
     model: Model
-    source: ModelSource
+    source: Source
 
 
 class Failover:
@@ -40,7 +51,9 @@ class Failover:
         self._resting: dict[str, float] = {}
 
     async def ask(
-        self, candidates: Sequence[Candidate], question: Callable[[Model, ModelSource], Awaitable[Result]]
+        self,
+        candidates: Sequence[Candidate[Source]],
+        question: Callable[[Model, Source], Awaitable[Result]],
     ) -> Result:
         """Return the first answer; raises the last failure.
 
@@ -62,7 +75,7 @@ class Failover:
         return await self._ask(last, question)
 
     async def _ask(
-        self, candidate: Candidate, question: Callable[[Model, ModelSource], Awaitable[Result]]
+        self, candidate: Candidate[Source], question: Callable[[Model, Source], Awaitable[Result]]
     ) -> Result:
         try:
             return await question(candidate.model, candidate.source)
@@ -71,7 +84,7 @@ class Failover:
                 self._resting[candidate.source.name] = self._clock() + REST_SECONDS
             raise
 
-    def _by_rest(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    def _by_rest(self, candidates: Sequence[Candidate[Source]]) -> Sequence[Candidate[Source]]:
         now = self._clock()
         self._resting = {name: until for name, until in self._resting.items() if until > now}
         return sorted(candidates, key=lambda candidate: candidate.source.name in self._resting)

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.catalog.interfaces import Forwarded, ModelSource, RuntimeSource, Viewer
+from gatewayd.catalog.failover import Candidate
+from gatewayd.catalog.interfaces import Forwarded, RuntimeSource, Viewer
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body
 from gatewayd.catalog.service import MAX_ID_LENGTH, Catalog
@@ -30,20 +31,20 @@ MAX_ANSWER: Final = 4 * 1024 * 1024
 ASK_SECONDS: Final = 10.0
 """How long each runtime may take where the answers of several are merged."""
 
-NUMBER: Final = re.compile(r"\d+")
+NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """One runtime; `index` is its place among them, `models` are those that it lists."""
+    """One runtime; `index` is its place among them, `models` are those that it lists, by callers' ids."""
 
     index: int
     source: RuntimeSource
-    models: Sequence[Model]
+    models: Mapping[str, Model]
 
     def find(self, model_id: str) -> Model | None:
         """Return the model that callers know by this id."""
-        return next((model for model in self.models if model.id == model_id), None)
+        return self.models.get(model_id)
 
     def own_name(self, model_id: str) -> str:
         """Return what the runtime calls the model, listed or not."""
@@ -53,10 +54,9 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A model that the viewer may use, its source, and the runtimes that have it (none: not a runtime's)."""
+    """A model that the viewer may use, and the runtimes that have it (none: not a runtime's)."""
 
     model: Model
-    source: ModelSource
     hosts: Sequence[Runtime]
 
 
@@ -71,7 +71,7 @@ class Runtimes:
         """Return the runtimes with what they last listed."""
         places = itertools.count()
         return [
-            Runtime(next(places), item.source, item.models)
+            Runtime(next(places), item.source, {model.id: model for model in item.models})
             for item in self._catalog.listings()
             if isinstance(item.source, RuntimeSource)
         ]
@@ -84,35 +84,37 @@ class Runtimes:
         """
         for model_id in spellings(name):
             try:
-                model, source = await self._catalog.get(model_id, viewer)
+                model, _ = await self._catalog.get(model_id, viewer)
             except GatewayError as error:
                 if error.kind is not Kind.NOT_FOUND:
                     raise
                 continue
             hosts = [runtime for runtime in self.all() if runtime.find(model.id)]
             if index is None:
-                return Found(model, source, hosts)
+                return Found(model, hosts)
             hosts = [runtime for runtime in hosts if runtime.index == index]
             if hosts:
-                return Found(model, source, hosts)
+                return Found(model, hosts)
         raise model_not_found(name)
 
-    async def forward(self, found: Found, path: str, body: Body) -> tuple[Runtime, Forwarded]:
+    async def forward(self, found: Found, path: str, body: Body) -> tuple[str, Forwarded]:
         """Pass a request about a model on to one of the runtimes that have it, which take turns.
 
-        `body` is in the caller's words. A runtime that is not reached is passed over for the next one, as it
-        has done nothing.
+        `body` is in the caller's words. Returns the runtime's name with its answer. One that is not reached,
+        or refuses for now, is passed over for the next one, as it has done nothing.
         """
         first = next(self._turn) % len(found.hosts)
         hosts = [*found.hosts[first:], *found.hosts[:first]]
-        for runtime in hosts[:-1]:
-            try:
-                return runtime, await ask_about(runtime, "POST", path, body, found.model.id)
-            except GatewayError as error:
-                if error.kind is not Kind.UPSTREAM_UNREACHABLE:
-                    raise
-                log.warning("another runtime is asked: %s", error.message)
-        return hosts[-1], await ask_about(hosts[-1], "POST", path, body, found.model.id)
+        candidates = [
+            Candidate(model, host.source)
+            for host in hosts
+            if (model := host.find(found.model.id)) is not None
+        ]
+
+        async def ask(model: Model, source: RuntimeSource) -> tuple[str, Forwarded]:
+            return source.name, await source.forward("POST", path, with_name(body, model.upstream_id))
+
+        return await self._catalog.failover.ask(candidates, ask)
 
     async def tags(self, viewer: Viewer, index: int | None = None) -> Sequence[Body]:
         """Return the runtimes' models that the viewer may use, each once, in the runtimes' own form."""
@@ -218,11 +220,6 @@ def with_name(body: Body, own_name: str) -> Body:
     return {**kept, "model": own_name, **({"name": own_name} if "name" in body else {})}
 
 
-async def ask_about(runtime: Runtime, method: str, path: str, body: Body, model_id: str) -> Forwarded:
-    """Pass a request on to one runtime, with the model named as the runtime does."""
-    return await runtime.source.forward(method, path, with_name(body, runtime.own_name(model_id)))
-
-
 def _tag(model_id: str, hosts: Sequence[Runtime]) -> Body:
     model = next(filter(None, (runtime.find(model_id) for runtime in hosts)))
     return {
@@ -239,7 +236,7 @@ def _listed_id(runtime: Runtime, entry: object) -> str | None:
     if not isinstance(entry, dict):
         return None
     own_name = entry.get("model") or entry.get("name")
-    return next((model.id for model in runtime.models if model.upstream_id == own_name), None)
+    return next((model.id for model in runtime.models.values() if model.upstream_id == own_name), None)
 
 
 async def _ask(runtime: Runtime, path: str) -> Body | GatewayError:
@@ -259,8 +256,8 @@ async def _ask(runtime: Runtime, path: str) -> Body | GatewayError:
     return answer
 
 
-async def _read(answer: Forwarded) -> bytes:
-    data = b""
+async def _read(answer: Forwarded) -> bytearray:
+    data = bytearray()
     async with aclosing(answer):
         async for read in answer:
             data += read

@@ -48,7 +48,7 @@ class Catalog:
         self._clock = clock
         self._listings: list[SourceListing] = []
         self._records: dict[str, ModelRecord] = {}
-        self._merged: dict[str, tuple[Candidate, ...]] | None = None
+        self._merged: dict[str, tuple[Candidate[ModelSource], ...]] | None = None
         self.failover = Failover()
 
         self.changing = asyncio.Lock()
@@ -94,7 +94,7 @@ class Catalog:
         merged = await self._models(refresh=False)
         return _by_name(found[0].model for found in merged.values())
 
-    async def candidates(self, model_id: str, viewer: Viewer) -> Sequence[Candidate]:
+    async def candidates(self, model_id: str, viewer: Viewer) -> Sequence[Candidate[ModelSource]]:
         """Return the model as each of its sources has it, the first to ask first.
 
         Raises not_found when there is none or the viewer may not use it.
@@ -188,7 +188,7 @@ class Catalog:
             return False
         return record.user_id == viewer.user_id or any(_covers(grant, viewer) for grant in record.grants)
 
-    async def _models(self, *, refresh: bool) -> dict[str, tuple[Candidate, ...]]:
+    async def _models(self, *, refresh: bool) -> dict[str, tuple[Candidate[ModelSource], ...]]:
         for item in self._listings:
             item.refresh() if refresh else item.refresh_when_due()
         waiting = [item for item in self._listings if refresh or item.never_answered]
@@ -196,9 +196,9 @@ class Catalog:
             await _wait(waiting)
         return self._current()
 
-    def _current(self) -> dict[str, tuple[Candidate, ...]]:
+    def _current(self) -> dict[str, tuple[Candidate[ModelSource], ...]]:
         if self._merged is None:
-            merged: dict[str, tuple[Candidate, ...]] = {}
+            merged: dict[str, tuple[Candidate[ModelSource], ...]] = {}
             for item in self._listings:
                 for model in item.models:
                     merged[model.id] = (Candidate(model, item.source), *merged.get(model.id, ()))

@@ -89,7 +89,7 @@ class RuntimeRoutes:
         found = await self._runtimes.find(name, actor(request), index(request))
         if not found.hosts:
             return await self._conversion.answer(path, request, form, found.model)
-        runtime, answer = await self._runtimes.forward(found, path, form)
+        provider, answer = await self._runtimes.forward(found, path, form)
         if path in STREAMED and form.get("stream") is not False:
-            return await pass_lines(request, answer, Ending(runtime.source.name))
+            return await pass_lines(request, answer, Ending(provider))
         return await pass_whole(request, answer)

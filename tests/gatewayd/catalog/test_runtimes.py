@@ -81,11 +81,11 @@ async def test_a_source_after_a_runtime_does_not_count_among_them() -> None:
 async def test_forward_names_the_model_as_the_runtime_does() -> None:
     async with two_runtimes() as scene:
         found = await scene.runtimes.find("far.lone", ADMIN)
-        runtime, answer = await scene.runtimes.forward(
+        provider, answer = await scene.runtimes.forward(
             found, "/api/chat", {"model": "far.lone", "stream": False}
         )
         assert orjson.loads(await read(answer))["message"]["content"] == "Hello from lone:latest"
-        assert runtime.source.name == "far"
+        assert provider == "far"
         assert scene.far.requests[0].json == {"model": "lone:latest", "stream": False}
 
 
@@ -103,10 +103,20 @@ async def test_another_runtime_answers_for_one_that_is_away() -> None:
         found = await scene.runtimes.find("shared", ADMIN)
         scene.near.chats = [json_reply({"error": "overloaded"}, 503)]
         for _ in range(2):
-            runtime, answer = await scene.runtimes.forward(found, "/api/chat", {"model": "shared"})
+            provider, answer = await scene.runtimes.forward(found, "/api/chat", {"model": "shared"})
             await answer.aclose()
-            assert runtime.source.name == "far"
+            assert provider == "far"
         assert (len(scene.near.requests), len(scene.far.requests)) == (1, 2)
+
+
+async def test_a_runtime_that_was_not_reached_is_asked_last_for_a_while() -> None:
+    async with two_runtimes(prefix="") as scene:
+        found = await scene.runtimes.find("shared", ADMIN)
+        scene.near.chats = [json_reply({"error": "overloaded"}, 503)]
+        for _ in range(4):
+            _, answer = await scene.runtimes.forward(found, "/api/chat", {"model": "shared"})
+            await answer.aclose()
+        assert (len(scene.near.requests), len(scene.far.requests)) == (1, 4)
 
 
 async def test_the_last_failure_is_told_when_all_are_away() -> None:
@@ -173,6 +183,13 @@ async def test_loaded_models_are_merged_and_hidden() -> None:
         await scene.let("near:1b")
         (entry,) = await scene.runtimes.loaded(USER)
         assert entry == {"name": "near:1b", "model": "near:1b", "size_vram": 5, "urls": [0]}
+
+
+async def test_a_version_of_any_length_is_compared() -> None:
+    async with two_runtimes() as scene:
+        scene.near.listings = [json_reply({"version": "9" * 5000})]
+        scene.far.listings = [json_reply({"version": "0.12.9"})]
+        assert await scene.runtimes.version() == "0.12.9"
 
 
 async def test_the_lowest_version_counts() -> None:
