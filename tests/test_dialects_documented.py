@@ -65,7 +65,7 @@ NAMES = {
     "levels": anthropic_reasoning.LEVELS,
     "kept usage": anthropic_completion.EXTRA_USAGE,
     "thinking": anthropic_reply._THOUGHT_FIELDS,
-    "reasoning": gather._REASONING,
+    "reasoning": gather.REASONING,
     "native reasons": anthropic_reply.NATIVE_REASONS,
     "refused of generate": ollama._REFUSED,
     "unused of generate": ollama._UNUSED,

@@ -4,7 +4,6 @@ Pieces find their call by `id`, by `index`, or by their place; what is known of 
 is decided in `Calls` and nowhere else.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ import orjson
 
 from gatewayd.catalog.replies import Body
 from gatewayd.dialects.foreign import mapping, text
+from gatewayd.dialects.json_end import JsonEnd
 
 INVALID_INPUT: Final = "INVALID_JSON"
 """The only key of the `input` of a whole answer's tool call whose arguments are not a JSON object."""
@@ -27,36 +27,6 @@ _HELD_PIECES: Final = 8
 
 _LONGER: Final = 8
 """How many times longer the same JSON can be written."""
-
-_MARKS: Final = re.compile(r'[\\"{}\[\]]')
-
-
-class JsonEnd:
-    """Finds the end of a JSON object or list that comes in pieces, looking at each character once."""
-
-    def __init__(self) -> None:
-        self._depth = 0
-        self._in_text = False
-        self._is_escaped = False
-        self.is_whole = False
-
-    def feed(self, piece: str) -> None:
-        """Take the next piece; `is_whole` is true once what was opened is closed."""
-        position = 1 if self._is_escaped else 0
-        self._is_escaped = self._is_escaped and not piece
-        while (mark := _MARKS.search(piece, position)) is not None:
-            position = mark.end()
-            match mark.group():
-                case "\\" if self._in_text:
-                    self._is_escaped = position == len(piece)
-                    position += 1
-                case '"':
-                    self._in_text = not self._in_text
-                case "{" | "[" if not self._in_text:
-                    self._depth += 1
-                case "}" | "]" if not self._in_text:
-                    self._depth -= 1
-                    self.is_whole = self.is_whole or self._depth <= 0
 
 
 class Call:

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from gatewayd.catalog.replies import Body
 from gatewayd.dialects.foreign import count, mapping, sequence, text
-from gatewayd.dialects.gather import said
+from gatewayd.dialects.gather import REASONING, said
 from gatewayd.dialects.tokens import length_tokens
 
 STOP_REASONS: Final = {
@@ -27,9 +27,7 @@ NATIVE_REASONS: Final = frozenset({"pause_turn", "model_context_window_exceeded"
 _SAME_USAGE: Final = {"cache_creation": dict, "server_tool_use": dict}
 """Fields of usage that only a source of this protocol gives, with their types."""
 
-_THOUGHT_FIELDS: Final = frozenset(
-    {"thinking_blocks", "reasoning_details", "reasoning_content", "reasoning", "thinking"}
-)
+_THOUGHT_FIELDS: Final = frozenset({"thinking_blocks", "reasoning_details", *REASONING})
 
 _NATURAL: Final = frozenset({"stop", "eos", "end_turn", "eos_token", "length", "tool_calls"})
 """Texts in a provider's stop fields that name a reason and not a stop sequence."""
@@ -55,15 +53,14 @@ def thoughts_of(message: Mapping[str, Any]) -> list[Thought]:
     for group in (
         _thinking_blocks(message.get("thinking_blocks")),
         _reasoning_details(message.get("reasoning_details")),
-        [Thought(text(message.get("reasoning_content")))],
-        [Thought(text(message.get("reasoning")))],
-        [Thought(text(message.get("thinking")))],
+        *([Thought(text(message.get(name)))] for name in REASONING),
         _thinking_parts(message.get("content")),
     ):
         words = "".join(thought.text for thought in group)
         if words and words in taken:
             continue
-        new = [thought for thought in group if any(thought) and (words or thought not in found)]
+        known = set(found)
+        new = [thought for thought in group if any(thought) and (words or thought not in known)]
         found = found + new if taken else new + found
         taken += words
     return found

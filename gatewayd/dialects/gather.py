@@ -12,14 +12,15 @@ import orjson
 from gatewayd import ids
 from gatewayd.catalog.replies import Body
 from gatewayd.dialects.foreign import mapping, sequence, text
+from gatewayd.dialects.json_end import JsonEnd
 
 NewId = Callable[[], str]
 """Returns a new random id."""
 
-_REASONING = ("reasoning_content", "reasoning", "thinking")
+REASONING = ("reasoning_content", "reasoning", "thinking")
 """Where providers put the text of their reasoning, the most usual first; several may say the same."""
 
-_GATHERED = frozenset({*_REASONING, "role", "content", "refusal", "tool_calls", "function_call"})
+_GATHERED = frozenset({*REASONING, "role", "content", "refusal", "tool_calls", "function_call"})
 
 _HEAD = {"id": str, "created": int, "model": str}
 """Fields of an event that stay as they came first, with the type that clients insist on."""
@@ -37,17 +38,14 @@ class _Call:
         self.name = ""
         self.parts: list[str] = []
         self.extra: Body = {}
+        self.is_over = False
+        """Whether its arguments are a whole JSON object, to which no piece can belong."""
+        self._end = JsonEnd()
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was said of it."""
         return not (self.id or self.name or self.parts)
-
-    def is_over(self) -> bool:
-        """Whether its arguments are a whole JSON object, to which no piece can belong."""
-        if not self.parts or not self.parts[-1].rstrip().endswith("}"):
-            return False
-        return _is_object("".join(self.parts))
 
     def add(self, piece: Mapping[str, Any]) -> None:
         """Take one piece of this call."""
@@ -75,12 +73,26 @@ class _Call:
         if arguments is None or arguments == "":
             return
         if not isinstance(arguments, str):
-            self.parts = [orjson.dumps(arguments).decode()]
-        elif arguments.lstrip().startswith("{") and self.is_over():
+            self._begin(orjson.dumps(arguments).decode())
+        elif arguments.lstrip().startswith("{") and self.is_over:
             # A whole object after a whole object: "{}" as a start, or everything once more at the end.
-            self.parts = [arguments]
+            self._begin(arguments)
         else:
-            self.parts.append(arguments)
+            self._append(arguments)
+
+    def _begin(self, arguments: str) -> None:
+        self.parts, self.is_over, self._end = [], False, JsonEnd()
+        self._append(arguments)
+
+    def _append(self, arguments: str) -> None:
+        """Add a piece; the whole is looked at once, when what was opened is closed."""
+        was_whole = self._end.is_whole
+        self.parts.append(arguments)
+        self._end.feed(arguments)
+        if was_whole:
+            self.is_over = self.is_over and not arguments.strip()
+        elif self._end.is_whole:
+            self.is_over = _is_object("".join(self.parts))
 
 
 class ToolCalls:
@@ -97,6 +109,8 @@ class ToolCalls:
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
         self._by_id: dict[str, _Call] = {}
+        self._next_index = 0
+        self._numbers: dict[_Call, int] = {}
 
     def __bool__(self) -> bool:
         """Whether there is any call."""
@@ -116,19 +130,29 @@ class ToolCalls:
         found = [call for call in self._calls if not call.is_empty]
         return [call.body(self._new_id) for call in sorted(found, key=lambda call: call.index)]
 
-    def _add(self, piece: Mapping[str, Any], *, is_first: bool) -> None:
+    def place(self, piece: Mapping[str, Any], *, is_first: bool) -> int:
+        """Take one piece and return the index of its call: the one it came with, unless that is taken."""
+        call = self._add(piece, is_first=is_first)
+        if call not in self._numbers:
+            taken = self._numbers.values()
+            self._numbers[call] = call.index if call.index not in taken else max(taken) + 1
+        return self._numbers[call]
+
+    def _add(self, piece: Mapping[str, Any], *, is_first: bool) -> _Call:
         index = piece.get("index")
         if type(index) is not int or index < 0:
             index = None
         call = self._find(index, piece, is_first=is_first)
         if call is None:
-            call = _Call(index if index is not None else self._next_index())
+            call = _Call(index if index is not None else self._next_index)
+            self._next_index = max(self._next_index, call.index + 1)
             self._calls.append(call)
         call.add(piece)
         if index is not None:
             self._by_index[index] = call
         if _id_of(piece):
             self._by_id[_id_of(piece)] = call
+        return call
 
     def _find(self, index: int | None, piece: Mapping[str, Any], *, is_first: bool) -> _Call | None:
         """Return the call that a piece belongs to, None when it begins one."""
@@ -143,9 +167,6 @@ class ToolCalls:
             call = by_index if by_index.id == _id_of(piece) else by_id or by_index
         return None if call is not None and _begins_another(piece, call) else call
 
-    def _next_index(self) -> int:
-        return max((call.index for call in self._calls), default=-1) + 1
-
 
 def _begins_another(piece: Mapping[str, Any], call: _Call) -> bool:
     """Whether a piece that stands where those of `call` stand is the first of another call."""
@@ -155,9 +176,9 @@ def _begins_another(piece: Mapping[str, Any], call: _Call) -> bool:
     if call.parts and name != call.name:
         return True
     if own_id and call.id:
-        return own_id != call.id and (not call.parts or call.is_over())
+        return own_id != call.id and (not call.parts or call.is_over)
     arguments = mapping(piece.get("function")).get("arguments")
-    return bool(arguments) and call.is_over() and arguments != "".join(call.parts)
+    return bool(arguments) and call.is_over and arguments != "".join(call.parts)
 
 
 def _name_of(piece: Mapping[str, Any]) -> str:
@@ -302,7 +323,7 @@ def said(delta: Mapping[str, Any]) -> str:
 
 def thought(delta: Mapping[str, Any]) -> str:
     """Return the reasoning of a delta or message, once, under whatever names it came."""
-    for name in _REASONING:
+    for name in REASONING:
         if text(delta.get(name)):
             return text(delta[name])
     details = [mapping(detail) for detail in sequence(delta.get("reasoning_details"))]

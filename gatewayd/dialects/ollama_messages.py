@@ -2,7 +2,9 @@
 
 import base64
 import binascii
+from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -27,6 +29,43 @@ _SIGNATURES: Final = (
 """Where an image file says what it is."""
 
 
+@dataclass(slots=True)
+class _OpenCall:
+    """A tool call that may still be answered."""
+
+    id: str
+    name: str
+    is_answered: bool = False
+
+
+class _OpenCalls:
+    """Finds the first open call by its id, by its name, or of all; takes no longer for many of them."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, deque[_OpenCall]] = {}
+        self._by_name: dict[str, deque[_OpenCall]] = {}
+        self._all: deque[_OpenCall] = deque()
+
+    def add(self, call_id: str, name: str) -> None:
+        """Note a call."""
+        call = _OpenCall(call_id, name)
+        self._by_id.setdefault(call_id, deque()).append(call)
+        self._by_name.setdefault(name, deque()).append(call)
+        self._all.append(call)
+
+    def answer(self, call_id: str, name: str) -> str | None:
+        """Return the id of the call that an answer belongs to, which is open no more; None for none."""
+        queue: deque[_OpenCall] | None = self._all
+        if call_id or name:
+            queue = self._by_id.get(call_id) if call_id else self._by_name.get(name)
+        while queue:
+            call = queue.popleft()
+            if not call.is_answered:
+                call.is_answered = True
+                return call.id
+        return None
+
+
 class Conversation:
     """Takes the messages in their order; gives tool calls ids, and tool messages the call that they answer.
 
@@ -38,7 +77,7 @@ class Conversation:
         self.messages: list[Body] = []
         self._warnings = warnings
         self._made = 0
-        self._open: list[tuple[str, str]] = []
+        self._open = _OpenCalls()
 
     def add(self, message: Any, where: str) -> None:
         """Convert one message; raises invalid_request naming the field."""
@@ -71,7 +110,7 @@ class Conversation:
         name = read_text(function, "name", f"{where}.function.name")
         arguments = parse_arguments(function.get("arguments"), f"{where}.function.arguments")
         own_id = read_text(call, "id", f"{where}.id") or self._new_id()
-        self._open.append((own_id, name))
+        self._open.add(own_id, name)
         return {
             "id": own_id,
             "type": "function",
@@ -83,10 +122,9 @@ class Conversation:
             message, "name", f"{where}.name"
         )
         own_id = read_text(message, "tool_call_id", f"{where}.tool_call_id")
-        found = next((call for call in self._open if _is_answered(call, own_id, name)), None)
+        found = self._open.answer(own_id, name)
         if found is not None:
-            self._open.remove(found)
-            converted["tool_call_id"] = found[0]
+            converted["tool_call_id"] = found
             return
         if name:
             converted["name"] = name
@@ -97,10 +135,6 @@ class Conversation:
         """Return an id of nine letters and digits, which every provider takes."""
         self._made += 1
         return f"call{self._made:05}"
-
-
-def _is_answered(call: tuple[str, str], own_id: str, name: str) -> bool:
-    return call[0] == own_id if own_id else name in ("", call[1])
 
 
 def with_images(words: str, holder: Mapping[str, Any], where: str) -> str | list[Body]:

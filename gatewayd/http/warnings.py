@@ -16,5 +16,7 @@ def warning_headers(sentences: Sequence[str]) -> dict[str, str]:
     """
     if not sentences:
         return {}
-    text = "; ".join(sentences).translate(REPLACEMENTS).encode("ascii", "replace").decode("ascii")
+    # More sentences than the header has characters have no place in it.
+    joined = "; ".join(sentences[:MAX_LENGTH])[: MAX_LENGTH + 1]
+    text = joined.translate(REPLACEMENTS).encode("ascii", "replace").decode("ascii")
     return {NAME: text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 3]}..."}

@@ -168,6 +168,22 @@ PLAYBOOKS: dict[str, tuple[list[Any], list[tuple[str, str, str]]]] = {
     "no arguments at all": ([[piece("f", index=0, id="a")]], [("a", "f", "{}")]),
     "blank arguments": ([[piece("f", " \n", index=0, id="a")]], [("a", "f", "{}")]),
     "arguments that are no JSON stay": ([[piece("f", "{x", index=0, id="a")]], [("a", "f", "{x")]),
+    "what follows arguments that are no JSON is more of them": (
+        [
+            [piece("f", "{x}", index=0, id="a")],
+            [piece(None, '{"y":1}', index=0)],
+            [piece(None, "{x}", index=0)],
+        ],
+        [("a", "f", '{x}{"y":1}{x}')],
+    ),
+    "everything once more after a line's end": (
+        [
+            [piece("f", '{"x":1}', index=0, id="a")],
+            [piece(None, "\n", index=0)],
+            [piece(None, '{"x":1}', index=0)],
+        ],
+        [("a", "f", '{"x":1}')],
+    ),
     "braces inside a text": (
         [[piece("f", '{"c":"a{}', index=0, id="a")], [piece(None, '{}"}', index=0)]],
         [("a", "f", '{"c":"a{}{}"}')],

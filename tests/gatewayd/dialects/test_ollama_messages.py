@@ -1,6 +1,8 @@
 import base64
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gatewayd.dialects.ollama_messages import Conversation, read_text, with_images
 from gatewayd.errors import GatewayError, Kind
@@ -94,6 +96,27 @@ def test_a_result_without_its_call_is_kept_with_a_warning(more):
     assert messages[-1]["tool_call_id"] == more.get("tool_call_id", "call00001")
     assert messages[-1].get("name") == more.get("tool_name")
     assert warnings == [f"cannot match messages[{len(made)}]: it answers no open tool call before it"]
+
+
+NAMES = st.sampled_from(["f", "g"])
+IDS = st.sampled_from(["a", "b", ""])
+
+
+@given(st.lists(st.tuples(NAMES, IDS)), st.lists(st.tuples(NAMES | st.just(""), IDS)))
+def test_a_result_answers_the_first_open_call_that_it_may_mean(made, told):
+    messages, _ = convert(
+        calls(*(call(name, {}, id=own_id) for name, own_id in made)),
+        *(result("x", tool_name=name, tool_call_id=own_id) for name, own_id in told),
+    )
+    given_ids = [item["id"] for item in messages[0].get("tool_calls", ())]
+    waiting = [(own_id, name) for own_id, (name, _) in zip(given_ids, made, strict=True)]
+    for (name, own_id), answered in zip(told, ids(messages), strict=True):
+        meant = [item for item in waiting if (item[0] == own_id if own_id else name in ("", item[1]))]
+        if meant:
+            waiting.remove(meant[0])
+            assert answered == meant[0][0]
+        else:
+            assert answered == own_id or answered not in given_ids
 
 
 def image(data):

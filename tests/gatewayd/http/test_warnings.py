@@ -16,3 +16,10 @@ def test_a_sentence_stays_one_short_line_of_ascii(text: str) -> None:
     assert value.isascii()
     assert value.isprintable()
     assert len(value) <= MAX_LENGTH
+
+
+def test_of_very_many_sentences_the_first_are_told() -> None:
+    value = warning_headers([f"cannot use option {number}" for number in range(500_000)])[NAME]
+    assert value.startswith("cannot use option 0; cannot use option 1; ")
+    assert len(value) == MAX_LENGTH
+    assert value.endswith("...")
