@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from gatewayd.catalog.replies import Chunk
+from gatewayd.dialects.numbering import CHUNK, CallNumbers
 
 MAX_LINE = 1024 * 1024
 """Bytes of the longest line, and of the longest event."""
@@ -153,8 +154,9 @@ class ChunkReader:
 
     What may not pass is dropped: lines that are not `data:`, `[DONE]` (the caller writes its own) and a
     top-level `event` object, with which a provider could send events of ours. An event without a list of
-    `choices` gets an empty one. An error, or what is not an event, ends the stream and is left in `error`,
-    after the chunk of what came before. `is_complete` tells whether a finish reason or `[DONE]` was seen.
+    `choices` gets an empty one, and tool calls that clients could not tell apart get indices of their own.
+    An error, or what is not an event, ends the stream and is left in `error`, after the chunk of what came
+    before. `is_complete` tells whether a finish reason or `[DONE]` was seen.
     """
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
@@ -164,6 +166,7 @@ class ChunkReader:
         self._held = b""
         self._is_framing = True
         self._is_fresh = True
+        self._numbers = CallNumbers()
         self._finished = False
         self.is_done = False
         self.error: object = None
@@ -276,6 +279,7 @@ class ChunkReader:
             event["choices"] = choices = []
             is_foreign = True
         self._finished = self._finished or any(_is_finished(choice) for choice in choices)
+        is_foreign = self._numbers.mend(event) or is_foreign
         return orjson.dumps(event) if is_foreign or b"\n" in payload else payload
 
 
@@ -360,7 +364,7 @@ def _finishes(read: bytes) -> bool | None:
             if type(event) is not dict or "event" in event or "error" in event:
                 return None
             choices = event.get("choices")
-            if type(choices) is not list or len(choices) > 1 or event.get("object") == "error":
+            if type(choices) is not list or len(choices) > 1 or event.get("object") != CHUNK:
                 return None
             for choice in choices:
                 if type(choice) is not dict or "error" in choice:
@@ -374,7 +378,7 @@ def _finishes(read: bytes) -> bool | None:
 
 def _usual_payloads(read: bytes) -> Sequence[bytes]:
     """Return the payloads of a read of nothing but one-line events; what is no JSON for any other."""
-    if not read.startswith(_USUAL):
+    if not read.startswith(_USUAL) or b'"tool_calls"' in read:
         return _NONE_USUAL
     if read.find(b"\n") == len(read) - 2:
         payloads = [read[6:]]

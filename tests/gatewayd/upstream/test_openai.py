@@ -124,7 +124,7 @@ async def test_complete_needs_choices(opened, fake):
 async def test_stream(opened, fake):
     reads = [
         sse(openai_chunk(content="a")),
-        sse({"choices": [], "usage": {}}, openai_chunk(finish_reason="stop")),
+        sse({**openai_chunk(), "choices": [], "usage": {}}, openai_chunk(finish_reason="stop")),
     ]
     fake.script(Reply(steps=[*reads, sse(b"[DONE]")]))
     body = {**BODY, "stream_options": {"include_usage": True}}

@@ -181,7 +181,7 @@ def test_what_came_before_the_end_is_kept(first: bytes, size: int) -> None:
 
 def test_clean_reads_pass_as_they_are():
     reader = ChunkReader()
-    read = b'data: {"choices": [ {} ]}\n\n' + sse(openai_chunk(content="a"))
+    read = b'data: {"object":"chat.completion.chunk", "choices": [ {} ]}\n\n' + sse(openai_chunk(content="a"))
     assert reader.feed(sse(openai_chunk(content="first"))) is not None
     chunk = reader.feed(read)
     assert chunk is not None
@@ -287,7 +287,10 @@ def test_json_that_could_not_be_written_again_is_refused(levels: int) -> None:
     assert decode(payload.replace(b"[" * levels, b"[" * 200).replace(b"]" * levels, b"]" * 200))
 
 
-ODD = b'data: {"id":"1",  "x":\t1.50, "choices":[{"delta":{"content":"\\u00e9"}}]}\n\n'
+CALLED = {"object": "chat.completion.chunk"}
+ODD = (
+    b'data: {"object":"chat.completion.chunk",  "x":\t1.50, "choices":[{"delta":{"content":"\\u00e9"}}]}\n\n'
+)
 
 
 @pytest.mark.parametrize("size", [1, 7, 40, len(ODD), 100, 10_000])
@@ -300,22 +303,25 @@ def test_bytes_stay_as_they_came_however_they_are_cut(size: int) -> None:
 
 
 def test_only_what_was_changed_is_written_anew() -> None:
-    read = ODD + sse({"event": {"type": "x"}, "choices": []}, {"event": 1}) + b"data: {\ndata: }\n\n" + ODD
+    event = {**CALLED, "choices": []}
+    read = ODD + sse({**event, "event": {"type": "x"}}, {"event": 1}) + b"data: {\ndata: }\n\n" + ODD
     chunk = ChunkReader().feed(read)
     assert chunk is not None
-    assert chunk.raw == ODD + sse({"choices": []}) + ODD
-    joined = ChunkReader().feed(b'data: {"choices":[],"a":\ndata:  1.50}\n\n')
+    assert chunk.raw == ODD + sse(event) + ODD
+    joined = ChunkReader().feed(
+        b'data: {"object":"chat.completion.chunk","choices":[],"a":\ndata:  1.50}\n\n'
+    )
     assert joined is not None
-    assert joined.raw == sse({"choices": [], "a": 1.5})
+    assert joined.raw == sse({**event, "a": 1.5})
 
 
 @pytest.mark.parametrize(
     "event", [{"usage": {}, "id": "1"}, {"choices": None, "id": "1"}, {"choices": "x", "id": "1"}]
 )
 def test_every_event_has_a_list_of_choices(event: dict) -> None:
-    chunk = ChunkReader().feed(sse(event))
+    chunk = ChunkReader().feed(sse(CALLED | event))
     assert chunk is not None
-    assert chunk.raw == sse({**event, "choices": []})
+    assert chunk.raw == sse(CALLED | event | {"choices": []})
 
 
 ERRORS = [
@@ -351,7 +357,7 @@ def test_errors_in_their_shapes(error: dict, first: bytes) -> None:
 )
 def test_what_is_no_error(event: dict) -> None:
     events, reader = read_all([sse(event)])
-    assert events == [event]
+    assert events == [event | CALLED]
     assert reader.error is None
 
 
@@ -399,8 +405,38 @@ def test_the_reader_is_quick_again_after_what_is_not_clean() -> None:
 )
 def test_halves_of_characters_are_replaced(written: bytes, mended: bytes) -> None:
     assert mend(written) == mended
-    event = b'{"choices":[{"delta":{"content":%s}}]}'
+    event = b'{"object":"chat.completion.chunk","choices":[{"delta":{"content":%s}}]}'
     chunk = ChunkReader().feed(b"data: " + event % written + b"\n\n")
     assert chunk is not None
     assert chunk.raw == b"data: " + event % mended + b"\n\n"
     assert decode(event % written) == orjson.loads(event % mended)
+
+
+def test_what_clients_would_drop_or_join_wrongly_is_mended() -> None:
+    def call(**piece: object) -> dict:
+        return openai_chunk(tool_calls=[piece])
+
+    nameless = openai_chunk(content="a")
+    del nameless["object"]
+    first = {"id": "c1", "function": {"name": "f", "arguments": {"a": 1}}}
+    second = {"id": "c2", "index": 0, "function": {"name": "g", "arguments": "{}"}}
+    events, reader = read_all([sse(nameless), sse(call(**first)), sse(call(**second))])
+    assert events[0] == openai_chunk(content="a")
+    calls = [event["choices"][0]["delta"]["tool_calls"][0] for event in events[1:]]
+    assert [(each["index"], each["function"]["arguments"]) for each in calls] == [(0, '{"a":1}'), (1, "{}")]
+    assert reader.error is None
+
+
+def test_tool_calls_that_are_well_formed_pass_as_they_came() -> None:
+    pieces = [
+        {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}},
+        {"index": 0, "function": {"arguments": '{"a":'}},
+        {"index": 0, "function": {"arguments": "1}"}},
+        {"index": 1, "id": "c2", "type": "function", "function": {"name": "g", "arguments": "{}"}},
+    ]
+    reader = ChunkReader()
+    for piece in pieces:
+        read = sse(openai_chunk(tool_calls=[piece])).replace(b'"created":', b'"created": ')
+        chunk = reader.feed(read)
+        assert chunk is not None
+        assert chunk.raw == read

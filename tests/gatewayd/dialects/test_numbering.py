@@ -1,0 +1,64 @@
+"""Tests for gatewayd.dialects.numbering."""
+
+from typing import Any
+
+from gatewayd.dialects.numbering import CHUNK, CallNumbers
+from tests.fakes.upstream import openai_chunk
+
+
+def numbered(*deltas: list[dict[str, Any]]) -> tuple[list[list[Any]], bool]:
+    """Return the indices of the pieces of each delta, and whether anything was changed."""
+    numbers, changed = CallNumbers(), False
+    events = [openai_chunk(tool_calls=pieces) for pieces in deltas]
+    for event in events:
+        changed = numbers.mend(event) or changed
+    return [
+        [piece.get("index") for piece in event["choices"][0]["delta"]["tool_calls"]] for event in events
+    ], changed
+
+
+def piece(name: str = "", arguments: Any = None, **fields: Any) -> dict[str, Any]:
+    return {
+        **fields,
+        "function": {"name": name, "arguments": arguments} if name else {"arguments": arguments},
+    }
+
+
+def test_good_indices_stay() -> None:
+    first, second = piece("f", "", index=0, id="a"), piece("g", "", index=1, id="b")
+    assert numbered(
+        [first], [piece(arguments="{}", index=0)], [second], [piece(arguments="{}", index=1)]
+    ) == (
+        [[0], [0], [1], [1]],
+        False,
+    )
+
+
+def test_parallel_calls_of_one_index() -> None:
+    deltas = [[piece("f", "{}", index=0, id="a")], [piece("g", "{}", index=0, id="b")]]
+    assert numbered(*deltas) == ([[0], [1]], True)
+
+
+def test_calls_without_an_index() -> None:
+    deltas = [[piece("f", "{}", id="a"), piece("g", "{}", id="b")], [piece("h", "{}", id="c")]]
+    assert numbered(*deltas) == ([[0, 1], [2]], True)
+
+
+def test_arguments_as_an_object() -> None:
+    event = openai_chunk(tool_calls=[piece("f", {"a": [1]}, index=0, id="a")])
+    assert CallNumbers().mend(event)
+    assert event["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"] == '{"a":[1]}'
+
+
+def test_each_choice_counts_for_itself() -> None:
+    event = openai_chunk(tool_calls=[piece("f", "{}", index=0, id="a")])
+    other = openai_chunk(tool_calls=[piece("g", "{}", index=0, id="b")])["choices"][0]
+    event["choices"].append({**other, "index": 1})
+    assert not CallNumbers().mend(event)
+
+
+def test_an_event_is_called_what_clients_look_for() -> None:
+    event: dict[str, Any] = {"choices": [None, 5, {"delta": None}, {"delta": {"tool_calls": [None, 5]}}]}
+    assert CallNumbers().mend(event)
+    assert event["object"] == CHUNK
+    assert not CallNumbers().mend(event)
