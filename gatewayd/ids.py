@@ -6,6 +6,9 @@ import secrets
 import time
 from collections.abc import Callable
 
+NewId = Callable[[], str]
+"""Returns a new random id."""
+
 Clock = Callable[[], int]
 """Returns the current time as whole seconds since the epoch (UTC)."""
 

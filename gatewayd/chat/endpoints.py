@@ -1,9 +1,20 @@
-"""What the requests of every endpoint have in common: who asks, and the lack of an endpoint."""
+"""What the requests of every endpoint have in common."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.failover import LACKING
 from gatewayd.catalog.interfaces import CallContext
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import GatewayError, Kind, invalid
+
+
+def model_of(value: Mapping[str, Any]) -> str:
+    """Return the id of the model that a request names; invalid_request when it names none."""
+    model = value.get("model")
+    if not isinstance(model, str) or not model:
+        raise invalid("cannot accept model: expected the id of a model as text", param="model")
+    return model
 
 
 def context_of(actor: Actor, request_id: str, *, is_converted: bool = False) -> CallContext:

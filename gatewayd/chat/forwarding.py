@@ -7,8 +7,8 @@ from gatewayd.catalog.interfaces import Forwarded, ForwardingSource, ModelSource
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body
 from gatewayd.catalog.service import Catalog
-from gatewayd.chat.endpoints import endpoint_not_found
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.chat.endpoints import endpoint_not_found, model_of
+from gatewayd.errors import GatewayError, Kind
 
 RUNTIME_PREFIX: Final = "/v1"
 """Where a local runtime has its OpenAI-style endpoints, beside its native ones."""
@@ -25,10 +25,7 @@ class Forwarding:
 
         Raises not_found (code endpoint_not_found) when the source has no such path, and what it raises else.
         """
-        model_id = body.get("model")
-        if not isinstance(model_id, str) or not model_id:
-            raise invalid("cannot accept model: expected the id of a model as text", param="model")
-        candidates = await self._catalog.candidates(model_id, actor)
+        candidates = await self._catalog.candidates(model_of(body), actor)
         return await self._catalog.failover.ask(
             candidates, lambda model, source: self._forward(path, body, model, source)
         )

@@ -5,12 +5,13 @@ out (streams: `gatewayd.dialects.anthropic_stream`). A converted body may hold w
 knows, so that a source that speaks it gets it back; `without_foreign` takes it out for all others.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import orjson
 
 from gatewayd.catalog.replies import Body
+from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.records import ChatRequest
 from gatewayd.dialects.anthropic_blocks import Blocks
 from gatewayd.dialects.anthropic_content import Omissions, system_messages, to_messages
@@ -20,6 +21,7 @@ from gatewayd.dialects.foreign import mapping, sequence, text
 from gatewayd.dialects.gather import usage_of as usage_in
 from gatewayd.dialects.openai import OWN_FIELDS, parse_files
 from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.ids import NewId
 
 FOREIGN_FIELDS: Final = ("thinking", "top_k", "metadata", "service_tier", "output_config")
 """Fields of a converted body that OpenAI does not know, or knows with another meaning."""
@@ -42,9 +44,7 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     """
     native = {name: field for name, field in value.items() if name not in OWN_FIELDS}
     options = {name: value[name] for name in OWN_FIELDS if name in value}
-    model = value.get("model")
-    if not isinstance(model, str) or not model:
-        raise invalid("cannot accept model: expected the id of a model as text", param="model")
+    model = model_of(value)
     stream = value.get("stream", False)
     if not isinstance(stream, bool | None):
         raise invalid("cannot accept stream: expected true or false", param="stream")
@@ -83,7 +83,7 @@ def without_foreign(body: Mapping[str, Any]) -> Body:
 def render_completion(
     body: Body,
     model: str,
-    new_id: Callable[[], str],
+    new_id: NewId,
     *,
     input_tokens: int = 0,
     stop_sequences: Collection[str] | None = None,

@@ -5,16 +5,14 @@ until the blocks before are closed.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gatewayd.catalog.replies import Body
 from gatewayd.dialects.anthropic_calls import Call, Calls
 from gatewayd.dialects.anthropic_reply import Thought, calls_of, thoughts_of, words_of
-
-NewId = Callable[[], str]
-"""Returns a new random id."""
+from gatewayd.ids import NewId
 
 
 @dataclass(slots=True)

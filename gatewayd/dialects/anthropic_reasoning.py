@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gatewayd.catalog.replies import Body
+from gatewayd.dialects.anthropic_completion import THOUGHTS
 from gatewayd.dialects.foreign import mapping, sequence
 from gatewayd.errors import invalid
 
@@ -80,7 +81,7 @@ def _continues_calls(request: Mapping[str, Any]) -> bool:
     """Whether the last turn of the model called tools without the thinking that led to it."""
     turns = [turn for turn in request["messages"] if turn["role"] == "assistant"]
     kinds = [mapping(block).get("type") for block in sequence(turns[-1]["content"])] if turns else []
-    return "tool_use" in kinds and kinds[0] not in ("thinking", "redacted_thinking")
+    return "tool_use" in kinds and kinds[0] not in THOUGHTS
 
 
 def _is_supported(known: Mapping[str, Any], name: str) -> bool:

@@ -1,12 +1,13 @@
 """What an OpenAI message, choice or usage says, in the words of the messages protocol; pure."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from gatewayd.catalog.replies import Body
 from gatewayd.dialects.foreign import count, mapping, sequence, text
 from gatewayd.dialects.gather import REASONING, said
 from gatewayd.dialects.tokens import length_tokens
+from gatewayd.ids import NewId
 
 STOP_REASONS: Final = {
     "stop": "end_turn",
@@ -136,7 +137,7 @@ def usage_of(usage: object, input_tokens: int, characters: int) -> Body:
     return converted
 
 
-def message_id(given: object, new_id: Callable[[], str]) -> str:
+def message_id(given: object, new_id: NewId) -> str:
     """Return the source's own id where it is a message's, else a new one."""
     if isinstance(given, str) and given.startswith("msg_"):
         return given

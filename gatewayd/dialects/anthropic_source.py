@@ -10,11 +10,11 @@ sentence of the system prompt. The text of a tool message is the tool's own: "Er
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from gatewayd.catalog.replies import Body
+from gatewayd.dialects.anthropic_completion import THOUGHTS
 from gatewayd.dialects.anthropic_reasoning import reasoning
 from gatewayd.dialects.foreign import mapping, sequence, text
+from gatewayd.dialects.reading import json_schema, parse_arguments, parse_data_url, read_list
 from gatewayd.errors import GatewayError, invalid
 
 DEFAULT_MAX_TOKENS = 4096
@@ -27,9 +27,7 @@ _SAME_NAME = ("temperature", "top_p", "top_k", "stream", "thinking")
 
 _SERVICE_TIERS = {"auto": "auto", "default": "standard_only", "standard_only": "standard_only"}
 
-_THOUGHTS = ("thinking", "redacted_thinking")
-
-_OWN_PARTS = frozenset({"thinking", "redacted_thinking", "image", "document", "search_result"})
+_OWN_PARTS = frozenset({*THOUGHTS, "image", "document", "search_result"})
 
 
 def to_request(body: Mapping[str, Any], capabilities: object = None) -> Body:
@@ -96,7 +94,7 @@ def _assistant(message: Mapping[str, Any], where: str) -> list[Body]:
     blocks = [block for block in sequence(message.get("thinking_blocks")) if _is_signed(block)]
     blocks += [block for block in sequence(message.get("server_tool_blocks")) if isinstance(block, dict)]
     said = _blocks(message.get("content"), f"{where}.content")
-    blocks += [block for block in said if block.get("type") not in _THOUGHTS or _is_signed(block)]
+    blocks += [block for block in said if block.get("type") not in THOUGHTS or _is_signed(block)]
     for index, call in enumerate(read_list(message, "tool_calls", f"{where}.tool_calls")):
         blocks.append(_tool_use(call, f"{where}.tool_calls[{index}]"))
     return blocks
@@ -119,20 +117,6 @@ def _tool_use(call: Any, where: str) -> Body:
         "name": function.get("name"),
         "input": parse_arguments(function.get("arguments"), f"{where}.function.arguments"),
     }
-
-
-def parse_arguments(arguments: Any, where: str) -> Body:
-    """Return a tool call's arguments as an object; raises invalid_request naming `where`."""
-    refusal = f"cannot read {where}: it is not a JSON object"
-    if arguments is None or arguments == "":
-        return {}
-    try:
-        parsed = orjson.loads(arguments) if isinstance(arguments, str) else arguments
-    except orjson.JSONDecodeError as error:
-        raise invalid(refusal, param=where) from error
-    if not isinstance(parsed, dict):
-        raise invalid(refusal, param=where)
-    return parsed
 
 
 def _blocks(content: Any, where: str) -> list[Body]:
@@ -198,16 +182,6 @@ def _source(url: object, where: str) -> Body:
     return {"type": "base64", "media_type": media_type, "data": data}
 
 
-def parse_data_url(url: object, where: str) -> tuple[str, str]:
-    """Return media type and base64 text of a `data:` URL; raises invalid_request naming `where`."""
-    if isinstance(url, str) and url.startswith("data:"):
-        head, comma, data = url[5:].partition(",")
-        media_type, *parameters = head.split(";")
-        if comma and "base64" in parameters:
-            return media_type or "image/png", data
-    raise invalid(f"cannot read {where}: it needs an http(s) URL or a base64 data URL", param=where)
-
-
 def _text_blocks(content: Any, where: str) -> list[Body]:
     blocks = _blocks(content, where)
     if any(block.get("type") != "text" for block in blocks):
@@ -258,14 +232,6 @@ def _add_output(request: Body, body: Mapping[str, Any], capabilities: object) ->
         request["output_config"] = config
 
 
-def json_schema(response_format: object) -> Any:
-    """Return the schema that an OpenAI `response_format` asks for, or None."""
-    if not isinstance(response_format, dict) or response_format.get("type") != "json_schema":
-        return None
-    wrapped = response_format.get("json_schema")
-    return wrapped.get("schema") if isinstance(wrapped, dict) else None
-
-
 def _add_tools(request: Body, body: Mapping[str, Any]) -> None:
     if not body.get("tools"):
         return
@@ -308,13 +274,3 @@ def _tool_choice(choice: Any) -> Body | None:
             raise invalid(
                 "cannot read tool_choice: it is none of auto, none, required, a function", param="tool_choice"
             )
-
-
-def read_list(body: Mapping[str, Any], name: str, where: str = "") -> list[Any]:
-    """Return a list of the caller's, empty when absent; raises invalid_request naming `where`, or `name`."""
-    value = body.get(name)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise invalid(f"cannot read {where or name}: it is not a list", param=where or name)
-    return value

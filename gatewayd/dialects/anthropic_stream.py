@@ -1,6 +1,6 @@
 """OpenAI chunks as the events of the messages protocol's stream (interface specification 4.3); pure."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -10,6 +10,7 @@ from gatewayd.dialects.anthropic_blocks import Block, Blocks
 from gatewayd.dialects.anthropic_reply import message_id, stop_of, usage_of
 from gatewayd.dialects.foreign import count, mapping, sequence
 from gatewayd.dialects.gather import usage_of as usage_in
+from gatewayd.ids import NewId
 
 _END_FIELDS: Final = frozenset(
     {"finish_reason", "native_finish_reason", "stop_reason", "matched_stop", "stop_sequence"}
@@ -34,7 +35,7 @@ class MessageStream:
         self,
         model: str,
         input_tokens: int,
-        new_id: Callable[[], str],
+        new_id: NewId,
         stop_sequences: Collection[str] | None = None,
     ) -> None:
         self._model = model

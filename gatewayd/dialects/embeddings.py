@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.replies import Body
+from gatewayd.chat.endpoints import model_of
 from gatewayd.errors import GatewayError, Kind, invalid
 
 MAX_INPUTS: Final = 2048
@@ -41,9 +42,8 @@ class EmbeddingRequest:
 def parse_request(value: Mapping[str, Any]) -> EmbeddingRequest:
     """Return the request in an embeddings body; invalid_request names the field that is wrong."""
     rest: Body = dict(value)
-    model = rest.pop("model", None)
-    if not isinstance(model, str) or not model:
-        raise invalid("cannot accept model: expected the id of a model as text", param="model")
+    model = model_of(value)
+    del rest["model"]
     inputs = parse_input(rest.pop("input", None))
     encoding_format = rest.pop("encoding_format", None)
     if encoding_format is None:

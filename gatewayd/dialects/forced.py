@@ -10,8 +10,8 @@ import orjson
 
 from gatewayd.catalog.replies import Body
 from gatewayd.dialects.foreign import mapping, sequence, text
-from gatewayd.dialects.gather import NewId
 from gatewayd.errors import invalid
+from gatewayd.ids import NewId
 
 TASK: Final = (
     "Call one of the functions below. Answer with nothing but a JSON object that has its name and its"

@@ -4,7 +4,7 @@
 `usage_of` read one delta or event for whoever passes a stream on as it comes.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -13,9 +13,6 @@ from gatewayd import ids
 from gatewayd.catalog.replies import Body
 from gatewayd.dialects.foreign import mapping, sequence, text
 from gatewayd.dialects.json_end import JsonEnd
-
-NewId = Callable[[], str]
-"""Returns a new random id."""
 
 REASONING = ("reasoning_content", "reasoning", "thinking")
 """Where providers put the text of their reasoning, the most usual first; several may say the same."""
@@ -62,7 +59,7 @@ class _Call:
             {key: value for key, value in piece.items() if key not in named and value is not None}
         )
 
-    def body(self, new_id: NewId) -> Body:
+    def body(self, new_id: ids.NewId) -> Body:
         """Return the call as a message has it."""
         self.id = self.id or f"call_{new_id()}"
         arguments = "".join(self.parts)
@@ -104,7 +101,7 @@ class ToolCalls:
     in pieces, at the end, again at the end, or as an object.
     """
 
-    def __init__(self, new_id: NewId = ids.new_id) -> None:
+    def __init__(self, new_id: ids.NewId = ids.new_id) -> None:
         self._new_id = new_id
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
@@ -199,7 +196,7 @@ def _is_object(value: str) -> bool:
 class _Choice:
     """One choice while its deltas come in."""
 
-    def __init__(self, index: int, new_id: NewId) -> None:
+    def __init__(self, index: int, new_id: ids.NewId) -> None:
         self.index = index
         self._role = "assistant"
         self._content: list[str] = []
@@ -265,7 +262,7 @@ class Gatherer:
     zeros. Other fields of events and choices are kept as they came last; other fields of deltas are joined.
     """
 
-    def __init__(self, new_id: NewId = ids.new_id) -> None:
+    def __init__(self, new_id: ids.NewId = ids.new_id) -> None:
         self._new_id = new_id
         self._head: Body = {}
         self._usage: Body = {}

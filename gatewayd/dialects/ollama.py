@@ -14,12 +14,13 @@ import orjson
 
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body
+from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.records import ChatRequest
-from gatewayd.dialects.anthropic_source import read_list
 from gatewayd.dialects.foreign import count, mapping, sequence, text
 from gatewayd.dialects.gather import said, thought, usage_of
-from gatewayd.dialects.ollama_messages import Conversation, read_text, with_images
+from gatewayd.dialects.ollama_messages import Conversation, with_images
 from gatewayd.dialects.ollama_options import is_streamed, to_fields, to_tools
+from gatewayd.dialects.reading import read_list, read_text
 from gatewayd.errors import GatewayError, Kind, invalid
 
 _REFUSED: Final = ("suffix", "raw")
@@ -80,7 +81,7 @@ def parse_embed(value: Mapping[str, Any]) -> Body:
     texts = [given] if isinstance(given, str) and given else given or []
     if not isinstance(texts, list) or not all(isinstance(item, str) for item in texts):
         raise invalid("cannot read input: it is neither a text nor a list of texts", param="input")
-    body: Body = {"model": _model(value), "input": texts, "encoding_format": "float"}
+    body: Body = {"model": model_of(value), "input": texts, "encoding_format": "float"}
     dimensions = value.get("dimensions")
     if dimensions is not None and dimensions != 0:
         if type(dimensions) is not int or dimensions < 0:
@@ -92,24 +93,17 @@ def parse_embed(value: Mapping[str, Any]) -> Body:
 def parse_embeddings(value: Mapping[str, Any]) -> Body:
     """Return the OpenAI embeddings body for `{"model", "prompt"}`; without a prompt `input` is empty."""
     prompt = read_text(value, "prompt", "prompt")
-    return {"model": _model(value), "input": [prompt] if prompt else [], "encoding_format": "float"}
+    return {"model": model_of(value), "input": [prompt] if prompt else [], "encoding_format": "float"}
 
 
 def _request(value: Mapping[str, Any], messages: list[Body], warnings: list[str]) -> ChatRequest:
-    model, stream = _model(value), is_streamed(value)
+    model, stream = model_of(value), is_streamed(value)
     body: Body = {"model": model, "messages": messages, "stream": stream, **to_fields(value, warnings)}
     if stream:
         # The last line holds counters.
         body["stream_options"] = {"include_usage": True}
     options = {"keep_alive": value["keep_alive"]} if value.get("keep_alive") is not None else {}
     return ChatRequest(model=model, body=body, stream=stream, options=options, warnings=warnings)
-
-
-def _model(value: Mapping[str, Any]) -> str:
-    model = value.get("model")
-    if not isinstance(model, str) or not model:
-        raise invalid("cannot read model: it is not the id of a model", param="model")
-    return model
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.dialects.anthropic_source import parse_arguments, parse_data_url, read_list
+from gatewayd.dialects.reading import parse_arguments, parse_data_url, read_list, read_text
 from gatewayd.errors import invalid
 
 ROLES: Final = ("system", "user", "assistant", "tool")
@@ -162,11 +162,3 @@ def _image(image: Any, where: str) -> Body:
         if data.startswith(signature, offset):
             return {"type": "image_url", "image_url": {"url": f"data:{media_type};base64,{encoded}"}}
     raise invalid(f"cannot read {where}: it is no image of a known format", param=where)
-
-
-def read_text(value: Mapping[str, Any], name: str, where: str) -> str:
-    """Return a text of the caller's, empty when absent; raises invalid_request naming `where`."""
-    given = value.get(name)
-    if given is not None and not isinstance(given, str):
-        raise invalid(f"cannot read {where}: it is not a text", param=where)
-    return given or ""

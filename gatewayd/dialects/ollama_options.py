@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gatewayd.catalog.replies import Body
-from gatewayd.dialects.anthropic_source import read_list
+from gatewayd.dialects.reading import read_list
 from gatewayd.errors import invalid
 
 _NUMBERS: Final = (

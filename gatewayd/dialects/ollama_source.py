@@ -5,16 +5,17 @@ cannot be made to call one. What has no counterpart (`logit_bias`, `parallel_too
 is left out; what would change the answer's shape (`n` above 1) and images elsewhere (http URLs) are refused.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.dialects.anthropic_source import json_schema, parse_arguments, parse_data_url, read_list
 from gatewayd.dialects.foreign import count, mapping, sequence, text
 from gatewayd.dialects.gather import thought
+from gatewayd.dialects.reading import json_schema, parse_arguments, parse_data_url, read_list
 from gatewayd.errors import invalid
+from gatewayd.ids import NewId
 
 _OPTIONS = (
     "temperature",
@@ -71,9 +72,6 @@ _EFFORTS = {
 
 _ROLES = {"developer": "system", "function": "tool"}
 """Roles that the runtime knows by another name."""
-
-NewId = Callable[[], str]
-"""Returns a new random id."""
 
 
 def to_request(body: Mapping[str, Any], *, stream: bool) -> Body:

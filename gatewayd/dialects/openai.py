@@ -11,9 +11,10 @@ import orjson
 
 from gatewayd import ids
 from gatewayd.catalog.replies import Body, Completion
+from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.records import ChatRequest
 from gatewayd.dialects.foreign import mapping, sequence
-from gatewayd.dialects.gather import NewId, ToolCalls
+from gatewayd.dialects.gather import ToolCalls
 from gatewayd.errors import GatewayError, invalid
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -80,9 +81,7 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     """
     body: Body = dict(value)
     options: dict[str, Any] = {name: body.pop(name) for name in OWN_FIELDS & body.keys()}
-    model = body.get("model")
-    if not isinstance(model, str) or not model:
-        raise invalid("cannot accept model: expected the id of a model as text", param="model")
+    model = model_of(body)
     stream = body.get("stream", False)
     if stream is None:
         stream = False
@@ -185,7 +184,7 @@ def render_completion(
     completion: Completion,
     *,
     include_usage: bool = False,
-    new_id: NewId = ids.new_id,
+    new_id: ids.NewId = ids.new_id,
     clock: ids.Clock = ids.now,
 ) -> list[bytes]:
     """Return a finished answer as stream frames: sources, each choice's message and finish reason, usage.

@@ -12,12 +12,13 @@ from gatewayd.dialects.anthropic_completion import to_completion
 from gatewayd.dialects.anthropic_events import EventDecoder
 from gatewayd.dialects.anthropic_source import to_request
 from gatewayd.dialects.foreign import mapping
+from gatewayd.dialects.openai import wants_usage
 from gatewayd.errors import GatewayError
 from gatewayd.upstream.answer import AnswerChunks
 from gatewayd.upstream.client import UpstreamClient
 from gatewayd.upstream.config import ProviderConfig
 from gatewayd.upstream.exchange import Exchange, lacks_listing, objects
-from gatewayd.upstream.listing import listed, wants_usage, without_suffix
+from gatewayd.upstream.listing import listed
 from gatewayd.upstream.messages import MessageReader, as_events
 from gatewayd.upstream.reader import DecodingReader
 from gatewayd.upstream.sse import DataFramer, FramingError
@@ -46,7 +47,7 @@ class AnthropicSource:
     """A hosted provider; its base URL may end in `/v1` or not."""
 
     def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
-        self._config = without_suffix(config, "/v1")
+        self._config = config.without_suffix("/v1")
         headers = {"anthropic-version": VERSION}
         if config.key is not None:
             headers["x-api-key"] = config.key

@@ -4,8 +4,9 @@ The id that callers send is `prefix` followed by the provider's own id, with not
 administrator who wants `acme.gpt-x` writes the prefix `acme.`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Self
 
 from yarl import URL
 
@@ -74,6 +75,10 @@ class ProviderConfig:
         if self.connections < 1:
             refusal = f"cannot use connections of provider {self.name!r}: it must be at least 1"
             raise invalid(refusal, param="connections")
+
+    def without_suffix(self, suffix: str) -> Self:
+        """Return the configuration with a base URL that does not end in `suffix`, which the source adds."""
+        return replace(self, base_url=self.base_url.rstrip("/").removesuffix(suffix))
 
 
 def _check_url(name: str, base_url: str) -> None:

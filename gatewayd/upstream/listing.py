@@ -1,7 +1,6 @@
-"""What the kinds of sources share: the way from a provider's list of models to ours, and such."""
+"""The way from a provider's list of models to ours."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from gatewayd.catalog.records import Model
@@ -56,14 +55,3 @@ def _time(value: object) -> int:
 
 def _is_usable(upstream_id: str) -> bool:
     return 0 < len(upstream_id) <= MAX_ID and upstream_id.isprintable()
-
-
-def without_suffix(config: ProviderConfig, suffix: str) -> ProviderConfig:
-    """Return the configuration with a base URL that does not end in `suffix`, which the source adds."""
-    return replace(config, base_url=config.base_url.rstrip("/").removesuffix(suffix))
-
-
-def wants_usage(body: Mapping[str, Any]) -> bool:
-    """Whether a chat body asks for a usage chunk at the end of its stream."""
-    options = body.get("stream_options")
-    return isinstance(options, dict) and options.get("include_usage") is True

@@ -8,11 +8,12 @@ from gatewayd.catalog.interfaces import CallContext, Forwarded
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Completion
 from gatewayd.dialects.ollama_source import ReplyDecoder, from_embed, to_completion, to_embed, to_request
+from gatewayd.dialects.openai import wants_usage
 from gatewayd.upstream.answer import AnswerChunks
 from gatewayd.upstream.client import UpstreamClient
 from gatewayd.upstream.config import ProviderConfig
 from gatewayd.upstream.exchange import Exchange, objects
-from gatewayd.upstream.listing import listed, wants_usage, without_suffix
+from gatewayd.upstream.listing import listed
 from gatewayd.upstream.ndjson import LineFramer
 from gatewayd.upstream.passing import Check, CheckedLines, CheckedWhole
 from gatewayd.upstream.reader import DecodingReader
@@ -28,7 +29,7 @@ class OllamaSource:
     """A runtime, usually on this machine; its base URL may end in `/api` or not."""
 
     def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
-        self._config = without_suffix(config, "/api")
+        self._config = config.without_suffix("/api")
         headers = {} if config.key is None else {"Authorization": f"Bearer {config.key}"}
         self._exchange = Exchange(self._config, headers, client)
 

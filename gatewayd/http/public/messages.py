@@ -8,6 +8,7 @@ from aiohttp import web
 
 from gatewayd import ids
 from gatewayd.catalog.replies import Chunk, Completion
+from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.pipeline import Pipeline
 from gatewayd.chat.records import Answer, ChatRequest
 from gatewayd.dialects import anthropic
@@ -128,8 +129,7 @@ class MessageRoutes:
 
 
 def _check(value: dict[str, Any]) -> None:
-    if not isinstance(value.get("model"), str) or not value["model"]:
-        raise invalid("cannot accept model: expected the id of a model as text", param="model")
+    model_of(value)
     if not isinstance(value.get("messages"), list) or not value["messages"]:
         raise invalid("cannot accept messages: expected a list with one message at least", param="messages")
 

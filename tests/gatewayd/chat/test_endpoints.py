@@ -1,8 +1,10 @@
 """Tests for gatewayd.chat.endpoints."""
 
+import pytest
+
 from gatewayd.catalog.interfaces import CallContext
-from gatewayd.chat.endpoints import context_of, endpoint_not_found
-from gatewayd.errors import Kind
+from gatewayd.chat.endpoints import context_of, endpoint_not_found, model_of
+from gatewayd.errors import GatewayError, Kind
 from tests.fakes.models import make_actor
 
 
@@ -15,3 +17,11 @@ def test_error_names_model_and_endpoint() -> None:
     error = endpoint_not_found("/responses", "acme.m", "'acme' has no such endpoint")
     assert (error.kind, error.code) == (Kind.NOT_FOUND, "endpoint_not_found")
     assert error.message == "cannot use /responses with model 'acme.m': 'acme' has no such endpoint"
+
+
+@pytest.mark.parametrize("value", [{}, {"model": None}, {"model": ""}, {"model": ["m"]}])
+def test_a_request_names_its_model(value: dict[str, object]) -> None:
+    assert model_of({"model": "m"}) == "m"
+    with pytest.raises(GatewayError) as caught:
+        model_of(value)
+    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "model")

@@ -1,12 +1,6 @@
 import pytest
 
-from gatewayd.dialects.anthropic_source import (
-    JSON_ONLY,
-    json_schema,
-    parse_arguments,
-    parse_data_url,
-    to_request,
-)
+from gatewayd.dialects.anthropic_source import JSON_ONLY, to_request
 from gatewayd.errors import GatewayError, Kind
 
 
@@ -268,22 +262,3 @@ def test_bad_requests_name_the_field(body, param):
         to_request({"model": "m", **body})
     assert caught.value.kind is Kind.INVALID_REQUEST
     assert caught.value.param == param
-
-
-def test_arguments():
-    assert parse_arguments(None, "x") == {}
-    assert parse_arguments({"a": 1}, "x") == {"a": 1}
-    with pytest.raises(GatewayError, match="cannot read x"):
-        parse_arguments("{", "x")
-
-
-@pytest.mark.parametrize("url", ["data:image/png,abc", "data:image/png;base64", "abc", None, 3])
-def test_bad_data_urls(url):
-    with pytest.raises(GatewayError, match="cannot read x"):
-        parse_data_url(url, "x")
-
-
-def test_json_schema():
-    assert json_schema({"type": "json_object"}) is None
-    assert json_schema({"type": "json_schema", "json_schema": "x"}) is None
-    assert json_schema("x") is None

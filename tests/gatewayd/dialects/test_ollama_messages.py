@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.dialects.ollama_messages import Conversation, read_text, with_images
+from gatewayd.dialects.ollama_messages import Conversation, with_images
 from gatewayd.errors import GatewayError, Kind
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n and more").decode()
@@ -183,8 +183,3 @@ def test_bad_messages_name_the_field(message, param):
         convert(message)
     assert caught.value.kind is Kind.INVALID_REQUEST
     assert caught.value.param == param
-
-
-def test_read_text():
-    assert read_text({"a": "b"}, "a", "a") == "b"
-    assert read_text({"a": None}, "a", "a") == ""

@@ -41,3 +41,8 @@ def test_bad_values_name_the_field_and_never_the_key(fields, param):
 
 def test_the_key_is_not_in_the_representation():
     assert "hunter2" not in repr(make(key="hunter2"))
+
+
+def test_a_suffix_that_the_source_adds_is_left_out():
+    assert make(base_url="https://acme.test/v1/").without_suffix("/v1").base_url == "https://acme.test"
+    assert make().without_suffix("/api").base_url == "https://acme.test/v1"

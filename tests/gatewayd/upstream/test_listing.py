@@ -2,7 +2,7 @@ import pytest
 
 from gatewayd.catalog.records import Model
 from gatewayd.upstream.config import ProviderConfig, SourceKind
-from gatewayd.upstream.listing import listed, wants_usage, without_suffix
+from gatewayd.upstream.listing import listed
 
 CONFIG = ProviderConfig(
     "acme", SourceKind.OPENAI, "http://acme.test/v1/", prefix="acme.", models=("a", "b", "long")
@@ -35,17 +35,6 @@ def test_without_allow_list_only_usable_ids():
     assert [(model.id, model.owned_by, model.connection_type) for model in models] == [
         ("org/x:7b", "local", "local")
     ]
-
-
-def test_suffix():
-    assert without_suffix(CONFIG, "/v1").base_url == "http://acme.test"
-    assert without_suffix(CONFIG, "/api").base_url == "http://acme.test/v1"
-
-
-def test_wants_usage():
-    assert wants_usage({"stream_options": {"include_usage": True}})
-    assert not wants_usage({"stream_options": "yes"})
-    assert not wants_usage({})
 
 
 @pytest.mark.parametrize("created", [-1, 1e300, 2**64 - 1, True, "5", None, [5]])
