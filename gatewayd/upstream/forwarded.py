@@ -38,6 +38,10 @@ class ForwardedReply:
         """Return what may pass next; raises GatewayError when the answer breaks off, fails or is none."""
         while True:
             self._raise_error()
+            if self._check.is_done and not self._has_ended:
+                # The provider may leave the connection open.
+                self._has_ended = True
+                await self._response.finish()
             if self._has_ended:
                 raise StopAsyncIteration
             read = await self._read()

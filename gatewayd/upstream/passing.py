@@ -5,7 +5,7 @@ ours, and a provider cannot send events of ours.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
 import orjson
@@ -26,9 +26,13 @@ LAST_KINDS: Final = frozenset({"response.completed", "response.failed", "respons
 
 
 class Check(Protocol):
-    """Takes reads, gives what may pass; `error` is what ended the answer, after all that was given."""
+    """Takes reads, gives what may pass.
+
+    `error` is what ended the answer, after all that was given; `is_done` tells that nothing can follow.
+    """
 
     error: object
+    is_done: bool
 
     def feed(self, read: bytes) -> bytes:
         """Take one read and return what may pass now."""
@@ -46,6 +50,7 @@ class CheckedLines:
         self._framer = LineFramer(max_line)
         self._has_passed = False
         self.error: object = None
+        self.is_done = False
 
     def feed(self, read: bytes) -> bytes:
         """Take one read and return the lines that may pass now."""
@@ -97,18 +102,18 @@ class CheckedEvents:
     def __init__(self, max_line: int = MAX_FRAME) -> None:
         self._framer = DataFramer(max_line)
         self._is_complete = False
-        self._is_done = False
+        self.is_done = False
         self.error: object = None
 
     def feed(self, read: bytes) -> bytes:
         """Take one read and return the events that may pass now."""
-        if self._is_done:
+        if self.is_done:
             return b""
-        return self._take(self._framer.feed, read)
+        return self._take(lambda: self._framer.feed(read))
 
     def finish(self) -> bytes:
         """Return a last event that has no end, if it is whole."""
-        if self._is_done or self.error is not None:
+        if self.is_done or self.error is not None:
             return b""
         passed = self._take(self._framer.finish)
         if isinstance(self.error, FramingError):
@@ -118,9 +123,9 @@ class CheckedEvents:
             self.error = FramingError("it ended before it was complete")
         return passed
 
-    def _take(self, framed: Any, *read: bytes) -> bytes:
+    def _take(self, framed: Callable[[], list[bytes]]) -> bytes:
         try:
-            payloads = framed(*read)
+            payloads = framed()
         except FramingError as error:
             self.error = error
             return b""
@@ -131,9 +136,9 @@ class CheckedEvents:
     def _passed(self, payloads: list[bytes]) -> Iterator[bytes]:
         for payload in payloads:
             if payload.strip() == DONE_WORD:
-                self._is_complete = self._is_done = True
+                self._is_complete = self.is_done = True
                 yield b"data: [DONE]\n\n"
-            if self._is_done:
+            if self.is_done:
                 return
             if not payload.strip():
                 continue
@@ -161,6 +166,7 @@ class CheckedWhole:
         self._held = bytearray()
         self._is_open = False
         self.error: object = None
+        self.is_done = False
 
     def feed(self, read: bytes) -> bytes:
         """Take one read and return what may pass now."""

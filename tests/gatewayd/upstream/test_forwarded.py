@@ -5,7 +5,7 @@ import pytest
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.upstream.config import ProviderConfig, SourceKind
 from gatewayd.upstream.exchange import Exchange
-from tests.fakes.upstream import CUT, FakeUpstream, Reply, json_reply, sse
+from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply, sse
 
 
 @pytest.fixture
@@ -81,3 +81,12 @@ async def test_leaving_closes_the_connection(fake, exchange):
     assert await anext(reply)
     await reply.aclose()
     await fake.closed.wait()
+
+
+async def test_nothing_is_waited_for_after_the_end(fake, exchange):
+    fake.script(Reply(steps=[sse({"a": 1}), sse(b"[DONE]"), SILENCE]))
+    reply = await exchange.forward("POST", "/any", {})
+    assert b"".join([read async for read in reply]) == b'data: {"a":1}\n\ndata: [DONE]\n\n'
+    await fake.closed.wait()
+    with pytest.raises(StopAsyncIteration):
+        await anext(reply)
