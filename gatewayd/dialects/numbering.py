@@ -15,7 +15,8 @@ class CallNumbers:
     """Looks at the events of one stream in order and mends those that clients would put together wrongly.
 
     Some providers give every call the same index or none, or arguments as an object; each call gets an index
-    of its own here, and arguments are text. Clients drop what is not called a `chat.completion.chunk`.
+    of its own here, and arguments are text. Clients drop what is not called a `chat.completion.chunk`, and
+    break over a choice without an index.
     """
 
     def __init__(self) -> None:
@@ -26,11 +27,15 @@ class CallNumbers:
         changed = event.get("object") != CHUNK
         event["object"] = CHUNK
         for position, choice in enumerate(sequence(event.get("choices"))):
-            pieces = sequence(mapping(mapping(choice).get("delta")).get("tool_calls"))
+            if not isinstance(choice, dict):
+                continue
+            if type(choice.get("index")) is not int:
+                choice["index"] = position
+                changed = True
+            pieces = sequence(mapping(choice.get("delta")).get("tool_calls"))
             if pieces:
-                number = mapping(choice).get("index")
-                place = number if type(number) is int else position
-                changed = self._mend_pieces(pieces, self._calls.setdefault(place, ToolCalls())) or changed
+                calls = self._calls.setdefault(choice["index"], ToolCalls())
+                changed = self._mend_pieces(pieces, calls) or changed
         return changed
 
     def _mend_pieces(self, pieces: Any, calls: ToolCalls) -> bool:

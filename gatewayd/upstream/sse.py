@@ -367,7 +367,7 @@ def _finishes(read: bytes) -> bool | None:
             if type(choices) is not list or len(choices) > 1 or event.get("object") != CHUNK:
                 return None
             for choice in choices:
-                if type(choice) is not dict or "error" in choice:
+                if type(choice) is not dict or "error" in choice or "index" not in choice:
                     return None
                 if choice.get("finish_reason"):
                     found = True

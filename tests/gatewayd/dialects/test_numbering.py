@@ -61,4 +61,5 @@ def test_an_event_is_called_what_clients_look_for() -> None:
     event: dict[str, Any] = {"choices": [None, 5, {"delta": None}, {"delta": {"tool_calls": [None, 5]}}]}
     assert CallNumbers().mend(event)
     assert event["object"] == CHUNK
+    assert [choice.get("index") for choice in event["choices"][2:]] == [2, 3]
     assert not CallNumbers().mend(event)

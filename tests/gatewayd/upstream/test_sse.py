@@ -181,7 +181,9 @@ def test_what_came_before_the_end_is_kept(first: bytes, size: int) -> None:
 
 def test_clean_reads_pass_as_they_are():
     reader = ChunkReader()
-    read = b'data: {"object":"chat.completion.chunk", "choices": [ {} ]}\n\n' + sse(openai_chunk(content="a"))
+    read = b'data: {"object":"chat.completion.chunk", "choices": [ {"index":0} ]}\n\n' + sse(
+        openai_chunk(content="a")
+    )
     assert reader.feed(sse(openai_chunk(content="first"))) is not None
     chunk = reader.feed(read)
     assert chunk is not None
@@ -288,9 +290,7 @@ def test_json_that_could_not_be_written_again_is_refused(levels: int) -> None:
 
 
 CALLED = {"object": "chat.completion.chunk"}
-ODD = (
-    b'data: {"object":"chat.completion.chunk",  "x":\t1.50, "choices":[{"delta":{"content":"\\u00e9"}}]}\n\n'
-)
+ODD = b'data: {"object":"chat.completion.chunk",  "x":\t1.50, "choices":[{"index":0,"delta":{"content":"\\u00e9"}}]}\n\n'
 
 
 @pytest.mark.parametrize("size", [1, 7, 40, len(ODD), 100, 10_000])
@@ -352,7 +352,7 @@ def test_errors_in_their_shapes(error: dict, first: bytes) -> None:
         {"error": {}, "choices": []},
         {"error": "", "choices": []},
         {"message": "hi", "choices": []},
-        {"choices": [{"delta": {}, "error": None}]},
+        {"choices": [{"index": 0, "delta": {}, "error": None}]},
     ],
 )
 def test_what_is_no_error(event: dict) -> None:
@@ -405,7 +405,7 @@ def test_the_reader_is_quick_again_after_what_is_not_clean() -> None:
 )
 def test_halves_of_characters_are_replaced(written: bytes, mended: bytes) -> None:
     assert mend(written) == mended
-    event = b'{"object":"chat.completion.chunk","choices":[{"delta":{"content":%s}}]}'
+    event = b'{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":%s}}]}'
     chunk = ChunkReader().feed(b"data: " + event % written + b"\n\n")
     assert chunk is not None
     assert chunk.raw == b"data: " + event % mended + b"\n\n"
