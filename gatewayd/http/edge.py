@@ -27,6 +27,9 @@ audit_log = logging.getLogger("gatewayd.audit")
 
 SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 UNSAFE_PATH: Final = re.compile(r"//|/\.\.?(?:/|$)|%5c|%00|%2e", re.IGNORECASE)
+HEADER_NAMES: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2048}")
+EXPOSED_HEADERS: Final = "X-Request-Id, request-id, X-Gateway-Warning, Retry-After"
+RUNTIME_PREFIX: Final = "/ollama/api/"
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -163,15 +166,22 @@ class Edge:
     async def _reply(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if is_unsafe(request.raw_path.partition("?")[0]):
             unsafe = GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
-            return await guard(_refuse(unsafe), Dialect.NATIVE, request, "-")
+            return await guard(_refuse(unsafe), unrouted_dialect(request), request, "-")
         if len(request.headers.getall(hdrs.HOST, ())) > 1:
             ambiguous = invalid("cannot serve the request: it has more than one Host", param=hdrs.HOST)
-            return await guard(_refuse(ambiguous), Dialect.NATIVE, request, "-")
+            return await guard(_refuse(ambiguous), unrouted_dialect(request), request, "-")
         if request.match_info.http_exception is not None:
             if request.method == "OPTIONS" and hdrs.ORIGIN in request.headers:
                 return web.Response(status=204)
-            return await guard(handler(request), Dialect.NATIVE, request, "-")
+            return await guard(handler(request), unrouted_dialect(request), request, "-")
         return await handler(request)
+
+    def _allow_headers(self, request: web.Request) -> str:
+        """Return what a page may send: what it asks for, as each dialect has headers of its own."""
+        asked = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
+        if HEADER_NAMES.fullmatch(asked):
+            return asked
+        return f"Authorization, Content-Type, {self._options.key_header}, X-Request-Id"
 
     def _allow_origin(self, request: web.Request) -> dict[str, str]:
         origin = request.headers.get(hdrs.ORIGIN)
@@ -181,9 +191,8 @@ class Edge:
         headers: dict[str, str] = {
             hdrs.VARY: hdrs.ORIGIN,
             hdrs.ACCESS_CONTROL_ALLOW_METHODS: "GET, POST, PUT, PATCH, DELETE",
-            hdrs.ACCESS_CONTROL_ALLOW_HEADERS: (
-                f"Authorization, Content-Type, {self._options.key_header}, X-Request-Id"
-            ),
+            hdrs.ACCESS_CONTROL_ALLOW_HEADERS: self._allow_headers(request),
+            hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: EXPOSED_HEADERS,
         }
         # A wildcard never goes together with credentials kept by the browser.
         headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin if origin in allowed else "*"
@@ -208,6 +217,13 @@ def dialect_of(route: Route, request: web.Request) -> Dialect:
     if route.dialect is Dialect.OPENAI and ANTHROPIC_VERSION in request.headers:
         return Dialect.ANTHROPIC
     return route.dialect
+
+
+def unrouted_dialect(request: web.Request) -> Dialect:
+    """Return the dialect in which a request that no row takes is refused."""
+    if ANTHROPIC_VERSION in request.headers:
+        return Dialect.ANTHROPIC
+    return Dialect.OLLAMA if request.path.startswith(RUNTIME_PREFIX) else Dialect.NATIVE
 
 
 def admit(access: Access, actor: Actor) -> None:

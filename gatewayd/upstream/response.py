@@ -14,6 +14,9 @@ from gatewayd.errors import Kind
 from gatewayd.upstream.config import Timeouts
 from gatewayd.upstream.transport import TransportError
 
+RACE_SECONDS = 1.0
+"""How soon after a request a kept connection may close for that to be a race with the request."""
+
 DRAIN_SECONDS = 0.2
 """How long an answer that said its last word may take to end, so that its connection can be used again."""
 
@@ -107,7 +110,7 @@ class Response:
         self.due = started + self._wait_for_head
         """When the head must be there, in loop time."""
         self.has_body = has_body
-        self.retry_until = started + timeouts.connect
+        self.retry_until = started + min(RACE_SECONDS, timeouts.connect)
         """Until when a kept connection that closes may have raced with the request, in loop time."""
         self.status = 0
 

@@ -53,7 +53,7 @@ def test_each_row_has_a_policy_and_a_sample(site: Site) -> None:
         ("GET", "/ready"),
         ("GET", "/api/version"),
         ("GET", "/api"),
-        ("HEAD", "/"),
+        ("GET", "/"),
         ("GET", "/ollama"),
         ("GET", "/api/config"),
         ("POST", f"{AUTHS}/signin"),

@@ -94,7 +94,7 @@ class MessageRoutes:
             *(_row(path, self.answer, "Answer a messages request") for path in PATHS),
             *(_row(f"{path}/count_tokens", self.count, "Count a request's tokens") for path in PATHS),
             Route("GET", "/api", self.probe, Access.PUBLIC, "Tell that the API is here", tag="chat"),
-            Route("HEAD", "/", self.probe, Access.PUBLIC, "Tell that the gateway is here", tag="chat"),
+            Route("GET", "/", self.probe, Access.PUBLIC, "Tell that the gateway is here", tag="chat"),
         ]
 
     async def probe(self, request: web.Request) -> web.StreamResponse:

@@ -327,3 +327,26 @@ async def test_clients_of_the_messages_dialect_get_their_errors_on_the_rows_they
         plain = await client.get("/v1/models")
         assert (await plain.json())["error"]["code"] == "not_found"
         assert "request-id" not in plain.headers
+
+
+async def test_what_no_row_takes_is_refused_in_the_dialect_of_who_asks() -> None:
+    async with serving([Route("GET", "/ollama/api/tags", whoami, Access.PUBLIC, "Tags")]) as client:
+        wrong = await client.post("/ollama/api/tags")
+        assert (wrong.status, (await wrong.json())["error"]) == (405, "Method Not Allowed")
+        unknown = await client.get("/ollama/api/nothing")
+        assert (unknown.status, (await unknown.json())["error"]) == (404, "Not Found")
+        theirs = await client.get("/v1/nothing", headers={"anthropic-version": "2023-06-01"})
+        assert (await theirs.json())["error"] == {"type": "not_found_error", "message": "Not Found"}
+        assert (await (await client.get("/v1/nothing")).json())["error"]["code"] == "route_not_found"
+
+
+async def test_a_page_may_send_and_read_the_headers_of_its_dialect() -> None:
+    options = EdgeOptions(allowed_origins=("https://page.example",))
+    asked = {"Origin": "https://page.example", "Access-Control-Request-Method": "POST"}
+    async with serving([Route("POST", "/x", whoami, Access.PUBLIC, "X")], options=options) as client:
+        names = "anthropic-version,x-api-key,x-stainless-lang"
+        reply = await client.options("/x", headers={**asked, "Access-Control-Request-Headers": names})
+        assert reply.headers["Access-Control-Allow-Headers"] == names
+        assert "request-id" in reply.headers["Access-Control-Expose-Headers"]
+        odd = await client.options("/x", headers={**asked, "Access-Control-Request-Headers": "a<b>"})
+        assert odd.headers["Access-Control-Allow-Headers"].startswith("Authorization, ")

@@ -290,7 +290,10 @@ def test_json_that_could_not_be_written_again_is_refused(levels: int) -> None:
 
 
 CALLED = {"object": "chat.completion.chunk"}
-ODD = b'data: {"object":"chat.completion.chunk",  "x":\t1.50, "choices":[{"index":0,"delta":{"content":"\\u00e9"}}]}\n\n'
+ODD = (
+    b'data: {"object":"chat.completion.chunk",  "x":\t1.50, '
+    b'"choices":[{"index":0,"delta":{"content":"\\u00e9"}}]}\n\n'
+)
 
 
 @pytest.mark.parametrize("size", [1, 7, 40, len(ODD), 100, 10_000])
