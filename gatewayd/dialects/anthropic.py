@@ -139,7 +139,7 @@ def _plain_message(message: Any) -> Any:
         return plain
     for part in parts:
         if isinstance(part, dict) and text(part.get("type")) in FOREIGN_PARTS:
-            told = f"{part['type']} of source type {mapping(part.get('source')).get('type')!r}"
+            told = f"{part['type']} of source type {mapping(part.get('source')).get('type')!r:.80}"
             raise invalid(
                 f"cannot send messages: the provider of this model takes no {told}", param="messages"
             )

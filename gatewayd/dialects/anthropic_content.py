@@ -156,7 +156,7 @@ def _parts(block: Body, where: str, omitted: Omissions) -> list[Body]:
     if kind in SERVER_BLOCKS or kind.endswith("_tool_result"):
         omitted.add(f"{kind} blocks")
         return []
-    raise invalid(f"cannot accept {where}.type: {kind!r} has no place here", param=f"{where}.type")
+    raise invalid(f"cannot accept {where}.type: {kind!r:.80} has no place here", param=f"{where}.type")
 
 
 def _text(block: Body, where: str) -> list[Body]:

@@ -136,7 +136,7 @@ def _tool(tool: Any, where: str, omitted: Omissions) -> Body | None:
         raise invalid(f"cannot accept {where}: expected an object", param=where)
     kind = tool.get("type")
     if kind not in (None, "custom"):
-        omitted.add(f"{where} of type {kind!r}")
+        omitted.add(f"{where} of type {kind!r:.80}")
         return None
     name, description = tool.get("name"), tool.get("description")
     if not isinstance(name, str) or not name:

@@ -82,7 +82,7 @@ def _user(message: Mapping[str, Any], where: str) -> list[Body]:
     if role == "user":
         return _blocks(content, f"{where}.content")
     if role != "tool":
-        raise invalid(f"cannot send role {role!r} to an Anthropic model", param=f"{where}.role")
+        raise invalid(f"cannot send role {role!r:.80} to an Anthropic model", param=f"{where}.role")
     blocks = _blocks(content, f"{where}.content")
     result: Body = {"type": "tool_result", "tool_use_id": message.get("tool_call_id"), "content": blocks}
     if len(blocks) == 1 and set(blocks[0]) == {"type", "text"}:
@@ -162,7 +162,7 @@ def _part_text(part: Mapping[str, Any], kind: str, where: str) -> str:
 
 
 def _refused_part(kind: object, where: str) -> GatewayError:
-    return invalid(f"cannot send a part of type {kind!r} to an Anthropic model", param=f"{where}.type")
+    return invalid(f"cannot send a part of type {kind!r:.80} to an Anthropic model", param=f"{where}.type")
 
 
 def _image_url(part: Mapping[str, Any]) -> object:

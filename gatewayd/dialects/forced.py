@@ -54,9 +54,7 @@ def _forced(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         return []
     named = [function for function in functions if function["name"] == name]
     if not named:
-        raise invalid(
-            f"cannot accept tool_choice: there is no function {name!r} among the tools", param="tool_choice"
-        )
+        raise invalid(f"cannot accept tool_choice: no tool is named {name!r:.80}", param="tool_choice")
     return named
 
 
@@ -72,7 +70,7 @@ def _form(function: Mapping[str, Any], definitions: Body) -> Body:
     parameters = {"type": "object", **mapping(function.get("parameters"))}
     for name, value in mapping(parameters.pop("$defs", None)).items():
         if definitions.setdefault(name, value) != value:
-            raise invalid(f"cannot force one of these tools: two of them define {name!r}", param="tools")
+            raise invalid(f"cannot force one of these tools: two of them define {name!r:.80}", param="tools")
     return {
         "type": "object",
         "properties": {"name": {"const": function["name"]}, "arguments": parameters},

@@ -269,7 +269,8 @@ def _arguments(function: Mapping[str, Any], name: str) -> Any:
     if arguments is None or isinstance(arguments, dict):
         return arguments or {}
     raise GatewayError(
-        Kind.UPSTREAM_FAILED, f"cannot give the call of tool {name!r}: its arguments are no whole JSON object"
+        Kind.UPSTREAM_FAILED,
+        f"cannot give the call of tool {name!r:.80}: its arguments are no whole JSON object",
     )
 
 

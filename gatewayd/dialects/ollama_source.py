@@ -275,7 +275,7 @@ def _tools(body: Mapping[str, Any]) -> list[Any]:
         return tools
     chosen = [tool for tool in tools if mapping(mapping(tool).get("function")).get("name") == name]
     if not chosen:
-        raise invalid(f"cannot choose tool {name!r}: it is not among the tools", param="tool_choice")
+        raise invalid(f"cannot choose tool {name!r:.80}: it is not among the tools", param="tool_choice")
     return chosen
 
 
@@ -345,7 +345,7 @@ def _add_part(part: Any, where: str, texts: list[str], images: list[str]) -> Non
         case {"type": "image_url", "image_url": {"url": url} | str(url)}:
             images.append(_image(url, where))
         case {"type": kind}:
-            raise invalid(f"cannot send a part of type {kind!r} to a local runtime", param=f"{where}.type")
+            raise invalid(f"cannot send a {kind!r:.80} part to a local runtime", param=f"{where}.type")
         case _:
             raise invalid(f"cannot read {where}: it is not a part with a type", param=where)
 

@@ -249,3 +249,9 @@ def test_a_wrong_field_is_named(message, param):
 
 def test_nothing_left_out_is_no_warning():
     assert Omissions().sentences() == []
+
+
+def test_a_refusal_repeats_no_more_than_the_start():
+    with pytest.raises(GatewayError) as caught:
+        to_messages([{"role": "user", "content": [{"type": "x" * 9000}]}], Omissions())
+    assert len(caught.value.message) < 200

@@ -262,3 +262,17 @@ def test_bad_requests_name_the_field(body, param):
         to_request({"model": "m", **body})
     assert caught.value.kind is Kind.INVALID_REQUEST
     assert caught.value.param == param
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "x" * 9000},
+        {"role": "user", "content": [{"type": "x" * 9000}]},
+        {"role": "user", "content": [{"type": {"x": "x" * 9000}}]},
+    ],
+)
+def test_a_refusal_repeats_no_more_than_the_start(message):
+    with pytest.raises(GatewayError) as caught:
+        convert(message)
+    assert len(caught.value.message) < 200
