@@ -1,6 +1,5 @@
 """Streams an answer: its frames as they come, a beat while the source is silent, a failure in band."""
 
-import logging
 from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Final, Protocol
@@ -13,13 +12,10 @@ from gatewayd.chat.records import Answer, ChatRequest
 from gatewayd.dialects import openai
 from gatewayd.errors import GatewayError
 from gatewayd.http import heartbeat
-from gatewayd.http.context import request_id
-from gatewayd.http.errors import STATUSES
+from gatewayd.http.errors import STATUSES, log_broken
 from gatewayd.http.heartbeat import Heartbeat
 from gatewayd.http.sse import open_stream, send
 from gatewayd.tasks import Tasks
-
-log = logging.getLogger(__name__)
 
 COMMENT: Final = b": keep-alive\n\n"
 
@@ -97,11 +93,7 @@ class Streams:
                             await send(request, reply, ready)
                             silence.touch()
             except GatewayError as error:
-                log.warning(
-                    "stream broke: %s",
-                    error.message,
-                    extra={"request_id": request_id(request), "kind": error.kind.value},
-                )
+                log_broken(request, error)
                 await send(request, reply, frames.fail(error))
             else:
                 await send(request, reply, frames.finish())

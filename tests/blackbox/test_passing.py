@@ -78,7 +78,8 @@ def test_a_provider_cannot_send_events_of_ours(site: Site) -> None:
 
 
 def test_stream_bytes_pass_unchanged(site: Site) -> None:
-    odd = b'data: {"id":"1",  "x":\t1.50, "choices":[{"index":0,"delta":{"content":"\\u00e9\xc3\xa9"}}]}\n\n'
+    odd = b'data: {"object":"chat.completion.chunk",  "x":\t1.50, '
+    odd += b'"choices":[{"index":0,"delta":{"content":"\\u00e9\xc3\xa9"}}]}\n\n'
     end = sse(openai_chunk(finish_reason="stop"))
     site.provider.script(Reply(steps=[odd, odd + odd, end, sse(b"[DONE]")]))
     assert site.stream().body == odd * 3 + end + b"data: [DONE]\n\n"
