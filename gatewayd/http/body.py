@@ -11,6 +11,7 @@ from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.http.direct import JsonReply, is_plain
 
 MAX_DEPTH: Final = 64
 MAX_INTEGER: Final = 2**64 - 1
@@ -99,6 +100,13 @@ def json_reply(data: Any, status: int = 200, headers: Mapping[str, str] | None =
     return web.Response(
         body=orjson.dumps(data), status=status, content_type="application/json", headers=headers
     )
+
+
+def raw_reply(request: web.Request, data: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
+    """Return a reply of ready JSON, in the cheapest way that the request permits."""
+    if is_plain(request):
+        return JsonReply(request, data, headers)
+    return web.Response(body=data, headers={"Content-Type": "application/json", **headers})
 
 
 async def _read_up_to(request: web.Request, limit: int) -> bytes:

@@ -18,6 +18,7 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID
+from gatewayd.http.direct import DirectReply
 from gatewayd.http.errors import guard
 from gatewayd.http.inflight import InFlight
 from gatewayd.http.routes import ANTHROPIC_VERSION, Access, Dialect, Handler, Route
@@ -158,7 +159,8 @@ class Edge:
                 reply = await self._reply(request, handler)
             if not reply.prepared:
                 headers["X-Process-Time"] = f"{time.perf_counter() - started:.6f}"
-                reply.headers.update(headers)
+                if not isinstance(reply, DirectReply):
+                    reply.headers.update(headers)
             return reply
 
         return around

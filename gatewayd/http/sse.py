@@ -5,20 +5,15 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from aiohttp import HttpVersion11, web
+from aiohttp import web
 
 from gatewayd.http.context import REPLY_HEADERS, STARTED, request_id
+from gatewayd.http.direct import ChunkedReply, is_plain
 from gatewayd.http.errors import cut
 
 log = logging.getLogger(__name__)
 
 WRITE_SECONDS: Final = 30.0
-
-
-class StreamReply(web.StreamResponse):
-    """A reply whose head goes out together with the first bytes, which is one write less for each stream."""
-
-    _send_headers_immediately = False
 
 
 async def open_stream(
@@ -30,18 +25,17 @@ async def open_stream(
     proxies from holding it back. Its head is sent with the first frames.
     """
     common: dict[str, str] = request[REPLY_HEADERS]
-    reply = StreamReply(
-        status=status,
-        headers={
-            "Content-Type": "text/event-stream; charset=utf-8",
-            "Cache-Control": "no-store",
-            "X-Accel-Buffering": "no",
-            **common,
-            **headers,
-        },
-    )
-    if request.version >= HttpVersion11:
-        reply.enable_chunked_encoding()
+    told = {
+        "Content-Type": "text/event-stream; charset=utf-8",
+        "Cache-Control": "no-store",
+        "X-Accel-Buffering": "no",
+        **common,
+        **headers,
+    }
+    if is_plain(request):
+        reply: web.StreamResponse = ChunkedReply(request, status, told)
+    else:
+        reply = web.StreamResponse(status=status, headers=told)
     request[STARTED] = reply
     await reply.prepare(request)
     return reply
@@ -55,12 +49,9 @@ async def send(request: web.Request, reply: web.StreamResponse, frames: bytes) -
     transport = request.transport
     if transport is None or transport.is_closing():
         raise ConnectionResetError("the client has gone")
-    if not transport.get_write_buffer_size():
+    if isinstance(reply, ChunkedReply) and not transport.get_write_buffer_size():
         # All that came before is with the kernel: this write waits for nothing.
-        if reply.chunked and request.writer.output_size and frames:
-            transport.write(b"%x\r\n%b\r\n" % (len(frames), frames))
-        else:
-            await reply.write(frames)
+        reply.put(frames)
         return
     try:
         async with asyncio.timeout(WRITE_SECONDS):

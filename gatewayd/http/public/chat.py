@@ -51,8 +51,7 @@ class ChatRoutes:
         answer = await self._pipeline.run(chat, actor(request))
         headers = warning_headers(answer.warnings)
         if answer.completion is not None and not chat.stream:
-            headers["Content-Type"] = "application/json"
-            return web.Response(body=answer.completion.raw, headers=headers)
+            return body.raw_reply(request, answer.completion.raw, headers)
         return await self._stream(request, chat, answer, headers)
 
     async def _stream(

@@ -125,7 +125,7 @@ class MessageRoutes:
             frames = events.feed(Chunk(events=[completion.body])) + events.finish()
             return await send_whole(request, frames, headers)
         raw = completion.raw if answer.is_native else orjson.dumps(_message(completion, chat))
-        return web.Response(body=raw, content_type="application/json", headers=headers)
+        return body.raw_reply(request, raw, headers)
 
 
 def _check(value: dict[str, Any]) -> None:
