@@ -80,7 +80,9 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     providers refuse that.
     """
     body: Body = dict(value)
-    options: dict[str, Any] = {name: body.pop(name) for name in OWN_FIELDS & body.keys()}
+    options: dict[str, Any] = {}
+    if not OWN_FIELDS.isdisjoint(body):
+        options = {name: body.pop(name) for name in OWN_FIELDS & body.keys()}
     model = model_of(body)
     stream = body.get("stream", False)
     if stream is None:
