@@ -8,6 +8,9 @@ from gatewayd.upstream.client import TransportError, UpstreamResponse
 from gatewayd.upstream.failures import Failures
 from gatewayd.upstream.sse import FramingError
 
+MAX_STREAM = 256 * 1024 * 1024
+"""Bytes of the longest answer, and so of what is gathered of one, such as the arguments of tool calls."""
+
 Begin = Callable[[], Awaitable[UpstreamResponse]]
 """Sends the request and returns a good answer; raises TransportError or GatewayError."""
 
@@ -64,6 +67,7 @@ class AnswerChunks:
         self._whole = whole
         self._response: UpstreamResponse | None = None
         self._held: Chunk | None = None
+        self._size = 0
         self._is_whole = False
         self._ended = False
         self._is_closed = False
@@ -83,6 +87,9 @@ class AnswerChunks:
                 if reader.error is not None or reader.is_done or self._ended:
                     return await self._finish(response)
                 read = await response.read_some()
+                self._size += len(read)
+                if self._size > MAX_STREAM:
+                    raise FramingError(f"its answer is over {MAX_STREAM} bytes")
                 chunk = reader.feed(read) if read else self._last()
             alive = True
         except TransportError as error:

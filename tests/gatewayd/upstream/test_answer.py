@@ -7,6 +7,7 @@ import pytest
 
 from gatewayd.catalog.replies import Chunk
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.upstream import answer
 from gatewayd.upstream.answer import AnswerChunks
 from gatewayd.upstream.config import ProviderConfig, SourceKind
 from gatewayd.upstream.exchange import Exchange
@@ -90,3 +91,13 @@ async def test_a_cancelled_wait_closes_the_connection(fake: FakeUpstream, exchan
             await anext(chunks)
     await asyncio.wait_for(fake.closed.wait(), 5)
     assert [chunk async for chunk in chunks] == []
+
+
+async def test_an_endless_answer_ends(
+    fake: FakeUpstream, exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer, "MAX_STREAM", 1000)
+    fake.script(Reply(steps=openai_stream(["word"] * 20)))
+    with pytest.raises(GatewayError, match="provider 'p': its answer is over 1000 bytes"):
+        async for _ in ask(exchange):
+            pass
