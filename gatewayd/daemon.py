@@ -21,6 +21,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.http.server import Server
 from gatewayd.observe.logs import LogFormat, configure
 from gatewayd.observe.loop import LoopErrors, StallMonitor
+from gatewayd.observe.memory import return_large_blocks
 from gatewayd.observe.systemd import (
     ActivatedSockets,
     Watchdog,
@@ -227,3 +228,4 @@ def _settle_memory() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 10, 10)
+    return_large_blocks()
