@@ -1,8 +1,8 @@
 """What gives models, what keeps records of them, and who looks at them."""
 
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.replies import Body, Chunk, Completion
@@ -192,7 +192,3 @@ class ModelRecordStore(Protocol):
     async def remove(self, model_id: str) -> bool:
         """Delete a record and its grants."""
         ...
-
-
-ModelListing = Mapping[str, Any]
-"""One element of `GET /api/models` (peer-compatible fields of 1.5)."""

@@ -24,10 +24,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture(autouse=True)
 def well(site: Site) -> Iterator[None]:
     """After each test the daemon is well, and whoever left is not in its log as a failure."""
-    site.provider.script()
-    yield
-    site.provider.release()
-    site.assert_well()
+    with site.tended():
+        yield
     assert " error " not in "".join(site.daemon.log)
 
 

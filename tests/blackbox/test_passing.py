@@ -24,10 +24,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture(autouse=True)
 def well(site: Site) -> Iterator[None]:
     """After each test the daemon is well."""
-    site.provider.script()
-    yield
-    site.provider.release()
-    site.assert_well()
+    with site.tended():
+        yield
 
 
 def events(reply: Answer) -> list[Any]:

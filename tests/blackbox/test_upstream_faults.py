@@ -23,10 +23,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture(autouse=True)
 def well(site: Site) -> Iterator[None]:
     """After each fault the daemon is well."""
-    site.provider.script()
-    yield
-    site.provider.release()
-    site.assert_well()
+    with site.tended():
+        yield
 
 
 ASKED = [

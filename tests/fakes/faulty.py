@@ -113,6 +113,14 @@ class Site:
                 return
         raise AssertionError("not every provider told its models")
 
+    @contextlib.contextmanager
+    def tended(self) -> Iterator[None]:
+        """Begin a test with a provider that answers by itself, and see that the daemon is well after it."""
+        self.provider.script()
+        yield
+        self.provider.release()
+        self.assert_well()
+
     def assert_well(self) -> None:
         """Check that the daemon lives, and that its log holds neither a traceback nor the provider's key."""
         assert self.daemon.process.poll() is None

@@ -11,6 +11,7 @@ from gatewayd.accounts.records import Role
 from tests.fakes.background import Provider, background_upstream
 from tests.fakes.daemon import Daemon, running_daemon
 from tests.fakes.everything import Everything
+from tests.fakes.site import PROVIDERS
 from tests.fakes.wire import Reply, send
 
 PASSWORD = "correct horse"
@@ -18,25 +19,6 @@ AUTHS, USERS, GROUPS, MODELS = "/api/v1/auths", "/api/v1/users", "/api/v1/groups
 PUBLIC_GRANT = [{"principal_type": "user", "principal_id": "*", "permission": "read"}]
 PERMITTED = ("o.m", "a.m", "l.m")
 """Everybody may use these; each source also has a model `other` that nobody was granted."""
-
-PROVIDERS = """
-[[providers]]
-name = "hosted"
-base_url = "{url}/v1"
-prefix = "o."
-
-[[providers]]
-name = "native"
-kind = "anthropic"
-base_url = "{url}"
-prefix = "a."
-
-[[providers]]
-name = "runtime"
-kind = "ollama"
-base_url = "{url}"
-prefix = "l."
-"""
 
 
 @dataclass
