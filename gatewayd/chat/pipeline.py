@@ -132,10 +132,13 @@ class _Call:
 async def _run_native(
     request: ChatRequest, source: MessagesSource, model: Model, context: CallContext
 ) -> Answer:
-    """Answer in the caller's own dialect, as nothing needs the request in ours."""
+    """Answer in the caller's own dialect, as nothing needs the request in ours.
+
+    The request goes out as it came: warnings about its conversion would not be true.
+    """
     body = {**(request.native or {}), "model": model.upstream_id}
     if request.stream:
         started = await StartedStream.start(source.stream_message(body, model, context), ())
-        return Answer(chunks=started, warnings=request.warnings, is_native=True)
+        return Answer(chunks=started, is_native=True)
     completion = await source.complete_message(body, model, context)
-    return Answer(completion=completion, warnings=request.warnings, is_native=True)
+    return Answer(completion=completion, is_native=True)

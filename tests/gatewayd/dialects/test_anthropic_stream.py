@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayd.dialects.anthropic import render_completion
-from gatewayd.dialects.gather import Gatherer
 from gatewayd.upstream.sse import ChunkReader
 from gatewayd.upstream.whole import as_chunk
+from tests.fakes.gatherer import Gatherer
 from tests.gatewayd.dialects.message_events import (
     CALL,
     USAGE,

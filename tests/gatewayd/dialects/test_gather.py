@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.dialects.gather import Gatherer, ToolCalls, said, thought, usage_of
+from gatewayd.dialects.gather import ToolCalls, said, thought, usage_of
+from tests.fakes.gatherer import Gatherer
 from tests.fakes.upstream import openai_chunk
 
 Body = dict[str, Any]

@@ -7,8 +7,8 @@ import pytest
 
 from gatewayd.catalog.replies import Completion
 from gatewayd.dialects import openai
-from gatewayd.dialects.gather import Gatherer
 from gatewayd.errors import GatewayError, Kind
+from tests.fakes.gatherer import Gatherer
 
 MESSAGES = [{"role": "user", "content": "hi"}]
 

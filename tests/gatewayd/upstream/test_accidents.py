@@ -10,7 +10,7 @@ import pytest
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Chunk
-from gatewayd.dialects.gather import Gatherer, thought, usage_of
+from gatewayd.dialects.gather import thought, usage_of
 from gatewayd.errors import GatewayError
 from gatewayd.upstream.anthropic import AnthropicSource
 from gatewayd.upstream.config import ProviderConfig, SourceKind
@@ -18,6 +18,7 @@ from gatewayd.upstream.ollama import OllamaSource
 from gatewayd.upstream.openai import OpenAiSource
 from tests.fakes.accident import Accident
 from tests.fakes.accidents import ACCIDENTS
+from tests.fakes.gatherer import Gatherer
 from tests.fakes.upstream import FakeUpstream
 
 CONTEXT = CallContext("r1", "u1")

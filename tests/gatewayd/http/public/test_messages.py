@@ -526,3 +526,13 @@ async def test_a_runtime_answers_in_pieces(gateway: Gateway) -> None:
     starts = [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
     assert starts == ["thinking", "text"]
     assert said(events) == "ab"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_only_a_converted_request_is_warned_about(gateway: Gateway, stream: bool) -> None:
+    for model, is_warned in (("acme.m", True), ("claude.m", False)):
+        form = ask(model=model, odd_field=1, stream=stream)
+        reply = await gateway.client.post(PATHS[0], json=form, headers=bearer("admin"))
+        assert reply.status == 200
+        assert ("odd_field" in reply.headers.get("X-Gateway-Warning", "")) is is_warned
+    assert gateway.fake.requests[-1].json["odd_field"] == 1
