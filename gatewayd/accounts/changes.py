@@ -9,9 +9,13 @@ from gatewayd.commits import after_commit
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one user may do has changed; `user_id` None means everybody."""
+    """What one user may do has changed; `user_id` None means everybody.
+
+    `is_out` says that the account is gone, deactivated or pending: nothing that it has open may go on.
+    """
 
     user_id: str | None
+    is_out: bool = False
 
 
 Listener = Callable[[Change], None]

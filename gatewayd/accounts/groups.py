@@ -1,6 +1,6 @@
 """Groups: create, change, remove, and who is in them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -8,7 +8,7 @@ from gatewayd import ids
 from gatewayd.accounts import permissions as trees
 from gatewayd.accounts.changes import Change, Changes
 from gatewayd.accounts.interfaces import GroupStore
-from gatewayd.accounts.records import Group, GroupChange, NewGroup, Outcome, User
+from gatewayd.accounts.records import Group, GroupChange, NewGroup, Outcome, Source, User
 from gatewayd.accounts.texts import clean, clean_long, clean_object, is_plain
 from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, not_found
@@ -43,8 +43,10 @@ class Groups:
             permissions=trees.check(new.permissions),
             data=clean_object(new.data, "data"),
             meta=clean_object(new.meta, "meta"),
+            scim=clean_object(new.scim, "scim") if new.scim else None,
             updated_at=now,
             created_at=now,
+            modified_us=ids.now_us(),
         )
         await self._groups.add(group)
         return group
@@ -80,7 +82,7 @@ class Groups:
             group = _changed(before, change)
             if group == before:
                 return before
-            group = replace(group, updated_at=self._clock())
+            group = replace(group, updated_at=self._clock(), modified_us=ids.now_us())
             if not await self._groups.change(group):
                 raise not_found("group", group_id)
         self._changes.publish(Change(None))
@@ -97,21 +99,47 @@ class Groups:
         await self.get(group_id)
         return await self._groups.list_members(group_id)
 
-    async def add_members(self, group_id: str, user_ids: Sequence[str], source: str = "manual") -> int:
-        """Add users, leaving out unknown ones and members; return how many were added."""
+    async def list_sources(self, group_id: str) -> Mapping[str, Sequence[Source]]:
+        """Return who put each member into the group, by user id."""
+        await self.get(group_id)
+        return await self._groups.list_sources(group_id)
+
+    async def add_members(
+        self, group_id: str, user_ids: Sequence[str], source: Source = Source.MANUAL
+    ) -> int:
+        """Add users, leaving out unknown ones and those whom `source` has added; return how many."""
         wanted = _checked_ids(user_ids)
         async with self._transactor.transaction():
             await self.get(group_id)
             added = await self._groups.add_members(group_id, wanted, source=source, at=self._clock())
+            await self._touch(group_id, added)
         self._announce(wanted)
         return added
 
-    async def remove_members(self, group_id: str, user_ids: Sequence[str]) -> int:
-        """Remove users; return how many were members."""
+    async def set_members(self, group_id: str, user_ids: Sequence[str], source: Source) -> int:
+        """Make these users all that `source` has in the group; return how many were added and removed.
+
+        What other sources added stays.
+        """
         wanted = _checked_ids(user_ids)
         async with self._transactor.transaction():
             await self.get(group_id)
-            removed = await self._groups.remove_members(group_id, wanted)
+            changed = await self._groups.keep_members(group_id, wanted, source=source)
+            changed += await self._groups.add_members(group_id, wanted, source=source, at=self._clock())
+            await self._touch(group_id, changed)
+        if changed:
+            self._changes.publish(Change(None))
+        return changed
+
+    async def remove_members(
+        self, group_id: str, user_ids: Sequence[str], source: Source | None = None
+    ) -> int:
+        """Remove users whom `source`, None any, has added; return how many."""
+        wanted = _checked_ids(user_ids)
+        async with self._transactor.transaction():
+            await self.get(group_id)
+            removed = await self._groups.remove_members(group_id, wanted, source=source)
+            await self._touch(group_id, removed)
         self._announce(wanted)
         return removed
 
@@ -132,6 +160,10 @@ class Groups:
         )
         return group, Outcome.UNCHANGED if group == existing else Outcome.CHANGED
 
+    async def _touch(self, group_id: str, changed: int) -> None:
+        if changed:
+            await self._groups.touch(group_id, at=self._clock(), modified_us=ids.now_us())
+
     def _announce(self, user_ids: Sequence[str]) -> None:
         for user_id in user_ids:
             self._changes.publish(Change(user_id))
@@ -149,6 +181,8 @@ def _changed(group: Group, change: GroupChange) -> Group:
         group = replace(group, data=clean_object(change.data, "data"))
     if change.meta is not None:
         group = replace(group, meta=clean_object(change.meta, "meta"))
+    if change.scim is not None:
+        group = replace(group, scim=clean_object(change.scim, "scim") or None)
     return group
 
 

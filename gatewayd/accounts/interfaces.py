@@ -8,14 +8,20 @@ when it ends. Stores make no ids and no timestamps. `find_*` returns None when t
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from gatewayd.accounts.records import ApiKey, Group, User
+from gatewayd.accounts.records import ApiKey, Group, Source, User
 
 
 class UserStore(Protocol):
-    """Users and their password hashes."""
+    """Users and their password hashes.
+
+    `add` and `change` keep beside the user what is looked up by: the shown user name and e-mail addresses
+    (`identities.shown`), the external id of each provider in `scim`, the subject of each in `oauth`. No two
+    users have the same e-mail, username, shown user name (any case), or external id or subject of one
+    provider.
+    """
 
     async def add(self, user: User, password_hash: str | None) -> None:
-        """Insert a user; raise conflict when the id, e-mail or username is taken."""
+        """Insert a user; raise conflict, with the code `taken` and the field, when something is taken."""
         ...
 
     async def find(self, user_id: str) -> User | None:
@@ -46,7 +52,7 @@ class UserStore(Protocol):
         ...
 
     async def change(self, user: User) -> bool:
-        """Write every field of a user but the password; raise conflict when e-mail or username is taken."""
+        """Write every field of a user but the password; raise conflict as `add` does."""
         ...
 
     async def set_password_hash(self, user_id: str, password_hash: str | None) -> bool:
@@ -75,10 +81,14 @@ class UserStore(Protocol):
 
 
 class GroupStore(Protocol):
-    """Groups and who is in them. `source` says who made a membership: manual, scim or oauth."""
+    """Groups and who is in them.
+
+    A user is in a group once for each `Source` that says so. No two groups have the same name (any case) or
+    the same external id of one provider.
+    """
 
     async def add(self, group: Group) -> None:
-        """Insert a group; raise conflict when the id or the name (any case) is taken."""
+        """Insert a group; raise conflict, with the code `taken` and the field, when something is taken."""
         ...
 
     async def find(self, group_id: str) -> Group | None:
@@ -94,7 +104,7 @@ class GroupStore(Protocol):
         ...
 
     async def change(self, group: Group) -> bool:
-        """Write every field of a group; raise conflict when the name is taken."""
+        """Write every field of a group; raise conflict as `add` does."""
         ...
 
     async def remove(self, group_id: str) -> bool:
@@ -106,18 +116,32 @@ class GroupStore(Protocol):
         ...
 
     async def list_group_ids(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """Return the group ids of each of the users; users without groups are absent."""
+        """Return the group ids of each of the users, each once; users without groups are absent."""
         ...
 
-    async def add_members(self, group_id: str, user_ids: Sequence[str], *, source: str, at: int) -> int:
-        """Add the existing users among `user_ids` who are no members yet; return how many were added.
+    async def list_sources(self, group_id: str) -> Mapping[str, Sequence[Source]]:
+        """Return who put each member into a group, by user id."""
+        ...
+
+    async def add_members(self, group_id: str, user_ids: Sequence[str], *, source: Source, at: int) -> int:
+        """Add the existing users among `user_ids` whom `source` has not added yet; return how many.
 
         Raise not_found without such a group.
         """
         ...
 
-    async def remove_members(self, group_id: str, user_ids: Sequence[str]) -> int:
-        """Remove members; return how many there were."""
+    async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: Source) -> int:
+        """Remove all whom `source` has added but these; return how many."""
+        ...
+
+    async def remove_members(
+        self, group_id: str, user_ids: Sequence[str], *, source: Source | None = None
+    ) -> int:
+        """Remove users whom `source`, None any, has added; return how many users."""
+        ...
+
+    async def touch(self, group_id: str, *, at: int, modified_us: int) -> None:
+        """Write when a group last changed, in seconds and in microseconds."""
         ...
 
 

@@ -25,12 +25,40 @@ class CredentialKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Email:
+    """One e-mail address as an identity provider sent it (2.1)."""
+
+    value: str
+    type: str = "work"
+    primary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What an identity provider says about a person, as it was sent.
+
+    Accounts made by hand have none: their `user_name` is None, and `identities.shown` tells it from the
+    account.
+    At most one of `emails` is primary; its normalised value is the e-mail address of the account.
+    """
+
+    user_name: str | None = None
+    display_name: str | None = None
+    formatted_name: str | None = None
+    given_name: str | None = None
+    family_name: str | None = None
+    emails: tuple[Email, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class User:
     """A person or program with an account. Timestamps are epoch seconds.
 
     `email` is normalised (NFKC, case-folded, stripped) and unique. `active` is False for a deactivated
     account, whose role is kept. Raising `token_version` ends every session. `oauth` and `scim` are keyed by
-    provider name (2.3). `profile` holds the display fields that the gateway stores and never interprets.
+    provider name (2.3): `{"okta": {"sub": "..."}}` and `{"okta": {"external_id": "..."}}`. `profile` holds
+    the display fields that the gateway stores and never interprets. `modified_us` is when the account last
+    changed, in microseconds.
     """
 
     id: str
@@ -46,9 +74,16 @@ class User:
     info: dict[str, Any] | None = None
     oauth: dict[str, Any] | None = None
     scim: dict[str, Any] | None = None
+    identity: Identity = Identity()
     last_active_at: int = 0
     updated_at: int = 0
     created_at: int = 0
+    modified_us: int = 0
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the account is active and more than pending."""
+        return self.active and self.role is not Role.PENDING
 
     @property
     def shown_role(self) -> Role:
@@ -58,7 +93,11 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A named set of users; `permissions` is a partial tree that can only add rights (6.3)."""
+    """A named set of users; `permissions` is a partial tree that can only add rights (6.3).
+
+    `scim` is keyed by provider name, as in `User`. `modified_us` is when the group or its members last
+    changed, in microseconds.
+    """
 
     id: str
     name: str
@@ -67,9 +106,11 @@ class Group:
     permissions: PermissionTree = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
     meta: dict[str, Any] = field(default_factory=dict)
+    scim: dict[str, Any] | None = None
     member_count: int = 0
     updated_at: int = 0
     created_at: int = 0
+    modified_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +166,7 @@ class Actor:
     @property
     def is_verified(self) -> bool:
         """Whether the account is active and more than pending."""
-        return self.user.active and self.user.role is not Role.PENDING
+        return self.user.is_verified
 
     def may(self, section: str, leaf: str) -> bool:
         """Tell whether the effective permissions have the leaf, for example `("features", "api_keys")`."""
@@ -154,6 +195,7 @@ class NewUser:
     profile: dict[str, Any] = field(default_factory=dict)
     oauth: dict[str, Any] | None = None
     scim: dict[str, Any] | None = None
+    identity: Identity = Identity()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +203,8 @@ class UserChange:
     """What to change in an account; None leaves a field as it is.
 
     An empty `username` takes it away. `profile` is merged into what is there, and a None in it takes an entry
-    away; `settings` and `info` are merged at their first level; `oauth` and `scim` are replaced, and `{}`
-    takes them away.
+    away; `settings` and `info` are merged at their first level; `oauth`, `scim` and `identity` are replaced,
+    and `{}` takes the first two away.
     """
 
     email: str | None = None
@@ -177,6 +219,19 @@ class UserChange:
     info: dict[str, Any] | None = None
     oauth: dict[str, Any] | None = None
     scim: dict[str, Any] | None = None
+    identity: Identity | None = None
+
+
+class Source(StrEnum):
+    """Who put a user into a group: an administrator, DEFAULT_GROUP_ID at sign-up, or a provider.
+
+    One user may be in a group by several sources at once.
+    """
+
+    MANUAL = "manual"
+    DEFAULT = "default"
+    SCIM = "scim"
+    OAUTH = "oauth"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +244,19 @@ class NewGroup:
     permissions: PermissionTree = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
     meta: dict[str, Any] = field(default_factory=dict)
+    scim: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """What to change in a group; None leaves a field as it is, everything else replaces it."""
+    """What to change in a group; None leaves a field as it is, everything else replaces it.
+
+    An empty `scim` takes it away.
+    """
 
     name: str | None = None
     description: str | None = None
     permissions: PermissionTree | None = None
     data: dict[str, Any] | None = None
     meta: dict[str, Any] | None = None
+    scim: dict[str, Any] | None = None

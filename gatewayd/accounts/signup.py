@@ -4,7 +4,7 @@ import logging
 from dataclasses import replace
 
 from gatewayd.accounts.groups import Groups
-from gatewayd.accounts.records import NewUser, Role, User
+from gatewayd.accounts.records import NewUser, Role, Source, User
 from gatewayd.accounts.runtime import RuntimeSettings
 from gatewayd.accounts.users import Users
 from gatewayd.errors import GatewayError, Kind
@@ -39,7 +39,7 @@ class SignUp:
         if await self._groups.find(group_id) is None:
             log.warning("default group does not exist", extra={"group": group_id})
             return
-        await self._groups.add_members(group_id, [user.id], source="default")
+        await self._groups.add_members(group_id, [user.id], Source.DEFAULT)
 
     def _check_open(self) -> None:
         if not self._runtime.flag("ENABLE_SIGNUP"):

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.accounts.changes import Change, Changes
+from gatewayd.accounts.identities import with_email, with_name
 from gatewayd.accounts.interfaces import GroupStore, UserStore
 from gatewayd.accounts.passwords import Passwords
-from gatewayd.accounts.records import Actor, NewUser, Outcome, Role, User, UserChange
+from gatewayd.accounts.records import Actor, Identity, NewUser, Outcome, Role, User, UserChange
 from gatewayd.accounts.texts import clean, clean_object, clean_picture, is_plain, normalise_email
 from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
@@ -134,10 +135,11 @@ class Users:
             user = replace(
                 user,
                 updated_at=self._clock(),
+                modified_us=ids.now_us(),
                 token_version=before.token_version + _ends_sessions(before, user, password_hash),
             )
             await self._write(user, password_hash)
-        self._changes.publish(Change(user_id))
+        self._changes.publish(Change(user_id, is_out=not user.is_verified))
         return user
 
     async def change_shown(self, user_id: str, change: UserChange, by: Actor | None) -> User:
@@ -173,7 +175,7 @@ class Users:
             await self._check_admins(user, replace(user, active=False))
             if not await self._users.remove(user_id):
                 raise not_found("user", user_id)
-        self._changes.publish(Change(user_id))
+        self._changes.publish(Change(user_id, is_out=True))
 
     async def ensure(self, new: NewUser) -> tuple[User, Outcome]:
         """Make sure that an account with this e-mail exists, with this name, role, password and username.
@@ -205,9 +207,11 @@ class Users:
             profile=clean_object(new.profile, "profile"),
             oauth=clean_object(new.oauth, "oauth") if new.oauth else None,
             scim=clean_object(new.scim, "scim") if new.scim else None,
+            identity=new.identity,
             last_active_at=now,
             updated_at=now,
             created_at=now,
+            modified_us=ids.now_us(),
         )
 
     async def _hash(self, password: str | None) -> str | None:
@@ -241,6 +245,7 @@ class Users:
                 Kind.CONFLICT,
                 f"cannot take away the last active administrator {before.email!r}",
                 param="role",
+                code="last_administrator",
             )
 
 
@@ -259,6 +264,7 @@ def _changed(user: User, change: UserChange) -> User:
         fields["email"] = normalise_email(change.email)
     if change.name is not None:
         fields["name"] = clean(change.name, "name")
+    fields["identity"] = change.identity or _followed(user, fields)
     if change.role is not None:
         fields["role"] = change.role
     if change.active is not None:
@@ -268,6 +274,16 @@ def _changed(user: User, change: UserChange) -> User:
     if change.profile_image_url is not None:
         fields["profile_image_url"] = clean_picture(change.profile_image_url)
     return replace(user, **fields, **_changed_objects(user, change))
+
+
+def _followed(user: User, fields: Mapping[str, Any]) -> Identity:
+    """Return the identity of a user whose name and address change by hand."""
+    identity = user.identity
+    if fields.get("email", user.email) != user.email:
+        identity = with_email(identity, fields["email"])
+    if fields.get("name", user.name) != user.name:
+        identity = with_name(identity, fields["name"])
+    return identity
 
 
 def _changed_objects(user: User, change: UserChange) -> dict[str, Any]:

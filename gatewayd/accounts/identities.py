@@ -1,0 +1,35 @@
+"""What is shown of a person: what the identity provider said, or what the account tells."""
+
+from dataclasses import replace
+
+from gatewayd.accounts.records import Email, Identity, User
+
+
+def shown(user: User) -> Identity:
+    """Return what the provider sent; for an account made by hand what the account can tell.
+
+    Then the user name is the e-mail address, the given name the display name up to its first blank, and the
+    family name the rest, None when there is none.
+    """
+    if user.identity.user_name is not None:
+        return user.identity
+    given, _, family = user.name.partition(" ")
+    return Identity(
+        user_name=user.email,
+        display_name=user.name,
+        formatted_name=user.name,
+        given_name=given or None,
+        family_name=family.strip() or None,
+        emails=(Email(user.email, primary=True),),
+    )
+
+
+def with_email(identity: Identity, email: str) -> Identity:
+    """Return the identity of an account that was given another e-mail address by hand."""
+    emails = tuple(replace(each, value=email) if each.primary else each for each in identity.emails)
+    return replace(identity, emails=emails)
+
+
+def with_name(identity: Identity, name: str) -> Identity:
+    """Return the identity of an account that was given another display name by hand."""
+    return identity if identity.user_name is None else replace(identity, display_name=name)

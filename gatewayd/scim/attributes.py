@@ -1,0 +1,257 @@
+"""The attributes of users and groups: one table for discovery, filters, sorting, PATCH and projection.
+
+The interface specification (2.1, 2.2) says which there are, RFC 7643 (sections 3.1, 4.1, 4.2, 7) what their
+characteristics mean.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from types import MappingProxyType
+from typing import Final
+
+from gatewayd.scim.records import ResourceType
+
+CORE: Final = "urn:ietf:params:scim:schemas:core:2.0"
+ENTERPRISE: Final = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
+
+
+class Kind(StrEnum):
+    """The data types (RFC 7643 section 2.3)."""
+
+    STRING = "string"
+    BOOLEAN = "boolean"
+    DATE_TIME = "dateTime"
+    REFERENCE = "reference"
+    COMPLEX = "complex"
+
+
+class Mutability(StrEnum):
+    """Who may write an attribute (RFC 7643 section 7)."""
+
+    READ_ONLY = "readOnly"
+    READ_WRITE = "readWrite"
+    IMMUTABLE = "immutable"
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute with its characteristics (RFC 7643 section 7). `parts` are those of a complex one."""
+
+    name: str
+    description: str
+    kind: Kind = Kind.STRING
+    is_multiple: bool = False
+    is_required: bool = False
+    is_case_exact: bool = False
+    mutability: Mutability = Mutability.READ_WRITE
+    is_always_returned: bool = False
+    is_unique: bool = False
+    canonical: tuple[str, ...] = ()
+    refers_to: tuple[str, ...] = ()
+    parts: tuple["Attribute", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One kind of resource: its endpoint and its attributes beside the common ones."""
+
+    resource: ResourceType
+    endpoint: str
+    description: str
+    attributes: tuple[Attribute, ...]
+
+    @property
+    def urn(self) -> str:
+        """The identifier of the schema."""
+        return f"{CORE}:{self.resource.value}"
+
+
+def _read_only(
+    name: str,
+    description: str,
+    kind: Kind = Kind.STRING,
+    refers_to: tuple[str, ...] = (),
+    canonical: tuple[str, ...] = (),
+) -> Attribute:
+    return Attribute(
+        name,
+        description,
+        kind,
+        is_case_exact=True,
+        mutability=Mutability.READ_ONLY,
+        refers_to=refers_to,
+        canonical=canonical,
+    )
+
+
+COMMON: Final = (
+    Attribute(
+        "id",
+        "The identifier that the gateway gave the resource.",
+        is_case_exact=True,
+        mutability=Mutability.READ_ONLY,
+        is_always_returned=True,
+        is_unique=True,
+    ),
+    Attribute("externalId", "The identifier that the provider gave the resource.", is_case_exact=True),
+    Attribute(
+        "meta",
+        "What the gateway knows about the resource.",
+        Kind.COMPLEX,
+        mutability=Mutability.READ_ONLY,
+        parts=(
+            _read_only("resourceType", "The name of the resource type."),
+            _read_only("created", "When the resource was made.", Kind.DATE_TIME),
+            _read_only("lastModified", "When the resource last changed.", Kind.DATE_TIME),
+            _read_only("location", "The address of the resource.", Kind.REFERENCE, refers_to=("uri",)),
+        ),
+    ),
+)
+"""The attributes that every resource has (RFC 7643 section 3.1)."""
+
+USER: Final = Schema(
+    ResourceType.USER,
+    "/Users",
+    "An account",
+    (
+        Attribute(
+            "userName",
+            "The name by which the provider knows the account: an e-mail address.",
+            is_required=True,
+            is_unique=True,
+        ),
+        Attribute(
+            "name",
+            "The parts of the person's name.",
+            Kind.COMPLEX,
+            parts=(
+                Attribute("formatted", "The whole name."),
+                Attribute("familyName", "The family name."),
+                Attribute("givenName", "The given name."),
+            ),
+        ),
+        Attribute("displayName", "The name that people see."),
+        Attribute(
+            "emails",
+            "E-mail addresses; the primary one is that of the account.",
+            Kind.COMPLEX,
+            is_multiple=True,
+            parts=(
+                Attribute("value", "The address."),
+                Attribute("type", "What the address is for.", canonical=("work", "home", "other")),
+                Attribute("primary", "Whether it is the address of the account.", Kind.BOOLEAN),
+            ),
+        ),
+        Attribute("active", "Whether the account may be used.", Kind.BOOLEAN, is_required=True),
+        Attribute(
+            "groups",
+            "The groups that the provider put the account into.",
+            Kind.COMPLEX,
+            is_multiple=True,
+            mutability=Mutability.READ_ONLY,
+            parts=(
+                _read_only("value", "The id of the group."),
+                _read_only("$ref", "The address of the group.", Kind.REFERENCE, refers_to=("Group",)),
+                _read_only("display", "The name of the group."),
+                _read_only("type", "How the account belongs to it.", canonical=("direct",)),
+            ),
+        ),
+    ),
+)
+
+GROUP: Final = Schema(
+    ResourceType.GROUP,
+    "/Groups",
+    "A group of accounts",
+    (
+        Attribute("displayName", "The name of the group.", is_required=True, is_unique=True),
+        Attribute(
+            "members",
+            "The accounts that the provider put into the group.",
+            Kind.COMPLEX,
+            is_multiple=True,
+            parts=(
+                Attribute(
+                    "value", "The id of the account.", is_case_exact=True, mutability=Mutability.IMMUTABLE
+                ),
+                Attribute(
+                    "$ref",
+                    "The address of the account.",
+                    Kind.REFERENCE,
+                    is_case_exact=True,
+                    mutability=Mutability.IMMUTABLE,
+                    refers_to=("User",),
+                ),
+                _read_only("display", "The display name of the account."),
+                Attribute(
+                    "type",
+                    "What the member is.",
+                    is_case_exact=True,
+                    mutability=Mutability.IMMUTABLE,
+                    canonical=("User",),
+                ),
+            ),
+        ),
+    ),
+)
+
+SCHEMAS: Final[Mapping[ResourceType, Schema]] = MappingProxyType(
+    {ResourceType.USER: USER, ResourceType.GROUP: GROUP}
+)
+
+PASSED_OVER: Final = frozenset(
+    {
+        *(
+            "nickName",
+            "profileUrl",
+            "title",
+            "userType",
+            "preferredLanguage",
+            "locale",
+            "timezone",
+            "password",
+        ),
+        *("phoneNumbers", "ims", "photos", "addresses", "entitlements", "roles", "x509Certificates"),
+        *("middleName", "honorificPrefix", "honorificSuffix"),
+        *("employeeNumber", "costCenter", "organization", "division", "department", "manager"),
+    }
+)
+"""Attributes of RFC 7643 (4.1, 4.3) that providers send and the gateway has no use for: taken, never kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An attribute with its whole name, such as `emails.type`, and the attribute that it is a part of."""
+
+    name: str
+    attribute: Attribute
+    parent: Attribute | None = None
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether a client may write it."""
+        whole = self.parent or self.attribute
+        read_only = Mutability.READ_ONLY
+        return whole.mutability is not read_only and self.attribute.mutability is not read_only
+
+
+@cache
+def places(resource: ResourceType) -> Mapping[str, Place]:
+    """Return every attribute of a resource type and every part of one, by whole name in lower case."""
+    return MappingProxyType({place.name.lower(): place for place in _places(SCHEMAS[resource])})
+
+
+def find(resource: ResourceType, name: str) -> Place | None:
+    """Return the attribute with this name in any case, with or without the URN of the schema before it."""
+    key = name.lower()
+    prefix = f"{SCHEMAS[resource].urn.lower()}:"
+    return places(resource).get(key.removeprefix(prefix))
+
+
+def _places(schema: Schema) -> Iterator[Place]:
+    for attribute in (*COMMON, *schema.attributes):
+        yield Place(attribute.name, attribute)
+        for part in attribute.parts:
+            yield Place(f"{attribute.name}.{part.name}", part, attribute)

@@ -1,0 +1,96 @@
+"""What a filter or a PATCH path says, before anybody asks what its names mean.
+
+RFC 7644 sections 3.4.2.2 and 3.5.2.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from gatewayd.scim.conditions import Operator
+
+Literal = str | bool | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An attribute as it is written: `urn:...:User:name.givenName` has a URN, an attribute and a part."""
+
+    attribute: str
+    part: str | None = None
+    urn: str | None = None
+
+    def __str__(self) -> str:
+        head = f"{self.urn}:" if self.urn else ""
+        return f"{head}{self.attribute}.{self.part}" if self.part else f"{head}{self.attribute}"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`userName eq "ada"`."""
+
+    name: Name
+    operator: Operator
+    value: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """`title pr`."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """`emails[type eq "work"]`; inside, names are those of the parts."""
+
+    name: Name
+    inner: "Node"
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """`not (...)`."""
+
+    inner: "Node"
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """Two or more nodes joined by `and`."""
+
+    nodes: tuple["Node", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunction:
+    """Two or more nodes joined by `or`."""
+
+    nodes: tuple["Node", ...]
+
+
+Node = Comparison | Presence | Selection | Negation | Conjunction | Disjunction
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The target of a PATCH operation, such as `name.givenName` or `emails[type eq "work"].value`.
+
+    Without a filter the part stands in `name`, with one in `part`.
+    """
+
+    name: Name
+    inner: Node | None = None
+    part: str | None = None
+
+
+class Grammar(Protocol):
+    """Reads the syntax; the implementation is in `grammar`, whose library is slow to load."""
+
+    def parse_filter(self, text: str) -> Node:
+        """Return what a filter says; invalid_request, code `invalidFilter`, saying where it is malformed."""
+        ...
+
+    def parse_path(self, text: str) -> Path:
+        """Return what a path says; invalid_request, code `invalidPath`, saying where it is malformed."""
+        ...
