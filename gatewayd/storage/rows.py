@@ -11,15 +11,20 @@ from tortoise.models import Model
 
 from gatewayd.storage.fields import Json, Name, Text, Whole
 
-# Folding a text of 255 characters to one case makes at most three of each.
-KEY_LENGTH = 765
+# Folding a text to one case makes at most three characters of each.
+KEY_LENGTH = 3 * 255
+ADDRESS_LENGTH = 320
+ADDRESS_KEY_LENGTH = 3 * ADDRESS_LENGTH
+# A provider and what it calls somebody share an index entry, which holds 2600 bytes.
+PROVIDER_LENGTH = 128
+FOREIGN_ID_LENGTH = 512
 
 
 class UserRow(Model):
-    """One account."""
+    """One account. Keys are those of what is shown, empty when nothing is shown."""
 
     id = Name(max_length=64, primary_key=True)
-    email = Name(max_length=320, unique=True)
+    email = Name(max_length=ADDRESS_LENGTH, unique=True)
     username = Name(max_length=255, unique=True, null=True)
     name = Name(max_length=255)
     name_key = Name(max_length=KEY_LENGTH)
@@ -36,9 +41,63 @@ class UserRow(Model):
     last_active_at = Whole()
     updated_at = Whole()
     created_at = Whole(db_index=True)
+    user_name = Name(max_length=ADDRESS_LENGTH, null=True)
+    display_name = Name(max_length=255, null=True)
+    formatted_name = Name(max_length=255, null=True)
+    given_name = Name(max_length=255, null=True)
+    family_name = Name(max_length=255, null=True)
+    emails = Json(null=True)
+    user_name_key = Name(max_length=ADDRESS_KEY_LENGTH, db_default="")
+    display_name_key = Name(max_length=KEY_LENGTH, db_default="")
+    formatted_name_key = Name(max_length=KEY_LENGTH, db_default="")
+    given_name_key = Name(max_length=KEY_LENGTH, db_default="")
+    family_name_key = Name(max_length=KEY_LENGTH, db_default="")
+    modified_us = Whole(db_default=0)
 
     class Meta:
         table = "users"
+        unique_together = (("user_name_key",),)
+        # Covers a search in display names in the order of creation.
+        indexes = (("id", "display_name_key"),)
+
+
+class UserEmailRow(Model):
+    """One shown address of a user, to look it up by."""
+
+    id = fields.BigIntField(primary_key=True)
+    user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="addresses", db_index=True)
+    value_key = Name(max_length=ADDRESS_KEY_LENGTH, db_index=True)
+    type_key = Name(max_length=KEY_LENGTH)
+    is_primary = fields.BooleanField()
+
+    class Meta:
+        table = "user_emails"
+
+
+class UserExternalIdRow(Model):
+    """What a provider calls a user."""
+
+    id = fields.BigIntField(primary_key=True)
+    user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="external_ids")
+    provider = Name(max_length=PROVIDER_LENGTH)
+    external_id = Name(max_length=FOREIGN_ID_LENGTH)
+
+    class Meta:
+        table = "user_external_ids"
+        unique_together = (("provider", "external_id"), ("user", "provider"))
+
+
+class UserSubjectRow(Model):
+    """The OAuth subject that a user is to a provider."""
+
+    id = fields.BigIntField(primary_key=True)
+    user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="subjects")
+    provider = Name(max_length=PROVIDER_LENGTH)
+    subject = Name(max_length=FOREIGN_ID_LENGTH)
+
+    class Meta:
+        table = "user_subjects"
+        unique_together = (("provider", "subject"), ("user", "provider"))
 
 
 class GroupRow(Model):
@@ -54,13 +113,28 @@ class GroupRow(Model):
     meta = Json()
     updated_at = Whole()
     created_at = Whole()
+    scim = Json(null=True)
+    modified_us = Whole(db_default=0)
 
     class Meta:
         table = "groups"
 
 
+class GroupExternalIdRow(Model):
+    """What a provider calls a group."""
+
+    id = fields.BigIntField(primary_key=True)
+    group: Any = fields.ForeignKeyField("gatewayd.GroupRow", related_name="external_ids")
+    provider = Name(max_length=PROVIDER_LENGTH)
+    external_id = Name(max_length=FOREIGN_ID_LENGTH)
+
+    class Meta:
+        table = "group_external_ids"
+        unique_together = (("provider", "external_id"), ("group", "provider"))
+
+
 class MembershipRow(Model):
-    """One user in one group, put there by hand, by SCIM or by OAuth."""
+    """One user in one group, once for each source that put it there."""
 
     id = fields.BigIntField(primary_key=True)
     group: Any = fields.ForeignKeyField("gatewayd.GroupRow", related_name="memberships")
@@ -70,7 +144,7 @@ class MembershipRow(Model):
 
     class Meta:
         table = "group_members"
-        unique_together = (("group", "user"),)
+        unique_together = (("group", "user", "source"),)
         indexes = (("user_id", "group_id"),)
 
 
