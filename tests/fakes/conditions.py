@@ -87,9 +87,9 @@ def _holds(
         case Not(inner):
             return not _holds(inner, values, rows, resource)
         case All(parts):
-            return all([_holds(part, values, rows, resource) for part in parts])
+            return all(_holds(part, values, rows, resource) for part in parts)
         case Either(parts):
-            return any([_holds(part, values, rows, resource) for part in parts])
+            return any(_holds(part, values, rows, resource) for part in parts)
 
 
 def _is_present(attribute: str, values: Values, rows: Mapping[str, Sequence[Values]]) -> bool:
@@ -123,17 +123,23 @@ def _one(value: Any, operator: Operator, wanted: Any, exact: bool) -> bool:
             return False
         if not exact:
             value, wanted = fold(value), fold(wanted)
-    answers = {
-        Operator.EQ: lambda: value == wanted,
-        Operator.CO: lambda: wanted in value,
-        Operator.SW: lambda: value.startswith(wanted),
-        Operator.EW: lambda: value.endswith(wanted),
-        Operator.GT: lambda: value > wanted,
-        Operator.GE: lambda: value >= wanted,
-        Operator.LT: lambda: value < wanted,
-        Operator.LE: lambda: value <= wanted,
-    }
-    return bool(answers[operator]())
+    match operator:
+        case Operator.EQ | Operator.NE:
+            return bool((value == wanted) is (operator is Operator.EQ))
+        case Operator.CO:
+            return wanted in value
+        case Operator.SW:
+            return bool(value.startswith(wanted))
+        case Operator.EW:
+            return bool(value.endswith(wanted))
+        case Operator.GT:
+            return bool(value > wanted)
+        case Operator.GE:
+            return bool(value >= wanted)
+        case Operator.LT:
+            return bool(value < wanted)
+        case Operator.LE:
+            return bool(value <= wanted)
 
 
 def fold(text: str) -> str:
