@@ -18,11 +18,6 @@ class Check(NamedTuple):
     run: Callable[[Settings], Found]
 
 
-def _scim(settings: Settings) -> Found:
-    if settings.scim_enabled and not settings.scim_token.get_secret_value():
-        yield "scim_enabled", "cannot use scim_enabled = true: scim_token is not set"
-
-
 def _cookie(settings: Settings) -> Found:
     if settings.webui_auth_cookie_same_site == "none" and not settings.webui_auth_cookie_secure:
         yield (
@@ -58,8 +53,16 @@ def _exposed_documentation(settings: Settings) -> Found:
         yield "env", f"/docs and /openapi.json are open to everybody who reaches {settings.host}: env is dev"
 
 
+def _absent_scim_token(settings: Settings) -> Found:
+    if settings.scim_enabled and not settings.scim_token:
+        yield (
+            "scim_token",
+            "SCIM clients are refused: there is no SCIM token yet, gatewayctl scim-token create makes one",
+        )
+
+
 def _weak_scim_token(settings: Settings) -> Found:
-    if settings.scim_enabled and 0 < len(settings.scim_token.get_secret_value()) < 32:
+    if settings.scim_enabled and any(len(token.get_secret_value()) < 32 for token in settings.scim_token):
         yield "scim_token", "scim_token is shorter than 32 characters, a random one is harder to guess"
 
 
@@ -85,7 +88,6 @@ def _is_loopback(host: str) -> bool:
 
 
 PROBLEMS: Final = (
-    Check(("scim_enabled", "scim_token"), _scim),
     Check(("webui_auth_cookie_same_site", "webui_auth_cookie_secure"), _cookie),
     Check(("openai_api_base_urls", "openai_api_keys"), _key_positions),
     Check(("providers", "openai_api_base_urls", "openai_api_keys", "ollama_base_urls"), _provider_names),
@@ -95,6 +97,7 @@ PROBLEMS: Final = (
 
 WARNINGS: Final = (
     Check(("env", "host"), _exposed_documentation),
+    Check(("scim_enabled", "scim_token"), _absent_scim_token),
     Check(("scim_enabled", "scim_token"), _weak_scim_token),
     Check(("scim_enabled", "scim_auth_provider"), _unset_scim_provider),
     Check(("enable_api_keys_endpoint_restrictions", "api_keys_allowed_endpoints"), _allowed_endpoints),

@@ -21,6 +21,8 @@ FILE_SUFFIX: Final = "_FILE"
 # Names that other programs use too: unprefixed, `ENV_FILE` is rarely meant for this daemon.
 _COMMON: Final = frozenset({"ENV", "HOST", "PORT"})
 _FILE_ONLY: Final = frozenset({"providers"})
+# `SCIM_TOKEN_FILE` is the variable of the setting `scim_token_file`.
+_NO_FILE: Final = frozenset({"scim_token"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class Definition:
     @property
     def file_variables(self) -> tuple[str, ...]:
         """The environment variables that name a file with its value, first the one that wins."""
+        if self.name in _NO_FILE:
+            return ()
         return tuple(name + FILE_SUFFIX for name in self.variables if name not in _COMMON)
 
     @property

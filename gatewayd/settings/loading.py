@@ -18,6 +18,7 @@ from gatewayd.settings.model import Settings
 from gatewayd.settings.origins import BUILT_IN, FROM_COMMAND_LINE
 from gatewayd.settings.problems import ConfigurationError, Problem, at, did_you_mean
 from gatewayd.settings.reading import Reading
+from gatewayd.settings.scimtokens import read_token_file
 from gatewayd.settings.validation import check_layer
 
 
@@ -33,7 +34,7 @@ def load(
     Highest first: `overrides` (by setting name), the credentials directory, files named by `NAME_FILE`
     variables, the environment, `conf.d/*.toml` beside the file in reverse order of their names, the file,
     directories of the service manager, built-in defaults. Without `file`, `default_file` is read if there
-    is one.
+    is one. Where none of them gives `scim_token`, it is read from its own file.
     """
     reading = Reading()
     read_directories(environ, reading)
@@ -42,7 +43,9 @@ def load(
     read_secret_files(environ, reading)
     read_credentials(environ, reading)
     _read_overrides(overrides or {}, reading)
-    layers, bad = _sound_layers(reading)
+    layers, bad = _sound_layers(reading.layers, reading)
+    given = read_token_file(Settings.from_layers(layers), reading)
+    layers += _sound_layers([given], reading)[0]
     settings = Settings.from_layers(layers)
     origins = {name: entry.origin for layer in layers for name, entry in layer.entries.items()}
     for name, sentence in _run(PROBLEMS, settings, bad):
@@ -64,9 +67,9 @@ def _read_overrides(overrides: Mapping[str, Any], reading: Reading) -> None:
     )
 
 
-def _sound_layers(reading: Reading) -> tuple[Sequence[Layer], set[str]]:
+def _sound_layers(layers: Sequence[Layer], reading: Reading) -> tuple[list[Layer], set[str]]:
     sound, bad = [], set()
-    for layer in reading.layers:
+    for layer in layers:
         rest, problems, names = check_layer(layer)
         sound.append(rest)
         reading.problems.extend(problems)

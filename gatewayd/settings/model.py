@@ -183,10 +183,19 @@ class Settings(PermissionFields):
     )
 
     scim_enabled: types.Switch = setting(
-        restart(PROVISIONING), False, "Whether identity providers may manage accounts by SCIM.", "enable_scim"
+        reload(PROVISIONING), False, "Whether identity providers may manage accounts by SCIM.", "enable_scim"
     )
-    scim_token: types.ProviderKey = setting(
-        restart(PROVISIONING), SecretStr(""), "Token that SCIM clients send; required with scim_enabled."
+    scim_token: types.ScimTokens = setting(
+        reload(PROVISIONING),
+        (),
+        "Tokens that SCIM clients may send, two while one replaces the other; "
+        "those in scim_token_file when empty.",
+    )
+    scim_token_file: types.OptionalFile = setting(
+        reload(PROVISIONING),
+        None,
+        "File that holds one or two SCIM tokens, a line each, and that gatewayctl scim-token writes; "
+        "scim-token in data_dir when empty.",
     )
     scim_auth_provider: types.Line = setting(
         restart(PROVISIONING), "", "Name of the sign-in provider that external ids belong to."
@@ -312,6 +321,15 @@ class Settings(PermissionFields):
     def database_location(self) -> str:
         """Return the database address, secrets included: `database_url`, or the SQLite file in data_dir."""
         return self.database_url.get_secret_value() or f"sqlite:///{quote(str(self.data_dir))}/gatewayd.db"
+
+    def scim_token_path(self) -> Path:
+        """Return the file of SCIM tokens that is read where `scim_token` is not set."""
+        return self.scim_token_file or self.data_dir / "scim-token"
+
+    @property
+    def is_scim_token_external(self) -> bool:
+        """Whether the SCIM token comes from elsewhere than the file that gatewayctl(1) writes."""
+        return bool(self.scim_token) and self.origins["scim_token"].file != self.scim_token_path()
 
     def all_providers(self) -> tuple[Provider, ...]:
         """Return the providers to use: the OpenAI lists, the tables, the Ollama list, in this order."""

@@ -64,4 +64,9 @@ def from_secret_file(variable: str, path: Path) -> Origin:
     return Origin(OriginKind.CREDENTIAL, f"file {path} named by environment {variable}", path)
 
 
+def from_token_file(path: Path) -> Origin:
+    """Return the origin of a SCIM token in the file that is kept for it."""
+    return Origin(OriginKind.CREDENTIAL, f"file {path}", path)
+
+
 FROM_COMMAND_LINE = Origin(OriginKind.COMMAND_LINE, "command line")

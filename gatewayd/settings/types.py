@@ -19,6 +19,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|[smhdw])")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 MINIMUM_SECRET_BYTES: Final = 32
+MOST_SCIM_TOKENS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,17 @@ def _signing_secret(secret: SecretStr) -> SecretStr:
     return secret
 
 
+def _scim_words(value: Any) -> Any:
+    return value.split() if isinstance(value, str) else value
+
+
+def _scim_tokens(tokens: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+    given = tuple(token for token in tokens if token.get_secret_value())
+    if len(given) > MOST_SCIM_TOKENS:
+        raise ValueError("too many tokens")
+    return given
+
+
 def _is_visible(text: str) -> bool:
     return all("!" <= char <= "~" for char in text)
 
@@ -245,6 +257,13 @@ SparseUrls = Annotated[
 ]
 SparseKeys = Annotated[
     tuple[ProviderKey, ...], BeforeValidator(_Split(";", sparse=True)), Expect("a list of keys", ";")
+]
+# Two, so that a change of the token leaves no gap.
+ScimTokens = Annotated[
+    tuple[ProviderKey, ...],
+    BeforeValidator(_scim_words),
+    AfterValidator(_scim_tokens),
+    Expect("a list of at most two words of ASCII characters", " "),
 ]
 WebOrigins = Annotated[
     tuple[Annotated[str, AfterValidator(_web_origin)], ...],

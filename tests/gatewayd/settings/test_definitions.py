@@ -52,6 +52,11 @@ def test_common_names_name_no_file() -> None:
     assert definitions()["env"].file_variables == ("GATEWAYD_ENV_FILE",)
 
 
+def test_a_setting_of_its_own_names_the_file_of_scim_tokens() -> None:
+    assert definitions()["scim_token"].file_variables == ()
+    assert definitions()["scim_token_file"].variables == ("GATEWAYD_SCIM_TOKEN_FILE", "SCIM_TOKEN_FILE")
+
+
 def test_secrets_are_known_as_such() -> None:
     assert {each.name for each in definitions().values() if each.secret} == {
         "database_url",
@@ -80,6 +85,8 @@ def test_an_unchanged_configuration_has_no_changes(load_text: Callable[..., Sett
 def test_what_a_reload_applies() -> None:
     table = definitions()
     assert table["enable_signup"].reloadable
+    assert table["scim_enabled"].reloadable
+    assert table["scim_token"].reloadable
     assert table["user_permissions_chat_delete"].reloadable
     assert not table["port"].reloadable
     assert not table["database_url"].reloadable

@@ -66,7 +66,7 @@ def test_origins_tell_the_place_of_each_value(file: File) -> None:
 
 
 def test_every_problem_of_every_layer_is_reported_at_once(file: File, tmp_path: Path) -> None:
-    main = file("port = 'abc'\nprot = 1\nscim_enabled = true\n")
+    main = file("port = 'abc'\nprot = 1\nopenai_api_keys = ['1', '2']\n")
     file("a = [\n", "conf.d/a.toml")
     with pytest.raises(ConfigurationError) as caught:
         load(main, {"PORT": "9000", "HOST": "\n", "GATEWAYD_POTR": "1"}, {"nosuch": 1})
@@ -76,7 +76,7 @@ def test_every_problem_of_every_layer_is_reported_at_once(file: File, tmp_path: 
         "a number, true, false or a list, at the end of the file",
         "gatewayd.toml:1: cannot use port = 'abc': expected a whole number, from 0 to 65535",
         "gatewayd.toml:2: unknown setting prot, did you mean port?",
-        "gatewayd.toml:3: cannot use scim_enabled = true: scim_token is not set",
+        "gatewayd.toml:3: cannot use 2 openai_api_keys with 0 openai_api_base_urls: the places must match",
         "cannot use environment GATEWAYD_POTR: there is no such setting, did you mean GATEWAYD_PORT?",
         "unknown setting nosuch",
         "cannot use environment HOST = '\\n': expected one line of text, 1 to 255 characters",
@@ -95,8 +95,8 @@ def test_a_value_hidden_by_a_higher_layer_is_still_checked(
 
 
 def test_a_bad_value_causes_no_second_problem(problems: Callable[..., list[str]]) -> None:
-    found = problems("scim_enabled = true\nscim_token = 5")
-    assert found == ["gatewayd.toml:2: cannot use scim_token: expected one word of ASCII characters"]
+    found = problems("webui_auth_cookie_same_site = 'none'\nwebui_auth_cookie_secure = 5")
+    assert found == ["gatewayd.toml:2: cannot use webui_auth_cookie_secure = 5: expected true or false"]
 
 
 def test_overrides_are_checked_like_everything_else(problems: Callable[..., list[str]]) -> None:

@@ -8,6 +8,7 @@ from gatewayd.settings.origins import (
     from_file,
     from_secret_file,
     from_service_manager,
+    from_token_file,
 )
 
 PATH = Path("/etc/gatewayd/gatewayd.toml")
@@ -23,7 +24,8 @@ def test_texts() -> None:
             from_file(PATH, None),
             from_environment("ENABLE_API_KEYS"),
             from_credential("webui-secret-key"),
-            from_secret_file("SCIM_TOKEN_FILE", Path("/run/token")),
+            from_secret_file("WEBUI_SECRET_KEY_FILE", Path("/run/key")),
+            from_token_file(Path("/run/token")),
             FROM_COMMAND_LINE,
         )
     ] == [
@@ -33,7 +35,8 @@ def test_texts() -> None:
         "file /etc/gatewayd/gatewayd.toml",
         "environment ENABLE_API_KEYS",
         "credential webui-secret-key",
-        "file /run/token named by environment SCIM_TOKEN_FILE",
+        "file /run/key named by environment WEBUI_SECRET_KEY_FILE",
+        "file /run/token",
         "command line",
     ]
 

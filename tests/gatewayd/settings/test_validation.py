@@ -77,7 +77,7 @@ models = [
 def test_no_message_holds_a_secret(problems: Problems) -> None:
     text = """
 webui_secret_key = "s3cr3t"
-scim_token = "s3cr3t s3cr3t"
+scim_token = "s3cr3t s3cr3t s3cr3t"
 openai_api_keys = ["s3cr3t s3cr3t"]
 database_url = "mysql://u:s3cr3t@h/n"
 [[providers]]
