@@ -93,7 +93,8 @@ def test_the_file_is_not_read_while_scim_is_off(load_text: Load, file: File) -> 
     [
         (
             b"a\nb\nc\n",
-            "cannot use scim_token: expected a list of at most two words of ASCII characters separated by ' '",
+            "cannot use scim_token: "
+            "expected a list of at most two words of ASCII characters separated by ' '",
         ),
         (b"\xff", "cannot read elsewhere for scim_token: it is not UTF-8 text"),
     ],
