@@ -72,7 +72,7 @@ SQLSTATES: Final = {
 }
 
 UNIQUE: Final = frozenset({"SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY"})
-FIELDS: Final = {"email": "e-mail address"}
+FIELDS: Final = {"email": "e-mail address", "user_name": "user name", "external_id": "external id"}
 
 
 @contextmanager

@@ -3,15 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from tortoise.expressions import Subquery
 from tortoise.functions import Count
 from tortoise.queryset import QuerySet
 
-from gatewayd.accounts.records import Group, User
+from gatewayd.accounts.records import Group, Source, User
 from gatewayd.errors import not_found
+from gatewayd.storage import lookups
 from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import decode, encode, fits, folded
+from gatewayd.storage.fields import decode, encode, encode_optional, fits, folded
 from gatewayd.storage.rows import GroupRow, MembershipRow, UserRow
-from gatewayd.storage.transactions import writing
+from gatewayd.storage.transactions import placeholder, writing
 from gatewayd.storage.users import record_of
 
 BATCH: Final = 500
@@ -21,9 +23,10 @@ class TortoiseGroups:
     """Implements `accounts.interfaces.GroupStore`."""
 
     async def add(self, group: Group) -> None:
-        """Insert a group; conflict when the id or the name (any case) is taken."""
-        async with writing("add the group"):
+        """Insert a group; conflict when the id, the name (any case) or an external id is taken."""
+        async with writing("add the group") as client:
             await GroupRow(**_columns(group)).save(force_create=True)
+            await lookups.keep(client, {"group_id": group.id}, lookups.NONE, lookups.of_group(group))
 
     async def find(self, group_id: str) -> Group | None:
         """Return the group with its member count."""
@@ -31,7 +34,7 @@ class TortoiseGroups:
             return None
         with translated("read a group"):
             row = await _counted(GroupRow.filter(id=group_id)).first()
-        return None if row is None else _record_of(row)
+        return None if row is None else _counted_record_of(row)
 
     async def find_by_name(self, name: str) -> Group | None:
         """Return the group with this name, in any case."""
@@ -39,7 +42,7 @@ class TortoiseGroups:
             return None
         with translated("read a group"):
             row = await _counted(GroupRow.filter(name_key=folded(name))).first()
-        return None if row is None else _record_of(row)
+        return None if row is None else _counted_record_of(row)
 
     async def list(self, *, user_id: str | None = None) -> Sequence[Group]:
         """Return all groups, or those of one user, by name."""
@@ -51,14 +54,20 @@ class TortoiseGroups:
                 if not mine:
                     return []
             rows = await _counted(wanted).order_by("name_key")
-        return [_record_of(row) for row in rows]
+        return [_counted_record_of(row) for row in rows]
 
     async def change(self, group: Group) -> bool:
-        """Write every field; conflict when the name is taken."""
+        """Write every field, and the external ids if they changed; conflict as in `add`."""
         columns = _columns(group)
         del columns["id"]
-        async with writing("change the group"):
-            return await GroupRow.filter(id=group.id).update(**columns) > 0
+        async with writing("change the group") as client:
+            row = await _locked(group.id)
+            if row is None:
+                return False
+            await GroupRow.filter(id=group.id).update(**columns)
+            before, after = lookups.of_group(_record_of(row, 0)), lookups.of_group(group)
+            await lookups.keep(client, {"group_id": group.id}, before, after)
+        return True
 
     async def remove(self, group_id: str) -> bool:
         """Delete a group; its memberships go along by their foreign key."""
@@ -72,51 +81,105 @@ class TortoiseGroups:
         if not fits(GroupRow, id=group_id):
             return []
         with translated("list members"):
-            rows = await UserRow.filter(memberships__group_id=group_id).order_by("name_key", "id")
+            members = MembershipRow.filter(group_id=group_id).values("user_id")
+            rows = await UserRow.filter(id__in=Subquery(members)).order_by("name_key", "id")
         return [record_of(row) for row in rows]
 
     async def list_group_ids(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return the group ids of each of the users, one query for each five hundred users."""
-        found: dict[str, list[str]] = {}
+        found: dict[str, dict[str, None]] = {}
         with translated("list memberships"):
             for batch in _batches(user_ids):
                 members = MembershipRow.filter(user_id__in=batch).order_by("id")
                 for user_id, group_id in await members.values_list("user_id", "group_id"):
-                    found.setdefault(str(user_id), []).append(str(group_id))
+                    found.setdefault(str(user_id), {})[str(group_id)] = None
+        return {user_id: list(group_ids) for user_id, group_ids in found.items()}
+
+    async def list_sources(self, group_id: str) -> Mapping[str, Sequence[Source]]:
+        """Return who put each member into a group, by user id."""
+        if not fits(GroupRow, id=group_id):
+            return {}
+        found: dict[str, list[Source]] = {}
+        with translated("list members"):
+            members = MembershipRow.filter(group_id=group_id).order_by("id")
+            for user_id, source in await members.values_list("user_id", "source"):
+                found.setdefault(str(user_id), []).append(Source(source))
         return found
 
-    async def add_members(self, group_id: str, user_ids: Sequence[str], *, source: str, at: int) -> int:
-        """Add the existing users who are no members yet; return how many. Not_found without such a group."""
+    async def add_members(self, group_id: str, user_ids: Sequence[str], *, source: Source, at: int) -> int:
+        """Add existing users whom the source has not added; return how many. Not_found without the group.
+
+        One statement for each five hundred users, however many members there are.
+        """
         if not fits(GroupRow, id=group_id):
             raise not_found("group", group_id)
-        added = 0
-        async with writing("add members"):
-            # Locking the group makes those who add to it at the same time wait, so that each counts its own.
-            if await GroupRow.filter(id=group_id).select_for_update().only("id").first() is None:
+        async with writing("add members") as client:
+            if await _locked(group_id) is None:
                 raise not_found("group", group_id)
-            for batch in _batches(user_ids):
-                known = {row.id for row in await UserRow.filter(id__in=batch).only("id")}
-                members = MembershipRow.filter(group_id=group_id, user_id__in=batch)
-                known -= {str(user_id) for user_id in await members.values_list("user_id", flat=True)}
-                rows = [
-                    MembershipRow(group_id=group_id, user_id=user_id, source=source, created_at=at)
-                    for user_id in batch
-                    if user_id in known
-                ]
-                if rows:
-                    await MembershipRow.bulk_create(rows)
-                added += len(rows)
-        return added
+            return sum([await _add(client, group_id, batch, source, at) for batch in _batches(user_ids)])
 
-    async def remove_members(self, group_id: str, user_ids: Sequence[str]) -> int:
-        """Remove members; return how many there were."""
+    async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: Source) -> int:
+        """Remove all whom the source has added but these; return how many."""
         if not fits(GroupRow, id=group_id):
             return 0
-        removed = 0
-        async with writing("remove members"):
-            for batch in _batches(user_ids):
-                removed += await MembershipRow.filter(group_id=group_id, user_id__in=batch).delete()
-        return removed
+        async with writing("remove members") as client:
+            if await _locked(group_id) is None:
+                return 0
+            members = MembershipRow.filter(group_id=group_id, source=source.value).order_by("id")
+            wanted = frozenset(user_ids)
+            gone = [str(user_id) for user_id in await members.values_list("user_id", flat=True)]
+            batches = _batches([user_id for user_id in gone if user_id not in wanted])
+            return sum([await _remove(client, group_id, batch, source) for batch in batches])
+
+    async def remove_members(
+        self, group_id: str, user_ids: Sequence[str], *, source: Source | None = None
+    ) -> int:
+        """Remove users whom the source, None any, has added; return how many users."""
+        if not fits(GroupRow, id=group_id):
+            return 0
+        async with writing("remove members") as client:
+            if await _locked(group_id) is None:
+                return 0
+            return sum([await _remove(client, group_id, batch, source) for batch in _batches(user_ids)])
+
+    async def touch(self, group_id: str, *, at: int, modified_us: int) -> None:
+        """Write when a group last changed."""
+        if not fits(GroupRow, id=group_id):
+            return
+        async with writing("change the group"):
+            await GroupRow.filter(id=group_id).update(updated_at=at, modified_us=modified_us)
+
+
+async def _locked(group_id: str) -> GroupRow | None:
+    """Return a group, and make others who change it or its members wait until the transaction ends.
+
+    They count only what they change themselves, and cannot wait for each other's members in a circle.
+    """
+    return await GroupRow.filter(id=group_id).select_for_update(no_key=True).first()
+
+
+async def _add(client: Any, group_id: str, user_ids: Sequence[str], source: Source, at: int) -> int:
+    places = ", ".join(placeholder(client, place) for place in range(4, len(user_ids) + 4))
+    one, two, three = (placeholder(client, place) for place in (1, 2, 3))
+    # The order makes transactions lock the users alike. PostgreSQL takes a parameter in a list for a text.
+    query = (
+        "INSERT INTO group_members (group_id, user_id, source, created_at) "  # noqa: S608 - no values
+        f"SELECT {one}, id, {two}, CAST({three} AS BIGINT) FROM users WHERE id IN ({places}) ORDER BY id "
+        "ON CONFLICT DO NOTHING RETURNING user_id"
+    )
+    return len(await client.execute_query_dict(query, [group_id, source.value, at, *user_ids]))
+
+
+async def _remove(client: Any, group_id: str, user_ids: Sequence[str], source: Source | None) -> int:
+    values = [group_id, *user_ids, *([source.value] if source else [])]
+    one, *places = [placeholder(client, place) for place in range(1, len(values) + 1)]
+    by_source = f" AND source = {places.pop()}" if source else ""
+    query = (
+        f"DELETE FROM group_members WHERE group_id = {one} AND user_id IN ({', '.join(places)})"  # noqa: S608
+        f"{by_source} RETURNING user_id"
+    )
+    # A user is gone once, however many sources had added him.
+    return len({row["user_id"] for row in await client.execute_query_dict(query, values)})
 
 
 def _batches(user_ids: Sequence[str]) -> Sequence[Sequence[str]]:
@@ -126,7 +189,7 @@ def _batches(user_ids: Sequence[str]) -> Sequence[Sequence[str]]:
 
 
 def _counted(rows: QuerySet[GroupRow]) -> QuerySet[GroupRow]:
-    return rows.annotate(members=Count("memberships"))
+    return rows.annotate(members=Count("memberships__user_id", distinct=True))
 
 
 def _columns(group: Group) -> dict[str, Any]:
@@ -139,12 +202,18 @@ def _columns(group: Group) -> dict[str, Any]:
         "permissions": encode(group.permissions, "permissions"),
         "data": encode(group.data, "data"),
         "meta": encode(group.meta, "meta"),
+        "scim": encode_optional(group.scim, "scim"),
         "updated_at": group.updated_at,
         "created_at": group.created_at,
+        "modified_us": group.modified_us,
     }
 
 
-def _record_of(row: Any) -> Group:
+def _counted_record_of(row: Any) -> Group:
+    return _record_of(row, row.members)
+
+
+def _record_of(row: GroupRow, member_count: int) -> Group:
     return Group(
         id=row.id,
         name=row.name,
@@ -153,7 +222,9 @@ def _record_of(row: Any) -> Group:
         permissions=decode(row.permissions, f"the permissions of group {row.id}"),
         data=decode(row.data, f"the data of group {row.id}"),
         meta=decode(row.meta, f"the meta of group {row.id}"),
-        member_count=row.members,
+        scim=decode(row.scim, f"the scim of group {row.id}"),
+        member_count=member_count,
         updated_at=row.updated_at,
         created_at=row.created_at,
+        modified_us=row.modified_us,
     )

@@ -1,13 +1,15 @@
 """Users and their password hashes."""
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields
 from typing import Any, Final
 
 from tortoise.expressions import Q
 
-from gatewayd.accounts.records import Role, User
-from gatewayd.errors import invalid
+from gatewayd.accounts.records import Email, Identity, Role, User
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.storage import lookups
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, encode_optional, fits, folded
 from gatewayd.storage.rows import UserRow
@@ -20,9 +22,11 @@ class TortoiseUsers:
     """Implements `accounts.interfaces.UserStore`."""
 
     async def add(self, user: User, password_hash: str | None) -> None:
-        """Insert a user; conflict when id, e-mail or username is taken."""
-        async with writing("add the user"):
-            await UserRow(**_columns(user), password_hash=password_hash).save(force_create=True)
+        """Insert a user and what he is looked up by; conflict when something is taken."""
+        with _address_named(user):
+            async with writing("add the user") as client:
+                await UserRow(**_columns(user), password_hash=password_hash).save(force_create=True)
+                await lookups.keep(client, {"user_id": user.id}, lookups.NONE, lookups.of_user(user))
 
     async def find(self, user_id: str) -> User | None:
         """Return the user with this id."""
@@ -76,11 +80,19 @@ class TortoiseUsers:
         return [record_of(row) for row in rows], total
 
     async def change(self, user: User) -> bool:
-        """Write every field but the password; conflict when e-mail or username is taken."""
+        """Write every field but the password, and what changed of the rest; conflict as in `add`."""
         columns = _columns(user)
         del columns["id"]
-        async with writing("change the user"):
-            return await UserRow.filter(id=user.id).update(**columns) > 0
+        with _address_named(user):
+            async with writing("change the user") as client:
+                # Locked, so that what it is looked up by now is what this replaces.
+                row = await UserRow.filter(id=user.id).select_for_update(no_key=True).first()
+                if row is None:
+                    return False
+                await UserRow.filter(id=user.id).update(**columns)
+                before, after = lookups.of_user(record_of(row)), lookups.of_user(user)
+                await lookups.keep(client, {"user_id": user.id}, before, after)
+        return True
 
     async def set_password_hash(self, user_id: str, password_hash: str | None) -> bool:
         """Write the password hash alone."""
@@ -140,14 +152,44 @@ def record_of(row: UserRow) -> User:
         info=decode(row.info, f"the info of user {row.id}"),
         oauth=decode(row.oauth, f"the oauth of user {row.id}"),
         scim=decode(row.scim, f"the scim of user {row.id}"),
+        identity=_identity_of(row),
         last_active_at=row.last_active_at,
         updated_at=row.updated_at,
         created_at=row.created_at,
+        modified_us=row.modified_us,
+    )
+
+
+def _identity_of(row: UserRow) -> Identity:
+    emails = decode(row.emails, f"the emails of user {row.id}")
+    return Identity(
+        user_name=row.user_name,
+        display_name=row.display_name,
+        formatted_name=row.formatted_name,
+        given_name=row.given_name,
+        family_name=row.family_name,
+        emails=tuple(Email(**each) for each in emails or ()),
     )
 
 
 def _columns(user: User) -> dict[str, Any]:
-    columns = {item.name: getattr(user, item.name) for item in dataclasses.fields(user)}
+    columns = {item.name: getattr(user, item.name) for item in fields(user) if item.name != "identity"}
     for name in ("profile", "settings", "info", "oauth", "scim"):
         columns[name] = encode_optional(columns[name], name)
-    return {**columns, "role": user.role.value, "name_key": folded(user.name)}
+    person = user.identity
+    columns |= {item.name: getattr(person, item.name) for item in fields(person)}
+    emails = [asdict(each) for each in person.emails]
+    columns["emails"] = encode_optional(emails or None, "emails")
+    return {**columns, "role": user.role.value, "name_key": folded(user.name), **lookups.keys_of(user)}
+
+
+@contextmanager
+def _address_named(user: User) -> Iterator[None]:
+    """Call a taken user name the address that it is, when the account was made by hand."""
+    try:
+        yield
+    except GatewayError as error:
+        if (error.kind, error.param) != (Kind.CONFLICT, "user_name") or user.identity.user_name is not None:
+            raise
+        sentence = "cannot store the user: the e-mail address is taken"
+        raise GatewayError(Kind.CONFLICT, sentence, param="email", code=error.code) from error

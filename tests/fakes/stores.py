@@ -8,7 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gatewayd.accounts.records import ApiKey, Group, Role, User
+from gatewayd.accounts.identities import shown
+from gatewayd.accounts.records import ApiKey, Group, Role, Source, User
 from gatewayd.errors import GatewayError, Kind, not_found
 
 
@@ -19,7 +20,7 @@ class Tables:
     users: dict[str, User] = field(default_factory=dict)
     passwords: dict[str, str | None] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
-    members: dict[tuple[str, str], str] = field(default_factory=dict)
+    members: dict[tuple[str, str, Source], int] = field(default_factory=dict)
     keys: dict[str, ApiKey] = field(default_factory=dict)
     revoked: dict[str, tuple[str, int]] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
@@ -71,8 +72,15 @@ class _UndoError(Exception):
     pass
 
 
+def names(providers: Mapping[str, Any] | None, member: str) -> set[tuple[str, str]]:
+    """Return what each provider calls somebody."""
+    entries = {name: entry for name, entry in (providers or {}).items() if isinstance(entry, dict)}
+    found = {(name, entry.get(member)) for name, entry in entries.items() if entry.get(member)}
+    return {(name, value) for name, value in found if isinstance(value, str)}
+
+
 def taken(what: str) -> GatewayError:
-    return GatewayError(Kind.CONFLICT, f"cannot store: {what} is taken", param=what)
+    return GatewayError(Kind.CONFLICT, f"cannot store: the {what} is taken", param=what, code="taken")
 
 
 class MemoryUsers:
@@ -134,7 +142,7 @@ class MemoryUsers:
         async with self._memory.transaction():
             tables = self._memory.tables
             tables.passwords.pop(user_id, None)
-            tables.members = {pair: source for pair, source in tables.members.items() if pair[1] != user_id}
+            tables.members = {member: at for member, at in tables.members.items() if member[1] != user_id}
             tables.keys = {key_id: key for key_id, key in tables.keys.items() if key.user_id != user_id}
             return tables.users.pop(user_id, None) is not None
 
@@ -164,6 +172,16 @@ class MemoryUsers:
                 raise taken("email")
             if user.username is not None and other.username == user.username:
                 raise taken("username")
+            if self._user_name(other) == self._user_name(user):
+                raise taken("email" if user.identity.user_name is None else "user_name")
+            if names(other.scim, "external_id") & names(user.scim, "external_id"):
+                raise taken("external_id")
+            if names(other.oauth, "sub") & names(user.oauth, "sub"):
+                raise taken("subject")
+
+    @staticmethod
+    def _user_name(user: User) -> str:
+        return (shown(user).user_name or "").casefold()
 
 
 class MemoryGroups:
@@ -186,11 +204,8 @@ class MemoryGroups:
     async def list(self, *, user_id: str | None = None) -> Sequence[Group]:
         await asyncio.sleep(0)
         tables = self._memory.tables
-        groups = [
-            self._counted(group)
-            for group in tables.groups.values()
-            if user_id is None or (group.id, user_id) in tables.members
-        ]
+        mine = (await self.list_group_ids([user_id])).get(user_id, ()) if user_id else tables.groups
+        groups = [self._counted(group) for group in tables.groups.values() if group.id in mine]
         return sorted(groups, key=lambda group: group.name)
 
     async def change(self, group: Group) -> bool:
@@ -204,50 +219,78 @@ class MemoryGroups:
     async def remove(self, group_id: str) -> bool:
         async with self._memory.transaction():
             tables = self._memory.tables
-            tables.members = {pair: source for pair, source in tables.members.items() if pair[0] != group_id}
+            tables.members = {member: at for member, at in tables.members.items() if member[0] != group_id}
             return tables.groups.pop(group_id, None) is not None
 
     async def list_members(self, group_id: str) -> Sequence[User]:
-        tables = self._memory.tables
-        members = [tables.users[user_id] for here, user_id in tables.members if here == group_id]
-        return sorted(members, key=lambda user: user.name)
+        users = self._memory.tables.users
+        members = [users[user_id] for user_id in await self.list_sources(group_id)]
+        return sorted(members, key=lambda user: (user.name, user.id))
 
     async def list_group_ids(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        found: dict[str, list[str]] = {}
-        for group_id, user_id in self._memory.tables.members:
+        found: dict[str, dict[str, None]] = {}
+        for group_id, user_id, _ in self._memory.tables.members:
             if user_id in user_ids:
-                found.setdefault(user_id, []).append(group_id)
+                found.setdefault(user_id, {})[group_id] = None
+        return {user_id: list(group_ids) for user_id, group_ids in found.items()}
+
+    async def list_sources(self, group_id: str) -> Mapping[str, Sequence[Source]]:
+        found: dict[str, list[Source]] = {}
+        for here, user_id, source in self._memory.tables.members:
+            if here == group_id:
+                found.setdefault(user_id, []).append(source)
         return found
 
-    async def add_members(self, group_id: str, user_ids: Sequence[str], *, source: str, at: int) -> int:
+    async def add_members(self, group_id: str, user_ids: Sequence[str], *, source: Source, at: int) -> int:
         async with self._memory.transaction():
             tables = self._memory.tables
             if group_id not in tables.groups:
                 raise not_found("group", group_id)
-            new = [
-                user_id
-                for user_id in dict.fromkeys(user_ids)
-                if user_id in tables.users and (group_id, user_id) not in tables.members
+            wanted = [
+                (group_id, user_id, source) for user_id in dict.fromkeys(user_ids) if user_id in tables.users
             ]
-            tables.members.update({(group_id, user_id): source for user_id in new})
+            new = [member for member in wanted if member not in tables.members]
+            tables.members.update(dict.fromkeys(new, at))
             return len(new)
 
-    async def remove_members(self, group_id: str, user_ids: Sequence[str]) -> int:
+    async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: Source) -> int:
+        members = self._memory.tables.members
+        there = [user_id for here, user_id, by in members if (here, by) == (group_id, source)]
+        gone = [user_id for user_id in there if user_id not in user_ids]
+        return await self.remove_members(group_id, gone, source=source)
+
+    async def remove_members(
+        self, group_id: str, user_ids: Sequence[str], *, source: Source | None = None
+    ) -> int:
         async with self._memory.transaction():
             members = self._memory.tables.members
-            pairs = {(group_id, user_id) for user_id in user_ids} & members.keys()
-            for pair in pairs:
-                del members[pair]
-            return len(pairs)
+            gone = [
+                (here, user_id, by)
+                for here, user_id, by in members
+                if here == group_id and user_id in user_ids and source in (None, by)
+            ]
+            for member in gone:
+                del members[member]
+            return len({user_id for _, user_id, _ in gone})
+
+    async def touch(self, group_id: str, *, at: int, modified_us: int) -> None:
+        async with self._memory.transaction():
+            groups = self._memory.tables.groups
+            if group_id in groups:
+                groups[group_id] = replace(groups[group_id], updated_at=at, modified_us=modified_us)
 
     def _counted(self, group: Group) -> Group:
-        members = [pair for pair in self._memory.tables.members if pair[0] == group.id]
+        members = {user_id for here, user_id, _ in self._memory.tables.members if here == group.id}
         return replace(group, member_count=len(members))
 
     def _check(self, group: Group) -> None:
         for other in self._memory.tables.groups.values():
-            if other.id != group.id and other.name.lower() == group.name.lower():
+            if other.id == group.id:
+                continue
+            if other.name.lower() == group.name.lower():
                 raise taken("name")
+            if names(other.scim, "external_id") & names(group.scim, "external_id"):
+                raise taken("external_id")
 
 
 class MemoryKeys:

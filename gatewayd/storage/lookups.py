@@ -1,0 +1,92 @@
+"""Rows that users and groups are looked up by, kept beside theirs: addresses, external ids, subjects."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tortoise.models import Model
+
+from gatewayd.accounts.identities import shown
+from gatewayd.accounts.records import Group, User
+from gatewayd.storage.fields import folded
+from gatewayd.storage.rows import GroupExternalIdRow, UserEmailRow, UserExternalIdRow, UserSubjectRow
+from gatewayd.storage.transactions import placeholder
+
+BATCH: Final = 500
+
+Lookups = Mapping[type[Model], Sequence[Mapping[str, Any]]]
+"""What each table should hold of one user or group, by column, without whose it is."""
+
+NONE: Final[Lookups] = {}
+
+
+def keys_of(user: User) -> dict[str, str]:
+    """Return the keys of what is shown of a user, by column."""
+    person = shown(user)
+    texts = {
+        "user_name_key": person.user_name,
+        "display_name_key": person.display_name,
+        "formatted_name_key": person.formatted_name,
+        "given_name_key": person.given_name,
+        "family_name_key": person.family_name,
+    }
+    return {column: folded(text or "") for column, text in texts.items()}
+
+
+def of_user(user: User) -> Lookups:
+    """Return the rows that a user should have."""
+    return {
+        UserEmailRow: [
+            {"value_key": folded(each.value), "type_key": folded(each.type), "is_primary": each.primary}
+            for each in shown(user).emails
+        ],
+        UserExternalIdRow: _named(user.scim, "external_id", "external_id"),
+        UserSubjectRow: _named(user.oauth, "sub", "subject"),
+    }
+
+
+def of_group(group: Group) -> Lookups:
+    """Return the rows that a group should have."""
+    return {GroupExternalIdRow: _named(group.scim, "external_id", "external_id")}
+
+
+async def keep(client: Any, owner: Mapping[str, str], before: Lookups, after: Lookups) -> None:
+    """Make the rows of an owner (`{"user_id": id}`) what they should be, where that has changed.
+
+    Two statements for each table that changed, one when it held nothing.
+    """
+    for table, records in after.items():
+        former = before.get(table, ())
+        if list(former) == list(records):
+            continue
+        if former:
+            await table.filter(**owner).delete()
+        for start in range(0, len(records), BATCH):
+            batch = [{**owner, **record} for record in records[start : start + BATCH]]
+            await _insert(client, table, batch)
+
+
+def _named(providers: Mapping[str, Any] | None, member: str, column: str) -> list[dict[str, str]]:
+    """Return what each provider calls somebody; what is no text, or empty, is no name."""
+    entries = {
+        provider: entry.get(member)
+        for provider, entry in (providers or {}).items()
+        if isinstance(entry, dict)
+    }
+    return [
+        {"provider": provider, column: name}
+        for provider, name in entries.items()
+        if isinstance(name, str) and name
+    ]
+
+
+async def _insert(client: Any, table: type[Model], records: Sequence[Mapping[str, Any]]) -> None:
+    meta = table._meta
+    columns = list(records[0])
+    values = [
+        meta.fields_map[column].to_db_value(record[column], table) for record in records for column in columns
+    ]
+    places = [placeholder(client, place) for place in range(1, len(values) + 1)]
+    width = len(columns)
+    rows = [f"({', '.join(places[start : start + width])})" for start in range(0, len(places), width)]
+    query = f"INSERT INTO {meta.db_table} ({', '.join(columns)}) VALUES {', '.join(rows)}"  # noqa: S608
+    await client.execute_query(query, values)
