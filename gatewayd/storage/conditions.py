@@ -79,10 +79,10 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How to sort by an attribute: its value, empty or null when absent, and whether it can be absent."""
+    """How to sort by an attribute: by `sql`, and what tells that it is absent, None when it never is."""
 
     sql: str
-    is_optional: bool
+    absent: str | None = None
 
 
 def predicate(condition: Condition, scope: Scope) -> str:
@@ -104,13 +104,11 @@ def order_of(attribute: str, scope: Scope) -> Order:
         raise invalid(f"cannot sort by {attribute!r}", param="sortBy", code="invalidValue")
     side = field.side
     if side is None:
-        return Order(field.sql, field.type is Type.FOLDED)
+        return Order(field.sql, f"({field.sql} = '')" if field.is_optional else None)
     own = f" AND {side.provider} = {scope.bind(scope.provider)}" if side.provider else ""
     first = f" ORDER BY {side.order} LIMIT 1" if side.order else ""
-    return Order(
-        f"(SELECT {field.sql} FROM {side.rows} WHERE {side.owner} = {scope.table.id}{own}{first})",  # noqa: S608 - our own text
-        True,
-    )
+    value = f"(SELECT {field.sql} FROM {side.rows} WHERE {side.owner} = {scope.table.id}{own}{first})"  # noqa: S608
+    return Order(value, f"({value} IS NULL)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +134,17 @@ class _Compiler:
         condition, holds = _without_not(condition, holds)
         if isinstance(condition, All | Either):
             return self._chain(condition, holds)
+        found = self._single(condition)
+        return found if holds else replace(found, text=f"NOT ({found.text})", open=found.open + 3)
+
+    def _single(self, condition: Compare | Present | Element) -> _Clause:
         match condition:
             case Element(attribute, inner):
-                found = self._element(attribute, inner)
+                return self._element(attribute, inner)
             case Present(attribute):
-                found = _Clause(self._presence(attribute))
+                return _Clause(self._presence(attribute))
             case Compare():
-                found = _Clause(self._comparison(condition))
-        return found if holds else replace(found, text=f"NOT ({found.text})", open=found.open + 3)
+                return _Clause(self._comparison(condition))
 
     def _chain(self, condition: All | Either, holds: bool) -> _Clause:
         joiner = _joiner(condition, holds)

@@ -65,7 +65,7 @@ class TortoiseGroups:
             if row is None:
                 return False
             await GroupRow.filter(id=group.id).update(**columns)
-            before, after = lookups.of_group(_record_of(row, 0)), lookups.of_group(group)
+            before, after = lookups.of_group(group_of(row)), lookups.of_group(group)
             await lookups.keep(client, {"group_id": group.id}, before, after)
         return True
 
@@ -210,10 +210,11 @@ def _columns(group: Group) -> dict[str, Any]:
 
 
 def _counted_record_of(row: Any) -> Group:
-    return _record_of(row, row.members)
+    return group_of(row, row.members)
 
 
-def _record_of(row: GroupRow, member_count: int) -> Group:
+def group_of(row: GroupRow, member_count: int = 0) -> Group:
+    """Return the record of a row, which does not know how many members there are."""
     return Group(
         id=row.id,
         name=row.name,

@@ -42,12 +42,13 @@ class Side:
 class Field:
     """Where an attribute is: an expression over a row of the resource or, if there is one, of `side`.
 
-    An absent text is empty. Of a constant the expression is the value.
+    An absent text is empty, if it `is_optional`. Of a constant the expression is the value.
     """
 
     sql: str
     type: Type
     side: Side | None = None
+    is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +88,10 @@ USERS: Final = Table(
         "id": Field("u.id", Type.EXACT),
         "externalid": Field("x.external_id", Type.EXACT, EXTERNAL_IDS),
         "username": Field("u.user_name_key", Type.FOLDED),
-        "displayname": Field("u.display_name_key", Type.FOLDED),
-        "name.formatted": Field("u.formatted_name_key", Type.FOLDED),
-        "name.givenname": Field("u.given_name_key", Type.FOLDED),
-        "name.familyname": Field("u.family_name_key", Type.FOLDED),
+        "displayname": Field("u.display_name_key", Type.FOLDED, is_optional=True),
+        "name.formatted": Field("u.formatted_name_key", Type.FOLDED, is_optional=True),
+        "name.givenname": Field("u.given_name_key", Type.FOLDED, is_optional=True),
+        "name.familyname": Field("u.family_name_key", Type.FOLDED, is_optional=True),
         "active": Field(f"(u.active AND u.role <> '{Role.PENDING.value}')", Type.BOOLEAN),
         "emails.value": Field("e.value_key", Type.FOLDED, EMAILS),
         "emails.type": Field("e.type_key", Type.FOLDED, EMAILS),
