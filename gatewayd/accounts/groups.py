@@ -110,26 +110,24 @@ class Groups:
         """Add users, leaving out unknown ones and those whom `source` has added; return how many."""
         wanted = _checked_ids(user_ids)
         async with self._transactor.transaction():
-            await self.get(group_id)
-            added = await self._groups.add_members(group_id, wanted, source=source, at=self._clock())
+            added = await self._add(group_id, wanted, source)
             await self._touch(group_id, added)
         self._announce(wanted)
         return added
 
-    async def set_members(self, group_id: str, user_ids: Sequence[str], source: Source) -> int:
-        """Make these users all that `source` has in the group; return how many were added and removed.
+    async def set_members(self, group_id: str, user_ids: Sequence[str], source: Source) -> tuple[int, int]:
+        """Make these users all that `source` has in the group; return how many were added, how many removed.
 
         What other sources added stays.
         """
         wanted = _checked_ids(user_ids)
         async with self._transactor.transaction():
-            await self.get(group_id)
-            changed = await self._groups.keep_members(group_id, wanted, source=source)
-            changed += await self._groups.add_members(group_id, wanted, source=source, at=self._clock())
-            await self._touch(group_id, changed)
-        if changed:
+            added = await self._add(group_id, wanted, source)
+            removed = await self._groups.keep_members(group_id, wanted, source=source)
+            await self._touch(group_id, added + removed)
+        if added or removed:
             self._changes.publish(Change(None))
-        return changed
+        return added, removed
 
     async def remove_members(
         self, group_id: str, user_ids: Sequence[str], source: Source | None = None
@@ -137,8 +135,7 @@ class Groups:
         """Remove users whom `source`, None any, has added; return how many."""
         wanted = _checked_ids(user_ids)
         async with self._transactor.transaction():
-            await self.get(group_id)
-            removed = await self._groups.remove_members(group_id, wanted, source=source)
+            removed = await self._groups.remove_members(_plain(group_id), wanted, source=source)
             await self._touch(group_id, removed)
         self._announce(wanted)
         return removed
@@ -160,9 +157,15 @@ class Groups:
         )
         return group, Outcome.UNCHANGED if group == existing else Outcome.CHANGED
 
+    async def _add(self, group_id: str, user_ids: Sequence[str], source: Source) -> int:
+        return await self._groups.add_members(_plain(group_id), user_ids, source=source, at=self._clock())
+
     async def _touch(self, group_id: str, changed: int) -> None:
+        """Note when a group changed; not_found when there is none, which counting its members would tell."""
         if changed:
             await self._groups.touch(group_id, at=self._clock(), modified_us=ids.now_us())
+        else:
+            await self.get(group_id)
 
     def _announce(self, user_ids: Sequence[str]) -> None:
         for user_id in user_ids:
@@ -184,6 +187,12 @@ def _changed(group: Group, change: GroupChange) -> Group:
     if change.scim is not None:
         group = replace(group, scim=clean_object(change.scim, "scim") or None)
     return group
+
+
+def _plain(group_id: str) -> str:
+    if not is_plain(group_id):
+        raise not_found("group", group_id)
+    return group_id
 
 
 def _checked_ids(user_ids: Sequence[str]) -> list[str]:

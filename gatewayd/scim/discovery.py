@@ -1,0 +1,103 @@
+"""What the gateway tells about its provisioning (RFC 7643 sections 5, 6, 7; RFC 7644 section 4).
+
+Everything comes from the table in `attributes`, so that it is true.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from gatewayd.scim.attributes import CORE, SCHEMAS, Attribute, Kind, Schema
+from gatewayd.scim.records import Resource
+from gatewayd.scim.rendering import ROOT
+from gatewayd.scim.searching import MAX_COUNT
+
+_META_URN: Final = f"{CORE}:Schema"
+# Only texts are compared in a case.
+_WITH_CASE: Final = frozenset({Kind.STRING, Kind.REFERENCE})
+
+
+def service_provider_config(base: str) -> Resource:
+    """Return what is supported: PATCH, filters, sorting; neither bulk nor passwords nor ETags."""
+    return {
+        "schemas": [f"{CORE}:ServiceProviderConfig"],
+        "patch": {"supported": True},
+        "bulk": {"supported": False, "maxOperations": 0, "maxPayloadSize": 0},
+        "filter": {"supported": True, "maxResults": MAX_COUNT},
+        "changePassword": {"supported": False},
+        "sort": {"supported": True},
+        "etag": {"supported": False},
+        "authenticationSchemes": [
+            {
+                "type": "oauthbearertoken",
+                "name": "OAuth Bearer Token",
+                "description": "The SCIM token of the gateway in the header Authorization: Bearer <token>",
+                "specUri": "https://www.rfc-editor.org/rfc/rfc6750",
+                "primary": True,
+            }
+        ],
+        "meta": _meta("ServiceProviderConfig", "/ServiceProviderConfig", base),
+    }
+
+
+def resource_types(base: str) -> Sequence[Resource]:
+    """Return the kinds of resources and where they are."""
+    return [_resource_type(schema, base) for schema in SCHEMAS.values()]
+
+
+def schemas(base: str) -> Sequence[Resource]:
+    """Return the attributes of each kind of resource, without those that every resource has.
+
+    `id`, `externalId` and `meta` belong to no schema (RFC 7643 section 3.1).
+    """
+    return [_schema(schema, base) for schema in SCHEMAS.values()]
+
+
+def _resource_type(schema: Schema, base: str) -> Resource:
+    name = schema.resource.value
+    return {
+        "schemas": [f"{CORE}:ResourceType"],
+        "id": name,
+        "name": name,
+        "description": schema.description,
+        "endpoint": schema.endpoint,
+        "schema": schema.urn,
+        "schemaExtensions": [],
+        "meta": _meta("ResourceType", f"/ResourceTypes/{name}", base),
+    }
+
+
+def _schema(schema: Schema, base: str) -> Resource:
+    return {
+        "schemas": [_META_URN],
+        "id": schema.urn,
+        "name": schema.resource.value,
+        "description": schema.description,
+        "attributes": [_attribute(attribute) for attribute in schema.attributes],
+        "meta": _meta("Schema", f"/Schemas/{schema.urn}", base),
+    }
+
+
+def _attribute(attribute: Attribute) -> dict[str, Any]:
+    about: dict[str, Any] = {
+        "name": attribute.name,
+        "type": attribute.kind.value,
+        "multiValued": attribute.is_multiple,
+        "description": attribute.description,
+        "required": attribute.is_required,
+        "mutability": attribute.mutability.value,
+        "returned": "always" if attribute.is_always_returned else "default",
+        "uniqueness": "server" if attribute.is_unique else "none",
+    }
+    if attribute.kind in _WITH_CASE:
+        about["caseExact"] = attribute.is_case_exact
+    if attribute.canonical:
+        about["canonicalValues"] = list(attribute.canonical)
+    if attribute.refers_to:
+        about["referenceTypes"] = list(attribute.refers_to)
+    if attribute.parts:
+        about["subAttributes"] = [_attribute(part) for part in attribute.parts]
+    return about
+
+
+def _meta(kind: str, path: str, base: str) -> dict[str, str]:
+    return {"resourceType": kind, "location": f"{base}{ROOT}{path}"}

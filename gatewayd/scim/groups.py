@@ -1,0 +1,224 @@
+"""Groups as an identity provider keeps them (RFC 7644 section 3; interface specification 2.2, 4.10).
+
+A provider sees and changes only the members that came from one; those that were added by hand stay.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from gatewayd.accounts.groups import CHANGING, MAX_MEMBERS_AT_ONCE, Groups
+from gatewayd.accounts.records import Group, GroupChange, NewGroup, Source
+from gatewayd.accounts.texts import is_plain
+from gatewayd.commits import Transactor
+from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.scim.conditions import Compare, Operator
+from gatewayd.scim.drafts import GroupDraft, MemberChange, Verb
+from gatewayd.scim.externals import (
+    EXTERNAL_ID,
+    changed_store,
+    check_draft,
+    check_provider,
+    mentions,
+    new_store,
+)
+from gatewayd.scim.interfaces import Directory
+from gatewayd.scim.patch import plan_group
+from gatewayd.scim.reading import read_group, read_operations
+from gatewayd.scim.records import (
+    Found,
+    GroupEntry,
+    Query,
+    Resource,
+    ResourceType,
+    Search,
+    Written,
+)
+from gatewayd.scim.rendering import audited, render_group, render_member, writable
+from gatewayd.scim.searching import first, plan
+from gatewayd.scim.selecting import selector
+from gatewayd.scim.syntax import Grammar, Node
+
+_NAMED: Final = 3
+
+
+class ProvisionedGroups:
+    """The group service of SCIM. `provider` is whose external ids are kept, empty for nobody's.
+
+    Errors: invalid_request with a SCIM error type as code, or with the field of a group; not_found; conflict
+    with the code `taken`; too_large for more than 10,000 members in one message; not_configured for an
+    external id of nobody. What fails changes nothing, what changes nothing writes nothing.
+    """
+
+    def __init__(
+        self, groups: Groups, directory: Directory, transactor: Transactor, grammar: Grammar, provider: str
+    ) -> None:
+        self._groups = groups
+        self._directory = directory
+        self._transactor = transactor
+        self._grammar = grammar
+        self._provider = provider
+
+    async def create(self, body: Mapping[str, Any]) -> Written[GroupEntry]:
+        """Add a group; the entry has its members only when there are none."""
+        draft = read_group(body)
+        check_draft(draft, self._provider)
+        members = draft.members or ()
+        async with self._transactor.exclusive(CHANGING):
+            await self._check_known(members)
+            new = NewGroup(draft.display_name, scim=new_store(draft, self._provider))
+            group = await self._groups.create(new)
+            if members:
+                added = await self._groups.add_members(group.id, members, Source.SCIM)
+                group = await self._find(group.id)
+        if members:
+            return Written(GroupEntry(group), None, self._audited(group), _tally(added, 0))
+        return Written(GroupEntry(group, ()), None, self._audited(group))
+
+    async def get(self, group_id: str, *, with_members: bool) -> GroupEntry:
+        """Return a group; not_found when there is none."""
+        group = await self._find(group_id)
+        return (await self._entries([group], with_members=with_members))[0]
+
+    async def replace(self, group_id: str, body: Mapping[str, Any]) -> Written[GroupEntry]:
+        """Replace a group; absent `members` and `externalId` stay as they are."""
+        draft = read_group(body)
+        check_draft(draft, self._provider)
+        changes = () if draft.members is None else (MemberChange(Verb.REPLACE, draft.members),)
+        async with self._transactor.exclusive(CHANGING):
+            before = await self._find(group_id)
+            return await self._apply(before, draft, changes)
+
+    async def patch(self, group_id: str, body: Mapping[str, Any]) -> Written[GroupEntry]:
+        """Change what the operations name, all of it or nothing; no other member is loaded."""
+        operations = read_operations(body)
+        if mentions(operations, ResourceType.GROUP, EXTERNAL_ID):
+            check_provider(self._provider)
+        async with self._transactor.exclusive(CHANGING):
+            before = await self._find(group_id)
+            resource, changes = plan_group(writable(self._rendered(before)), operations, self._grammar)
+            draft = replace(read_group(resource), has_external_id=True)
+            return await self._apply(before, draft, changes)
+
+    async def remove(self, group_id: str) -> Written[GroupEntry]:
+        """Delete a group; its members keep their accounts. `after` is empty."""
+        async with self._transactor.exclusive(CHANGING):
+            before = await self._find(group_id)
+            await self._groups.remove(group_id)
+        return Written(GroupEntry(before), self._audited(before), {})
+
+    async def search(self, search: Search, *, with_members: bool) -> Found[GroupEntry]:
+        """Return a page of groups."""
+        page = await self._directory.list_groups(
+            plan(search, ResourceType.GROUP, self._grammar, self._provider)
+        )
+        entries = await self._entries(page.items, with_members=with_members)
+        return Found(entries, page.total, first(search))
+
+    async def _find(self, group_id: str) -> Group:
+        """Return a group without counting its members, however many there are."""
+        query = Query(Compare("id", Operator.EQ, group_id), limit=1)
+        page = await self._directory.list_groups(query) if is_plain(group_id) else None
+        if page is None or not page.items:
+            raise not_found("group", group_id)
+        return page.items[0]
+
+    async def _apply(
+        self, before: Group, draft: GroupDraft, changes: Sequence[MemberChange]
+    ) -> Written[GroupEntry]:
+        name = None if draft.display_name == before.name else draft.display_name
+        change = GroupChange(name=name, scim=changed_store(before, draft, self._provider))
+        after = before
+        if change != GroupChange():
+            after = await self._groups.change(before.id, change)
+        added, removed = await self._change_members(before.id, changes)
+        if added or removed:
+            after = await self._find(before.id)
+        return Written(GroupEntry(after), self._audited(before), self._audited(after), _tally(added, removed))
+
+    async def _change_members(self, group_id: str, changes: Sequence[MemberChange]) -> tuple[int, int]:
+        """Return how many members were added, and how many removed."""
+        added = removed = 0
+        for change in changes:
+            match change.verb:
+                case Verb.ADD:
+                    added += await self._add(group_id, change.user_ids)
+                case Verb.REPLACE:
+                    more, fewer = await self._set(group_id, change.user_ids)
+                    added, removed = added + more, removed + fewer
+                case Verb.REMOVE if change.where is None:
+                    removed += await self._remove(group_id, change.user_ids)
+                case Verb.REMOVE:
+                    removed += await self._remove_where(group_id, change.where)
+        return added, removed
+
+    async def _add(self, group_id: str, user_ids: Sequence[str]) -> int:
+        """Add those who are users; that none of them is one is an error."""
+        if not user_ids:
+            return 0
+        _check_count(user_ids)
+        known = await self._directory.list_known(user_ids)
+        if not known:
+            raise _unknown(user_ids)
+        wanted = [user_id for user_id in user_ids if user_id in known]
+        return await self._groups.add_members(group_id, wanted, Source.SCIM)
+
+    async def _set(self, group_id: str, user_ids: Sequence[str]) -> tuple[int, int]:
+        await self._check_known(user_ids)
+        return await self._groups.set_members(group_id, user_ids, Source.SCIM)
+
+    async def _remove(self, group_id: str, user_ids: Sequence[str]) -> int:
+        if not user_ids:
+            return 0
+        _check_count(user_ids)
+        return await self._groups.remove_members(group_id, user_ids, Source.SCIM)
+
+    async def _remove_where(self, group_id: str, where: Node) -> int:
+        is_gone = selector(where, ResourceType.GROUP, "members")
+        members = (await self._directory.list_members_of([group_id])).get(group_id, ())
+        gone = [member.id for member in members if is_gone(render_member(member, ""))]
+        batches = (
+            gone[start : start + MAX_MEMBERS_AT_ONCE] for start in range(0, len(gone), MAX_MEMBERS_AT_ONCE)
+        )
+        return sum([await self._remove(group_id, batch) for batch in batches])
+
+    async def _check_known(self, user_ids: Sequence[str]) -> None:
+        if not user_ids:
+            return
+        _check_count(user_ids)
+        known = await self._directory.list_known(user_ids)
+        unknown = [user_id for user_id in user_ids if user_id not in known]
+        if unknown:
+            raise _unknown(unknown)
+
+    async def _entries(self, groups: Sequence[Group], *, with_members: bool) -> list[GroupEntry]:
+        if not with_members or not groups:
+            return [GroupEntry(group) for group in groups]
+        members = await self._directory.list_members_of([group.id for group in groups])
+        return [GroupEntry(group, members.get(group.id, ())) for group in groups]
+
+    def _rendered(self, group: Group) -> Resource:
+        return render_group(GroupEntry(group), self._provider, "")
+
+    def _audited(self, group: Group) -> Resource:
+        return audited(self._rendered(group))
+
+
+def _tally(added: int, removed: int) -> str:
+    counts = [f"+{added}"] * bool(added) + [f"-{removed}"] * bool(removed)
+    return " ".join(["members", *counts]) if counts else ""
+
+
+def _check_count(user_ids: Sequence[str]) -> None:
+    if len(user_ids) > MAX_MEMBERS_AT_ONCE:
+        raise GatewayError(
+            Kind.TOO_LARGE,
+            f"cannot change members: more than {MAX_MEMBERS_AT_ONCE} at once",
+            param="members",
+        )
+
+
+def _unknown(user_ids: Sequence[str]) -> GatewayError:
+    named = ", ".join(repr(user_id[:64]) for user_id in user_ids[:_NAMED])
+    more = f" and {len(user_ids) - _NAMED} more" if len(user_ids) > _NAMED else ""
+    return invalid(f"cannot find members {named}{more}", param="members", code="invalidValue")

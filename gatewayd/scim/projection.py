@@ -1,0 +1,101 @@
+"""Which attributes a client wants to see: `attributes` and `excludedAttributes` (RFC 7644 section 3.9)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gatewayd.errors import invalid
+from gatewayd.scim.attributes import COMMON, SCHEMAS, find
+from gatewayd.scim.records import Resource, ResourceType
+
+# Returned whatever is asked for (RFC 7643 sections 3 and 7).
+ALWAYS: Final = frozenset({"schemas", *(each.name for each in COMMON if each.is_always_returned)})
+
+Parts = frozenset[str] | None
+"""The named parts of an attribute, None the whole of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What is shown of a resource: the only attributes asked for, or all but the excluded ones."""
+
+    only: Mapping[str, Parts] | None = None
+    without: Mapping[str, Parts] | None = None
+
+    @classmethod
+    def read(
+        cls, resource: ResourceType, attributes: Sequence[str] | None, excluded: Sequence[str] | None
+    ) -> "Projection":
+        """Understand names in any case, with or without a URN, also several joined by commas.
+
+        Names of nothing here show nothing and hide nothing. Raises invalid_request, code `invalidValue`, when
+        both are given.
+        """
+        only, without = _names(attributes), _names(excluded)
+        if only and without:
+            raise invalid(
+                "cannot choose attributes: attributes and excludedAttributes exclude each other",
+                param="excludedAttributes",
+                code="invalidValue",
+            )
+        return cls(_chosen(resource, only) if only else None, _chosen(resource, without) if without else None)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the client asked for anything in particular."""
+        return self.only is not None or self.without is not None
+
+    def wants(self, name: str) -> bool:
+        """Tell whether an attribute, or a part of it, is shown."""
+        if name in ALWAYS:
+            return True
+        if self.only is not None:
+            return name in self.only
+        return self.without is None or self.without.get(name, frozenset()) is not None
+
+    def apply(self, resource: Resource) -> Resource:
+        """Return as much of a rendered resource as is shown."""
+        if not self.is_asked:
+            return resource
+        shown = {name: self._cut(name, value) for name, value in resource.items() if self.wants(name)}
+        # An attribute that had something, and of whose parts nothing is left, is not there.
+        return {name: value for name, value in shown.items() if value or value == resource[name]}
+
+    def _cut(self, name: str, value: Any) -> Any:
+        chosen = self.without if self.only is None else self.only
+        parts = (chosen or {}).get(name)
+        if parts is None:
+            return value
+        if isinstance(value, list):
+            elements = [self._part(element, parts) for element in value]
+            return [element for element in elements if element]
+        return self._part(value, parts)
+
+    def _part(self, value: Mapping[str, Any], parts: frozenset[str]) -> dict[str, Any]:
+        keep = self.only is not None
+        return {name: each for name, each in value.items() if (name in parts) is keep}
+
+
+def _names(values: Sequence[str] | None) -> list[str]:
+    split = (name.strip() for value in values or () for name in value.split(","))
+    return [name for name in split if name]
+
+
+def _chosen(resource: ResourceType, names: Sequence[str]) -> dict[str, Parts]:
+    chosen: dict[str, Parts] = {}
+    for attribute, part in _found(resource, names):
+        known = chosen.get(attribute, frozenset())
+        chosen[attribute] = None if known is None or part is None else known | {part}
+    return {name: parts for name, parts in chosen.items() if name not in ALWAYS}
+
+
+def _found(resource: ResourceType, names: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    schema = SCHEMAS[resource]
+    for name in names:
+        place = find(resource, name)
+        if name.lower() == schema.urn.lower():
+            yield from ((attribute.name, None) for attribute in schema.attributes)
+        elif place is not None and place.parent is not None:
+            yield place.parent.name, place.attribute.name
+        elif place is not None:
+            yield place.name, None

@@ -1,0 +1,165 @@
+"""Users as an identity provider keeps them: every account of the gateway, hand-made ones too.
+
+RFC 7644 section 3; interface specification 2.1, 3.2, 4.10. The rules of `accounts.users` hold here as well.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gatewayd.accounts.identities import shown
+from gatewayd.accounts.records import Email, Identity, NewUser, Role, User, UserChange
+from gatewayd.accounts.users import CHANGING, Users
+from gatewayd.commits import Transactor
+from gatewayd.scim.drafts import UserDraft
+from gatewayd.scim.externals import (
+    EXTERNAL_ID,
+    changed_store,
+    check_draft,
+    check_provider,
+    mentions,
+    new_store,
+)
+from gatewayd.scim.filters import has_external_id_eq
+from gatewayd.scim.interfaces import Directory
+from gatewayd.scim.patch import patched_user
+from gatewayd.scim.reading import read_operations, read_user
+from gatewayd.scim.records import Found, Resource, ResourceType, Search, UserEntry, Written
+from gatewayd.scim.rendering import audited, render_user, writable
+from gatewayd.scim.searching import first, plan
+from gatewayd.scim.syntax import Grammar
+
+
+class ProvisionedUsers:
+    """The user service of SCIM. `provider` is whose external ids are kept, empty for nobody's.
+
+    Errors: invalid_request with a SCIM error type as code, or with the field of an account; not_found;
+    conflict with the code `taken` or `last_administrator`; not_configured for an external id of nobody.
+    What fails changes nothing, what changes nothing writes nothing.
+    """
+
+    def __init__(
+        self, users: Users, directory: Directory, transactor: Transactor, grammar: Grammar, provider: str
+    ) -> None:
+        self._users = users
+        self._directory = directory
+        self._transactor = transactor
+        self._grammar = grammar
+        self._provider = provider
+
+    async def create(self, body: Mapping[str, Any]) -> Written[UserEntry]:
+        """Add an account that has no password; it is active unless the body says otherwise."""
+        draft = read_user(body)
+        check_draft(draft, self._provider)
+        identity = _completed(draft.identity)
+        user = await self._users.create(
+            NewUser(
+                email=_address(identity),
+                name=_name(identity),
+                active=draft.active is not False,
+                scim=new_store(draft, self._provider),
+                identity=identity,
+            )
+        )
+        return Written(UserEntry(user, ()), None, self._audited(user))
+
+    async def get(self, user_id: str, *, with_groups: bool) -> UserEntry:
+        """Return an account; not_found when there is none."""
+        user = await self._users.get(user_id)
+        return (await self._entries([user], with_groups=with_groups))[0]
+
+    async def replace(self, user_id: str, body: Mapping[str, Any]) -> Written[UserEntry]:
+        """Replace what describes a person; absent `active` and `externalId` stay as they are."""
+        draft = read_user(body)
+        check_draft(draft, self._provider)
+        draft = replace(draft, identity=_completed(draft.identity))
+        async with self._transactor.exclusive(CHANGING):
+            before = await self._users.get(user_id)
+            after = await self._apply(before, draft)
+        return await self._written(before, after)
+
+    async def patch(self, user_id: str, body: Mapping[str, Any]) -> Written[UserEntry]:
+        """Change what the operations name, all of it or nothing."""
+        operations = read_operations(body)
+        if mentions(operations, ResourceType.USER, EXTERNAL_ID):
+            check_provider(self._provider)
+        async with self._transactor.exclusive(CHANGING):
+            before = await self._users.get(user_id)
+            resource = writable(self._rendered(before))
+            draft = read_user(patched_user(resource, operations, self._grammar))
+            # A pending account shows that it is not active; only who says so himself means it.
+            is_about_active = mentions(operations, ResourceType.USER, "active")
+            draft = replace(
+                draft,
+                active=draft.active if is_about_active else None,
+                has_external_id=True,
+            )
+            after = await self._apply(before, draft)
+        return await self._written(before, after)
+
+    async def deactivate(self, user_id: str) -> Written[UserEntry]:
+        """Deactivate an account, which stays visible (3.2); doing it twice is no error."""
+        async with self._transactor.exclusive(CHANGING):
+            before = await self._users.get(user_id)
+            after = await self._users.change(user_id, UserChange(active=False), None)
+        return await self._written(before, after)
+
+    async def search(self, search: Search, *, with_groups: bool) -> Found[UserEntry]:
+        """Return a page of accounts; an external id that nobody has is looked for as an OAuth subject.
+
+        Rules 2 and 3 of 4.10.
+        """
+        query = plan(search, ResourceType.USER, self._grammar, self._provider)
+        page = await self._directory.list_users(query)
+        if page.total == 0 and query.condition is not None and has_external_id_eq(query.condition):
+            page = await self._directory.list_users(replace(query, by_subject=True))
+        entries = await self._entries(page.items, with_groups=with_groups)
+        return Found(entries, page.total, first(search))
+
+    async def _apply(self, before: User, draft: UserDraft) -> User:
+        return await self._users.change(before.id, _change(before, draft, self._provider), None)
+
+    async def _written(self, before: User, after: User) -> Written[UserEntry]:
+        entry = (await self._entries([after], with_groups=True))[0]
+        return Written(entry, self._audited(before), self._audited(after))
+
+    async def _entries(self, users: Sequence[User], *, with_groups: bool) -> list[UserEntry]:
+        if not with_groups or not users:
+            return [UserEntry(user) for user in users]
+        groups = await self._directory.list_groups_of([user.id for user in users])
+        return [UserEntry(user, groups.get(user.id, ())) for user in users]
+
+    def _rendered(self, user: User) -> Resource:
+        return render_user(UserEntry(user), self._provider, "")
+
+    def _audited(self, user: User) -> Resource:
+        return audited(self._rendered(user))
+
+
+def _change(before: User, draft: UserDraft, provider: str) -> UserChange:
+    """Return what an account lacks of a draft; its own words about the person stay while they agree."""
+    change = UserChange(active=draft.active, scim=changed_store(before, draft, provider))
+    if draft.active and before.role is Role.PENDING:
+        change = replace(change, role=Role.USER)
+    if draft.identity == shown(before):
+        return change
+    identity = draft.identity
+    return replace(change, identity=identity, email=_address(identity), name=_name(identity))
+
+
+def _completed(identity: Identity) -> Identity:
+    """Return the identity of a whole user: with a display name and an e-mail address."""
+    emails = identity.emails or (Email(identity.user_name or "", primary=True),)
+    return replace(identity, display_name=_name(identity), emails=emails)
+
+
+def _address(identity: Identity) -> str:
+    """Return the e-mail address of the account."""
+    primary = next((email.value for email in identity.emails if email.primary), None)
+    return primary or identity.user_name or ""
+
+
+def _name(identity: Identity) -> str:
+    """Return the display name of the account."""
+    parts = (part for part in (identity.given_name, identity.family_name) if part)
+    return identity.display_name or identity.formatted_name or " ".join(parts) or identity.user_name or ""
