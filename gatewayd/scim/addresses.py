@@ -1,0 +1,239 @@
+"""What PATCH operations make of a user's e-mail addresses (RFC 7644 section 3.5.2).
+
+Each pair of address and type is there once, and one of the addresses is primary as long as there are any:
+marking one takes the mark from the others, and when the primary one goes, the first one left takes its place.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from gatewayd.accounts.records import Email
+from gatewayd.errors import GatewayError, invalid
+from gatewayd.scim.conditions import Operator
+from gatewayd.scim.drafts import Verb
+from gatewayd.scim.records import ResourceType
+from gatewayd.scim.selecting import selector
+from gatewayd.scim.syntax import Comparison, Conjunction, Node
+from gatewayd.scim.targets import Step
+from gatewayd.scim.values import (
+    DEFAULT_TYPE,
+    MAX_EMAILS,
+    MAX_TYPE,
+    SentEmail,
+    by_name,
+    check_one_primary,
+    email_key,
+    folded,
+    invalid_value,
+    listed,
+    read_address,
+    read_email,
+    read_emails,
+    read_flag,
+    read_text,
+    settled,
+    too_many,
+    unwrapped,
+)
+
+Emails = tuple[Email, ...]
+
+_PARTS: Final = ("value", "type", "primary")
+
+
+def patched_emails(emails: Emails, step: Step) -> Emails:
+    """Return the addresses after one step.
+
+    A part without a filter is that of the primary address, which is made when there is none. What a filter
+    selects keeps the parts that are not sent. When it selects nothing, and only says what parts are equal to,
+    an address with these parts is made, as Entra ID expects; otherwise that is invalid_request, code
+    `noTarget`. To remove what is not there is no error.
+    """
+    if step.verb is Verb.ADD and step.value is None:
+        return emails
+    if step.where is None and step.part is None:
+        return _whole(emails, step)
+    chosen = _chosen(emails, step.where)
+    if _is_removal(step):
+        return _without(emails, chosen)
+    sent = _sent(step)
+    if chosen:
+        return _changed(emails, chosen, sent)
+    return emails if step.verb is Verb.REMOVE else _added(emails, (_made(step, sent),))
+
+
+def _whole(emails: Emails, step: Step) -> Emails:
+    match step.verb:
+        case Verb.ADD:
+            return _added(emails, read_emails(step.value))
+        case Verb.REPLACE:
+            return settled(read_emails(step.value))
+        case Verb.REMOVE:
+            return () if step.value is None else _taken(emails, step.value)
+
+
+def _chosen(emails: Emails, where: Node | None) -> frozenset[int]:
+    """Return the places of the addresses that a step is about."""
+    if where is None:
+        return frozenset(index for index, email in enumerate(emails) if email.primary)
+    selects = selector(where, ResourceType.USER, "emails")
+    return frozenset(index for index, email in enumerate(emails) if selects(_parts(email)))
+
+
+def _is_removal(step: Step) -> bool:
+    """Tell whether a step leaves nothing of what it is about: an address is what its value is."""
+    if step.part not in (None, "value"):
+        return False
+    if step.part is None:
+        value = _single(step.value)
+        said = by_name(value, ("value",)).get("value", value) if isinstance(value, dict) else value
+    else:
+        said = unwrapped(step.value)
+    return step.verb is Verb.REMOVE or said is None or (isinstance(said, str) and not said.strip())
+
+
+def _single(value: Any) -> Any:
+    """Return the only element of a list: one value is written with and without."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _sent(step: Step) -> SentEmail:
+    """Return what a step writes; to remove a type or a mark is to write the usual one."""
+    name = step.place.name
+    if step.part is None:
+        return read_email(_single(step.value), name)
+    value = None if step.verb is Verb.REMOVE else unwrapped(step.value)
+    if step.part == "value":
+        return SentEmail(value=read_address(value, name))
+    if step.part == "type":
+        return SentEmail(type=read_text(value, name, longest=MAX_TYPE) or DEFAULT_TYPE)
+    return SentEmail(primary=value is not None and read_flag(value, name))
+
+
+def _added(emails: Emails, sent: Iterable[SentEmail]) -> Emails:
+    """Return the addresses with others; one that is there already stays as it is, but may become primary."""
+    found = {email_key(email.value, email.type): email for email in emails}
+    for each in sent:
+        email = Email(each.value or "", each.type or DEFAULT_TYPE)
+        key = email_key(email.value, email.type)
+        found.setdefault(key, email)
+        if each.primary:
+            found = {other: replace(email, primary=other == key) for other, email in found.items()}
+    return _tidy(found.values())
+
+
+def _changed(emails: Emails, chosen: frozenset[int], sent: SentEmail) -> Emails:
+    """Return the addresses with what was sent written to the chosen ones."""
+    changed = list(emails)
+    for index in chosen:
+        email = emails[index]
+        changed[index] = replace(email, value=sent.value or email.value, type=sent.type or email.type)
+    if sent.primary is not None:
+        heir = _marked(changed, chosen) if sent.primary else _heir(emails, chosen)
+        changed = [replace(email, primary=index == heir) for index, email in enumerate(changed)]
+    return _tidy(changed)
+
+
+def _marked(emails: Sequence[Email], chosen: frozenset[int]) -> int:
+    """Return the place of the one address that becomes primary."""
+    keys = {email_key(emails[index].value, emails[index].type) for index in chosen}
+    check_one_primary([SentEmail(primary=True)] * len(keys))
+    return min(chosen)
+
+
+def _heir(emails: Emails, chosen: frozenset[int]) -> int:
+    """Return the place of the primary address once the chosen ones are not: another, if there is any."""
+    primary = next((index for index, email in enumerate(emails) if email.primary), 0)
+    others = (index for index in range(len(emails)) if index not in chosen)
+    return next(others, primary) if primary in chosen else primary
+
+
+def _made(step: Step, sent: SentEmail) -> SentEmail:
+    """Return the address that a step makes when its filter selects none."""
+    name = step.place.name
+    wanted: dict[str, Any] = {} if step.where is None else _equalities(step.where)
+    for part in _PARTS:
+        value = getattr(sent, part)
+        if value is None:
+            continue
+        if not _is_same(wanted.setdefault(part, value), value):
+            raise _no_target(name)
+    made = read_email(wanted, "emails")
+    if made.value is None:
+        raise _no_target(name)
+    return made
+
+
+def _equalities(node: Node) -> dict[str, Any]:
+    """Return what a filter says that parts are; it may say no more than that."""
+    nodes = node.nodes if isinstance(node, Conjunction) else (node,)
+    said: dict[str, Any] = {}
+    for each in nodes:
+        if isinstance(each, Conjunction):
+            found = _equalities(each)
+        elif isinstance(each, Comparison) and each.operator is Operator.EQ and each.value not in (None, ""):
+            found = {(each.name.part or each.name.attribute).lower(): each.value}
+        else:
+            raise _no_target("emails")
+        for part, value in found.items():
+            if not _is_same(said.setdefault(part, value), value):
+                raise _no_target("emails")
+    return said
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return folded(str(one)) == folded(str(other))
+
+
+def _taken(emails: Emails, value: Any) -> Emails:
+    """Return the addresses without those that a list describes, each by as many parts as it likes."""
+    chosen: set[int] = set()
+    for index, item in enumerate(listed(value, "emails", MAX_EMAILS)):
+        parts = {"value": item} if isinstance(item, str) else item
+        wanted = _described(parts, f"emails[{index}]")
+        chosen.update(
+            place
+            for place, email in enumerate(emails)
+            if all(_is_same(_parts(email)[part], value) for part, value in wanted.items())
+        )
+    return _without(emails, frozenset(chosen))
+
+
+def _described(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise invalid_value(name, "it is neither an object nor a text")
+    parts = {part: item for part, item in by_name(value, _PARTS, name).items() if item is not None}
+    if not parts:
+        raise invalid_value(name, "it does not say which one")
+    if "primary" in parts:
+        parts["primary"] = read_flag(parts["primary"], f"{name}.primary")
+    for part in ("value", "type"):
+        if part in parts:
+            parts[part] = read_text(parts[part], f"{name}.{part}") or ""
+    return parts
+
+
+def _without(emails: Emails, chosen: frozenset[int]) -> Emails:
+    return _tidy(email for index, email in enumerate(emails) if index not in chosen)
+
+
+def _tidy(emails: Iterable[Email]) -> Emails:
+    """Return each pair of address and type once, one of them primary."""
+    found: dict[tuple[str, str], Email] = {}
+    for email in emails:
+        before = found.setdefault(email_key(email.value, email.type), email)
+        if email.primary and not before.primary:
+            found[email_key(email.value, email.type)] = replace(before, primary=True)
+    if len(found) > MAX_EMAILS:
+        raise too_many("emails", MAX_EMAILS)
+    return settled([SentEmail(email.value, email.type, email.primary) for email in found.values()])
+
+
+def _parts(email: Email) -> Mapping[str, Any]:
+    return {"value": email.value, "type": email.type, "primary": email.primary}
+
+
+def _no_target(name: str) -> GatewayError:
+    message = f"cannot change {name}: nothing is selected, and it is not said what to make"
+    return invalid(message, param=name, code="noTarget")

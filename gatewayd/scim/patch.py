@@ -1,0 +1,113 @@
+"""What a PATCH request makes of a user or a group (RFC 7644 section 3.5.2): all of it, or nothing.
+
+Operations apply in their order to a copy; an error leaves nothing behind. A null, a blank text and an empty
+list are no value (RFC 7643 section 2.5), so that writing one is removing.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gatewayd.accounts.records import Email
+from gatewayd.scim.addresses import patched_emails
+from gatewayd.scim.drafts import MemberChange, Operation, Verb
+from gatewayd.scim.memberplan import member_changes, merged
+from gatewayd.scim.reading import read_name
+from gatewayd.scim.records import Resource, ResourceType
+from gatewayd.scim.syntax import Grammar
+from gatewayd.scim.targets import Step, steps
+from gatewayd.scim.values import (
+    DEFAULT_TYPE,
+    invalid_value,
+    read_external_id,
+    read_flag,
+    read_text,
+    read_user_name,
+    required,
+    unwrapped,
+)
+
+
+def patched_user(resource: Resource, operations: Iterable[Operation], grammar: Grammar) -> Resource:
+    """Return what a user becomes; `resource` is what is shown of its writable attributes, and stays as it is.
+
+    The result is fit for `reading.read_user`. An `externalId` that was taken away is null there. Raises
+    invalid_request, code `invalidPath`, `invalidFilter`, `noTarget`, `invalidValue`, `invalidSyntax` or
+    `mutability`, and too_large.
+    """
+    changed = dict(resource)
+    for step in steps(operations, ResourceType.USER, grammar):
+        if step.attribute == "name":
+            _put(changed, "name", _name(changed.get("name") or {}, step))
+        elif step.attribute == "emails":
+            _put(changed, "emails", _emails(changed.get("emails") or [], step))
+        else:
+            _put_single(changed, step, ResourceType.USER)
+    return changed
+
+
+def plan_group(
+    resource: Resource, operations: Iterable[Operation], grammar: Grammar
+) -> tuple[Resource, tuple[MemberChange, ...]]:
+    """Return what a group becomes, and what is to be done to its members, in this order.
+
+    `resource` is what is shown of its writable attributes but for the members, and stays as it is. The errors
+    are those of `patched_user`.
+    """
+    changed = dict(resource)
+    changes: list[MemberChange] = []
+    for step in steps(operations, ResourceType.GROUP, grammar):
+        if step.attribute == "members":
+            changes.extend(member_changes(step))
+        else:
+            _put_single(changed, step, ResourceType.GROUP)
+    return changed, merged(changes)
+
+
+def _put_single(changed: Resource, step: Step, resource: ResourceType) -> None:
+    """Write an attribute with one value; here to add is to replace (RFC 7644 section 3.5.2.1)."""
+    name = step.place.name
+    value = None if step.verb is Verb.REMOVE else unwrapped(step.value)
+    match name:
+        case "userName":
+            changed[name] = read_user_name(value)
+        case "active" if value is None:
+            raise invalid_value(name, "it is required")
+        case "active":
+            changed[name] = read_flag(value, name)
+        case "externalId":
+            changed[name] = read_external_id(value)
+        case "displayName" if resource is ResourceType.USER:
+            _put(changed, name, read_text(value, name))
+        case "displayName":
+            changed[name] = required(read_text(value, name), name)
+        case _:
+            raise TypeError(f"{name} has more than one value")
+
+
+def _name(parts: Mapping[str, Any], step: Step) -> dict[str, Any]:
+    """Return the parts of a name; those that were not sent stay (RFC 7644 section 3.5.2.3)."""
+    value = None if step.verb is Verb.REMOVE else step.value
+    if step.part is not None:
+        sent = {step.part: read_text(unwrapped(value), step.place.name)}
+    elif value is None:
+        return dict(parts) if step.verb is Verb.ADD else {}
+    else:
+        sent = read_name(value)
+    return {part: text for part, text in {**parts, **sent}.items() if text is not None}
+
+
+def _emails(emails: Iterable[Mapping[str, Any]], step: Step) -> list[dict[str, Any]]:
+    before = tuple(
+        Email(email["value"], email.get("type") or DEFAULT_TYPE, primary=bool(email.get("primary")))
+        for email in emails
+    )
+    after = patched_emails(before, step)
+    return [{"value": email.value, "type": email.type, "primary": email.primary} for email in after]
+
+
+def _put(changed: Resource, name: str, value: Any) -> None:
+    """Write an attribute, or take it away when there is nothing to write."""
+    if value:
+        changed[name] = value
+    else:
+        changed.pop(name, None)

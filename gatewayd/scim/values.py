@@ -1,0 +1,226 @@
+"""Single values as clients send them: tolerant in form, strict in meaning (RFC 7643 sections 2 and 4).
+
+A null and a blank text are no value (RFC 7643 section 2.5). Errors are invalid_request, code `invalidValue`,
+and name the attribute, such as `name.givenName` or `emails[1].value`; elements count from 0.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from gatewayd.accounts.records import Email
+from gatewayd.accounts.texts import MAX_EMAIL, MAX_NAME, clean, normalise_email
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.scim.records import ResourceType
+
+MAX_EXTERNAL_ID: Final = 512
+MAX_TYPE: Final = 64
+MAX_EMAILS: Final = 100
+MAX_MEMBERS: Final = 10_000
+DEFAULT_TYPE: Final = "work"
+
+_FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
+_SHOWN_NAME: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SentEmail:
+    """An e-mail address as it was sent; None where nothing was said."""
+
+    value: str | None = None
+    type: str | None = None
+    primary: bool | None = None
+
+
+def folded(text: str) -> str:
+    """Return the form in which texts are compared where case does not matter."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+def invalid_value(name: str, reason: str) -> GatewayError:
+    """Return the error for the value of an attribute."""
+    return invalid(f"cannot accept {name}: {reason}", param=name, code="invalidValue")
+
+
+def too_many(name: str, most: int) -> GatewayError:
+    """Return the error for a list that is too long."""
+    message = f"cannot accept {name}: there are more than {most}"
+    return GatewayError(Kind.TOO_LARGE, message, param=name, code="tooMany")
+
+
+def shortened(text: str) -> str:
+    """Return a name from outside in quotes, cut so that a sentence can repeat it."""
+    return repr(text if len(text) <= _SHOWN_NAME else f"{text[:_SHOWN_NAME]}...")
+
+
+def by_name(value: Mapping[str, Any], names: Iterable[str], where: str = "") -> dict[str, Any]:
+    """Return the members of an object that have these names in any case, in the order of the object.
+
+    Raises invalid_request, code `invalidSyntax`, when one is there twice. `where` is what the object is.
+    """
+    known = {name.lower(): name for name in names}
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        name = known.get(key.lower())
+        if name is None:
+            continue
+        if name in found:
+            whole = f"{where}.{name}" if where else name
+            raise invalid(f"cannot accept {whole}: it is there twice", param=whole, code="invalidSyntax")
+        found[name] = item
+    return found
+
+
+def read_text(value: Any, name: str, *, longest: int = MAX_NAME) -> str | None:
+    """Return a text stripped, None when there is none."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise invalid_value(name, "it is not a text")
+    try:
+        return clean(value, name, longest=longest, empty=True) or None
+    except GatewayError as error:
+        raise invalid(error.message, param=name, code="invalidValue") from error
+
+
+def read_address(value: Any, name: str) -> str | None:
+    """Return an e-mail address stripped, otherwise as it was sent; None when there is none."""
+    text = read_text(value, name, longest=MAX_EMAIL)
+    if text is None:
+        return None
+    try:
+        normalise_email(text)
+    except GatewayError as error:
+        raise invalid_value(name, "it is not a valid e-mail address") from error
+    return text
+
+
+def read_user_name(value: Any) -> str:
+    """Return a user name, which is an e-mail address."""
+    return required(read_address(value, "userName"), "userName")
+
+
+def required(text: str | None, name: str) -> str:
+    """Return the text of an attribute that has to have one."""
+    if text is None:
+        raise invalid_value(name, "it is required")
+    return text
+
+
+def read_external_id(value: Any) -> str | None:
+    """Return an external id, None when it is taken away."""
+    return read_text(value, "externalId", longest=MAX_EXTERNAL_ID)
+
+
+def read_flag(value: Any, name: str) -> bool:
+    """Return a boolean; providers send it as a text, too, and as `[{"value": "False"}]`."""
+    found = unwrapped(value)
+    if isinstance(found, str):
+        found = _FLAGS.get(found.strip().lower())
+    if not isinstance(found, bool):
+        raise invalid_value(name, "it is neither true nor false")
+    return found
+
+
+def unwrapped(value: Any) -> Any:
+    """Return the x of `[{"value": x}]`, which Entra ID sends for x; anything else as it is."""
+    if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], dict):
+        return value
+    return by_name(value[0], ("value",)).get("value", value)
+
+
+def read_email(value: Any, name: str) -> SentEmail:
+    """Return what one element of `emails` says: an object, or the address alone."""
+    if isinstance(value, str):
+        return SentEmail(read_address(value, f"{name}.value"))
+    if not isinstance(value, dict):
+        raise invalid_value(name, "it is neither an object nor a text")
+    parts = by_name(value, ("value", "type", "primary"), name)
+    primary = parts.get("primary")
+    return SentEmail(
+        read_address(parts.get("value"), f"{name}.value"),
+        read_text(parts.get("type"), f"{name}.type", longest=MAX_TYPE),
+        None if primary is None else read_flag(primary, f"{name}.primary"),
+    )
+
+
+def read_emails(value: Any, name: str = "emails") -> tuple[SentEmail, ...]:
+    """Return the elements of `emails` with their types, each pair of address and type once.
+
+    One object or one address may stand for a list of it. An element with a blank address is none, as
+    providers send it for a person without one; an element that has none at all is refused, and so is a second
+    primary one. More than 100 are too_large.
+    """
+    found: dict[tuple[str, str], SentEmail] = {}
+    for index, item in enumerate(listed(value, name, MAX_EMAILS)):
+        where = f"{name}[{index}]"
+        email = read_email(item, where)
+        if email.value is None:
+            if isinstance(item, dict) and "value" not in by_name(item, ("value",)):
+                raise invalid_value(f"{where}.value", "it is required")
+            continue
+        kind = email.type or DEFAULT_TYPE
+        key = email_key(email.value, kind)
+        before = found.setdefault(key, replace(email, type=kind))
+        found[key] = replace(before, primary=before.primary or email.primary)
+    check_one_primary(found.values(), name)
+    return tuple(found.values())
+
+
+def check_one_primary(emails: Iterable[SentEmail], name: str = "emails") -> None:
+    """Refuse more than one primary address in one message (RFC 7643 section 2.4)."""
+    if sum(email.primary is True for email in emails) > 1:
+        raise invalid_value(name, "more than one is primary")
+
+
+def email_key(value: str, kind: str) -> tuple[str, str]:
+    """Return what two e-mail addresses of one user differ in."""
+    return folded(value), folded(kind)
+
+
+def settled(emails: Sequence[SentEmail]) -> tuple[Email, ...]:
+    """Return e-mail addresses of which one is primary: the first, when none is marked."""
+    is_marked = any(email.primary for email in emails)
+    return tuple(
+        Email(
+            email.value or "",
+            email.type or DEFAULT_TYPE,
+            primary=bool(email.primary) if is_marked else index == 0,
+        )
+        for index, email in enumerate(emails)
+    )
+
+
+def read_members(value: Any, name: str = "members") -> tuple[str, ...]:
+    """Return the ids of members, each once: objects with a `value`, or ids alone, in a list or one.
+
+    Members are users; any other type is refused. More than 10,000 are too_large.
+    """
+    elements = listed(value, name, MAX_MEMBERS)
+    return tuple(dict.fromkeys(_read_member(item, f"{name}[{index}]") for index, item in enumerate(elements)))
+
+
+def _read_member(value: Any, name: str) -> str:
+    if isinstance(value, str):
+        return required(read_text(value, name), name)
+    if not isinstance(value, dict):
+        raise invalid_value(name, "it is neither an object nor an id")
+    parts = by_name(value, ("value", "type"), name)
+    kind = read_text(parts.get("type"), f"{name}.type", longest=MAX_TYPE)
+    if kind is not None and kind.lower() != ResourceType.USER.lower():
+        raise invalid_value(f"{name}.type", "a member is a User")
+    return required(read_text(parts.get("value"), f"{name}.value"), f"{name}.value")
+
+
+def listed(value: Any, name: str, most: int) -> list[Any]:
+    """Return the elements of a multi-valued attribute."""
+    if value is None:
+        return []
+    if isinstance(value, (dict, str)):
+        return [value]
+    if not isinstance(value, list):
+        raise invalid_value(name, "it is not a list")
+    if len(value) > most:
+        raise too_many(name, most)
+    return value
