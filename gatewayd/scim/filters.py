@@ -147,8 +147,8 @@ class _Compiler:
 def _either_way(node: Comparison, equal: Condition) -> Condition:
     """Return what `eq` or `ne` means when `eq` means `equal`."""
     if node.operator not in _EQUALITY:
-        value = "null" if node.value is None else "it"
-        raise _refused(f"{node.name} can be compared with {value} by eq and ne only, not by {node.operator}")
+        with_null = " with null" if node.value is None else ""
+        raise _refused(f"{node.name} can be compared{with_null} by eq and ne only, not by {node.operator}")
     if node.operator is Operator.EQ:
         return equal
     return equal.condition if isinstance(equal, Not) else Not(equal)
