@@ -11,6 +11,7 @@ from typing import Any
 from gatewayd.accounts.identities import shown
 from gatewayd.accounts.records import ApiKey, Group, Role, Source, User
 from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.storage.fields import folded
 
 
 @dataclass
@@ -181,7 +182,7 @@ class MemoryUsers:
 
     @staticmethod
     def _user_name(user: User) -> str:
-        return (shown(user).user_name or "").casefold()
+        return folded(shown(user).user_name or "")
 
 
 class MemoryGroups:

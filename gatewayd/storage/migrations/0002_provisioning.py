@@ -28,10 +28,9 @@ SHOWN: Final = (
     "family_name_key",
     "modified_us",
 )
-INDEXES: Final = (
-    ("user_external_ids", "external_id", "scim", "external_id"),
-    ("user_subjects", "subject", "oauth", "sub"),
-)
+INDEXES: Final = (("user_external_ids", "external_id"), ("user_subjects", "subject"))
+# Where the JSON columns hold what the index rows do.
+SOURCES: Final = {"external_id": ("scim", "external_id"), "subject": ("oauth", "sub")}
 
 User = Mapping[str, Any]
 """Some columns of a user."""
@@ -51,8 +50,8 @@ async def fill_in(_: Any, editor: Any) -> None:
         await client.execute_many(_update(client), [_shown(user, taken) for user in users])
         addresses = [(user["id"], folded(user["email"]), "work", True) for user in users]
         await _insert(client, "user_emails", ("user_id", "value_key", "type_key", "is_primary"), addresses)
-        for table, column, source, member in INDEXES:
-            found = [row for user in users for row in _foreign_ids(user, source, member, taken)]
+        for table, column in INDEXES:
+            found = [row for user in users for row in _foreign_ids(user, column, taken)]
             await _insert(client, table, ("user_id", "provider", column), found)
 
 
@@ -79,7 +78,7 @@ def _shown(user: User, taken: set[tuple[str, ...]]) -> tuple[str | int, ...]:
     """Return what a user shows who was made by hand, the address and the name, and the id."""
     address, name = folded(user["email"]), folded(user["name"])
     if ("user_name", address) in taken:
-        log.warning("a user has the address of an older one", extra={"user_id": user["id"]})
+        log.warning("a user has the %s of an older one", "user_name", extra={"user_id": user["id"]})
         address = user["id"]
     taken.add(("user_name", address))
     given, _, family = user["name"].partition(" ")
@@ -87,10 +86,9 @@ def _shown(user: User, taken: set[tuple[str, ...]]) -> tuple[str | int, ...]:
     return address, name, name, folded(given), folded(family.strip()), modified_us, user["id"]
 
 
-def _foreign_ids(
-    user: User, source: str, member: str, taken: set[tuple[str, ...]]
-) -> Iterator[tuple[str, str, str]]:
+def _foreign_ids(user: User, column: str, taken: set[tuple[str, ...]]) -> Iterator[tuple[str, str, str]]:
     """Yield user, provider and what it calls him; shapes that a row cannot hold are left out."""
+    source, member = SOURCES[column]
     stored = None if user[source] is None else json.loads(user[source])
     for provider, entry in stored.items() if isinstance(stored, dict) else ():
         value = entry.get(member) if isinstance(entry, dict) else None
@@ -99,7 +97,7 @@ def _foreign_ids(
         if len(provider) > PROVIDER_LENGTH:
             continue
         if (source, provider, value) in taken:
-            log.warning("a user has the %s of an older one", source, extra={"user_id": user["id"]})
+            log.warning("a user has the %s of an older one", column, extra={"user_id": user["id"]})
             continue
         taken.add((source, provider, value))
         yield user["id"], provider, value

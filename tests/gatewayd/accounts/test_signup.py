@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from gatewayd.accounts.records import NewGroup, NewUser, Role
+from gatewayd.accounts.records import NewGroup, NewUser, Role, Source
 from gatewayd.accounts.runtime import ConfiguredValue
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import Accounts
@@ -40,7 +40,7 @@ async def test_the_others_get_the_default_role_and_group(accounts: Accounts) -> 
     )
     second = await accounts.sign_up.sign_up(person("second"))
     assert second.role is Role.USER
-    assert accounts.memory.tables.members == {(group.id, second.id): "default"}
+    assert accounts.memory.tables.members == {(group.id, second.id, Source.DEFAULT): accounts.time}
     assert accounts.runtime.flag("ENABLE_SIGNUP") is True
 
 

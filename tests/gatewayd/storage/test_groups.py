@@ -1,8 +1,10 @@
 import asyncio
+import logging
 from dataclasses import replace
 
 import pytest
 
+from gatewayd.accounts.records import Source
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.database import Database
 from gatewayd.storage.groups import BATCH, TortoiseGroups
@@ -18,8 +20,10 @@ FULL = group(
     permissions={"features": {"api_keys": True}},
     data={"a": ["1"]},
     meta={"b": None},
+    scim={"okta": {"external_id": "0"}, "odd": 1},
     updated_at=2,
     created_at=1,
+    modified_us=2_000_000,
 )
 
 
@@ -64,12 +68,47 @@ async def test_a_change_writes_every_field(stores: Stores) -> None:
     assert await stores.groups.find("g1") == FULL
 
 
+async def test_external_ids_are_taken_for_one_provider(stores: Stores) -> None:
+    await stores.groups.add(FULL)
+    await stores.groups.add(group("g2", scim={"entra": {"external_id": "0"}}))
+    await stores.groups.add(group("g3", scim={"okta": {"external_id": "O"}}))
+    same = {"okta": {"external_id": "0"}}
+    for attempt in (stores.groups.add(group("g4", scim=same)), stores.groups.change(group("g3", scim=same))):
+        with pytest.raises(GatewayError, match="is taken") as caught:
+            await attempt
+        error = caught.value
+        assert (error.kind, error.code, error.param) == (Kind.CONFLICT, "taken", "external_id")
+    assert [each.id for each in await stores.groups.list()] == ["g2", "g3", "g1"]
+    await stores.groups.change(replace(FULL, scim=None))
+    assert await stores.groups.change(group("g3", scim=same))
+    await stores.groups.remove("g3")
+    assert await stores.groups.change(FULL)
+
+
+async def test_of_sixteen_racing_groups_with_one_external_id_one_wins(stores: Stores) -> None:
+    same = {"okta": {"external_id": "0"}}
+    results = await asyncio.gather(
+        *(stores.groups.add(group(f"g{number}", scim=same)) for number in range(16)), return_exceptions=True
+    )
+    assert results.count(None) == 1
+    lost = [(result.kind, result.code) for result in results if isinstance(result, GatewayError)]
+    assert lost == [(Kind.CONFLICT, "taken")] * 15
+    assert len(await stores.groups.list()) == 1
+
+
+async def test_a_touch_writes_when_a_group_changed(stores: Stores) -> None:
+    await stores.groups.add(group("g", description="d"))
+    await stores.groups.touch("g", at=5, modified_us=5_000_001)
+    await stores.groups.touch("gone", at=5, modified_us=5_000_001)
+    assert await stores.groups.find("g") == group("g", description="d", updated_at=5, modified_us=5_000_001)
+
+
 async def test_only_existing_users_who_are_no_members_are_added(stores: Stores) -> None:
     await add_users(stores, "u1", "u2", "u3")
     await stores.groups.add(group("g"))
-    assert await stores.groups.add_members("g", ["u1", "u1", "gone"], source="manual", at=1) == 1
-    assert await stores.groups.add_members("g", ["u1", "u2"], source="scim", at=2) == 1
-    assert await stores.groups.add_members("g", [], source="scim", at=2) == 0
+    assert await stores.groups.add_members("g", ["u1", "u1", "gone"], source=Source.MANUAL, at=1) == 1
+    assert await stores.groups.add_members("g", ["u2", "u1"], source=Source.MANUAL, at=2) == 1
+    assert await stores.groups.add_members("g", [], source=Source.SCIM, at=2) == 0
     found = await stores.groups.find("g")
     assert found is not None
     assert found.member_count == 2
@@ -78,12 +117,57 @@ async def test_only_existing_users_who_are_no_members_are_added(stores: Stores) 
     assert [each.id for each in await stores.groups.list_members("g")] == ["u2"]
 
 
+async def members(stores: Stores, source: Source) -> set[str]:
+    sources = await stores.groups.list_sources("g")
+    return {user_id for user_id, named in sources.items() if source in named}
+
+
+async def test_a_member_of_several_sources_counts_once(stores: Stores) -> None:
+    await add_users(stores, "u1", "u2")
+    await stores.groups.add(group("g"))
+    assert await stores.groups.list_sources("g") == {}
+    for source in (Source.MANUAL, Source.SCIM):
+        assert await stores.groups.add_members("g", ["u1"], source=source, at=1) == 1
+    assert await stores.groups.add_members("g", ["u1", "u2"], source=Source.SCIM, at=2) == 1
+    assert await stores.groups.list_sources("g") == {"u1": [Source.MANUAL, Source.SCIM], "u2": [Source.SCIM]}
+    assert [each.id for each in await stores.groups.list_members("g")] == ["u1", "u2"]
+    assert await stores.groups.list_group_ids(["u1", "u2"]) == {"u1": ["g"], "u2": ["g"]}
+    assert [each.member_count for each in await stores.groups.list()] == [2]
+    assert [each.member_count for each in await stores.groups.list(user_id="u1")] == [2]
+
+
+async def test_each_source_takes_away_its_own_members(stores: Stores) -> None:
+    await add_users(stores, "u1", "u2", "u3")
+    await stores.groups.add(group("g"))
+    await stores.groups.add_members("g", ["u1", "u2"], source=Source.MANUAL, at=1)
+    await stores.groups.add_members("g", ["u1", "u2", "u3"], source=Source.SCIM, at=1)
+    assert await stores.groups.remove_members("g", ["u1"], source=Source.OAUTH) == 0
+    assert await stores.groups.remove_members("g", ["u1", "gone"], source=Source.SCIM) == 1
+    assert await members(stores, Source.SCIM) == {"u2", "u3"}
+    assert await members(stores, Source.MANUAL) == {"u1", "u2"}
+    assert await stores.groups.remove_members("g", ["u1", "u2"]) == 2
+    assert await stores.groups.list_sources("g") == {"u3": [Source.SCIM]}
+
+
+async def test_a_source_keeps_only_these_members(stores: Stores) -> None:
+    await add_users(stores, "u1", "u2", "u3")
+    await stores.groups.add(group("g"))
+    await stores.groups.add_members("g", ["u1"], source=Source.MANUAL, at=1)
+    await stores.groups.add_members("g", ["u1", "u2", "u3"], source=Source.SCIM, at=1)
+    assert await stores.groups.keep_members("g", ["u2", "gone"], source=Source.SCIM) == 2
+    assert await members(stores, Source.SCIM) == {"u2"}
+    assert await stores.groups.keep_members("g", ["u2"], source=Source.SCIM) == 0
+    assert await stores.groups.keep_members("g", [], source=Source.SCIM) == 1
+    assert await stores.groups.keep_members("gone", [], source=Source.SCIM) == 0
+    assert await stores.groups.list_sources("g") == {"u1": [Source.MANUAL]}
+
+
 async def test_groups_are_listed_by_name_with_their_counts(stores: Stores) -> None:
     await add_users(stores, "u1", "u2")
     for group_id in ("c", "a", "b"):
         await stores.groups.add(group(group_id))
-    await stores.groups.add_members("c", ["u1", "u2"], source="manual", at=1)
-    await stores.groups.add_members("a", ["u2"], source="manual", at=1)
+    await stores.groups.add_members("c", ["u1", "u2"], source=Source.MANUAL, at=1)
+    await stores.groups.add_members("a", ["u2"], source=Source.MANUAL, at=1)
     counts = [(each.id, each.member_count) for each in await stores.groups.list()]
     assert counts == [("a", 1), ("b", 0), ("c", 2)]
     counts = [(each.id, each.member_count) for each in await stores.groups.list(user_id="u1")]
@@ -94,8 +178,8 @@ async def test_the_groups_of_many_users_are_found_together(stores: Stores) -> No
     await add_users(stores, "u1", "u2", "u3")
     for group_id in ("a", "b"):
         await stores.groups.add(group(group_id))
-        await stores.groups.add_members(group_id, ["u1"], source="manual", at=1)
-    await stores.groups.add_members("b", ["u2"], source="manual", at=1)
+        await stores.groups.add_members(group_id, ["u1"], source=Source.MANUAL, at=1)
+    await stores.groups.add_members("b", ["u2"], source=Source.MANUAL, at=1)
     found = await stores.groups.list_group_ids(["u1", "u2", "u3", "gone"])
     assert {user_id: sorted(ids) for user_id, ids in found.items()} == {"u1": ["a", "b"], "u2": ["b"]}
 
@@ -103,7 +187,7 @@ async def test_the_groups_of_many_users_are_found_together(stores: Stores) -> No
 async def test_a_removed_group_takes_its_memberships_along(stores: Stores) -> None:
     await add_users(stores, "u1")
     await stores.groups.add(group("g"))
-    await stores.groups.add_members("g", ["u1"], source="manual", at=1)
+    await stores.groups.add_members("g", ["u1"], source=Source.MANUAL, at=1)
     assert await stores.groups.remove("g")
     assert await stores.groups.list_group_ids(["u1"]) == {}
     assert await stores.users.count() == 1
@@ -111,7 +195,7 @@ async def test_a_removed_group_takes_its_memberships_along(stores: Stores) -> No
 
 async def test_members_cannot_be_added_to_a_group_that_is_gone(database: Database) -> None:
     with pytest.raises(GatewayError) as caught:
-        await TortoiseGroups().add_members("gone", ["u1"], source="manual", at=1)
+        await TortoiseGroups().add_members("gone", ["u1"], source=Source.MANUAL, at=1)
     assert caught.value.kind is Kind.NOT_FOUND
 
 
@@ -120,7 +204,7 @@ async def test_members_are_listed_by_name_in_any_case(database: Database) -> Non
         await TortoiseUsers().add(user(user_id, name=name), None)
     groups = TortoiseGroups()
     await groups.add(group("g"))
-    await groups.add_members("g", ["u1", "u2", "u3"], source="manual", at=1)
+    await groups.add_members("g", ["u1", "u2", "u3"], source=Source.MANUAL, at=1)
     assert [each.id for each in await groups.list_members("g")] == ["u2", "u3", "u1"]
 
 
@@ -130,8 +214,41 @@ async def test_racing_additions_count_each_member_once(database: Database) -> No
         await TortoiseUsers().add(user(user_id), None)
     groups = TortoiseGroups()
     await groups.add(group("g"))
-    counts = await asyncio.gather(*(groups.add_members("g", ids, source="scim", at=1) for _ in range(8)))
+    counts = await asyncio.gather(*(groups.add_members("g", ids, source=Source.SCIM, at=1) for _ in range(8)))
     assert sum(counts) == len(ids)
+
+
+async def test_racing_changes_of_the_members_do_not_wait_in_a_circle(database: Database) -> None:
+    ids = [f"u{number}" for number in range(20)]
+    for user_id in ids:
+        await TortoiseUsers().add(user(user_id), None)
+    groups = TortoiseGroups()
+    await groups.add(group("g"))
+    for _ in range(5):
+        await asyncio.gather(
+            groups.add_members("g", ids, source=Source.SCIM, at=1),
+            groups.add_members("g", ids[::-1], source=Source.SCIM, at=1),
+            groups.remove_members("g", ids[::-1]),
+            groups.keep_members("g", ids[5:10], source=Source.SCIM),
+            *(TortoiseUsers().change(user(user_id, name="new")) for user_id in ids[:3]),
+        )
+    assert set(await groups.list_sources("g")) <= set(ids)
+
+
+async def test_adding_to_a_large_group_takes_as_many_statements_as_to_a_small_one(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    await TortoiseUsers().add(user("u1"), None)
+    await TortoiseUsers().add(user("u2"), None)
+    groups = TortoiseGroups()
+    await groups.add(group("g"))
+    counts = []
+    for user_id in ("u1", "u2"):
+        caplog.clear()
+        with caplog.at_level(logging.DEBUG, "tortoise.db_client"):
+            await groups.add_members("g", [user_id], source=Source.SCIM, at=1)
+        counts.append(len([each for each in caplog.records if each.name == "tortoise.db_client"]))
+    assert counts[0] == counts[1] <= 3
 
 
 async def test_more_users_than_one_statement_holds(database: Database) -> None:
@@ -139,14 +256,21 @@ async def test_more_users_than_one_statement_holds(database: Database) -> None:
     await groups.add(group("g"))
     await TortoiseUsers().add(user("u1"), None)
     many = [*(f"gone{number}" for number in range(2 * BATCH)), "u1", "bad\x00"]
-    assert await groups.add_members("g", many, source="scim", at=1) == 1
+    assert await groups.add_members("g", many, source=Source.SCIM, at=1) == 1
     assert await groups.list_group_ids(many) == {"u1": ["g"]}
+    assert await groups.keep_members("g", many, source=Source.SCIM) == 0
     assert await groups.remove_members("g", many) == 1
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("name", "\x00"), ("name", "n" * 256), ("description", "\x00"), ("data", {"a": "\x00"})],
+    [
+        ("name", "\x00"),
+        ("name", "n" * 256),
+        ("description", "\x00"),
+        ("data", {"a": "\x00"}),
+        ("scim", {"\x00": 1}),
+    ],
 )
 async def test_what_cannot_be_stored_is_refused_by_name(
     database: Database, field: str, value: object
@@ -163,16 +287,19 @@ async def test_what_cannot_be_stored_is_not_found(database: Database) -> None:
     assert await groups.find_by_name("\x00") is None
     assert await groups.find_by_name("x" * 5000) is None
     assert await groups.list_members("\x00") == []
+    assert await groups.list_sources("\x00") == {}
+    assert await groups.keep_members("\x00", [], source=Source.SCIM) == 0
+    await groups.touch("\x00", at=1, modified_us=1)
     assert not await groups.remove("\x00")
     assert await groups.remove_members("\x00", ["u"]) == 0
     with pytest.raises(GatewayError) as caught:
-        await groups.add_members("\x00", ["u"], source="manual", at=1)
+        await groups.add_members("\x00", ["u"], source=Source.MANUAL, at=1)
     assert caught.value.kind is Kind.NOT_FOUND
 
 
 async def test_a_group_that_is_not_there_gets_no_members(stores: Stores) -> None:
     await stores.users.add(user("u1"), None)
     with pytest.raises(GatewayError) as caught:
-        await stores.groups.add_members("gone", ["u1"], source="manual", at=1)
+        await stores.groups.add_members("gone", ["u1"], source=Source.MANUAL, at=1)
     assert caught.value.kind is Kind.NOT_FOUND
     assert await stores.groups.list_group_ids(["u1"]) == {}

@@ -3,15 +3,20 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tortoise.connection import get_connection
 
+from gatewayd.accounts.records import Identity, Source
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.database import Database
+from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.location import Location, parse, sqlite
+from gatewayd.storage.lookups import keys_of
 from gatewayd.storage.migrate import (
     MigrationStatus,
     check,
@@ -33,7 +38,7 @@ from tortoise.migrations import operations as ops
 from gatewayd.storage.fields import Name
 
 class Migration(migrations.Migration):
-    dependencies = [("gatewayd", "0001_initial")]
+    dependencies = [("gatewayd", "0002_provisioning")]
     operations = [
         ops.AlterField(model_name="UserRow", name="username", field=Name(max_length=300, null=True)),
         ops.AddField(model_name="UserRow", name="nickname", field=Name(max_length=10, null=True)),
@@ -56,11 +61,9 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
 def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of the package `later_migrations`: those of this version and one more."""
     folder = tmp_path / "packages" / "later_migrations"
-    folder.mkdir(parents=True)
-    first = Path(sys.modules["gatewayd.storage.migrate"].__file__ or "").parent / "migrations" / f"{FIRST}.py"
-    shutil.copy(first, folder)
-    (folder / "__init__.py").touch()
-    (folder / "0002_later.py").write_text(LATER)
+    present = Path(sys.modules["gatewayd.storage.migrate"].__file__ or "").parent / "migrations"
+    shutil.copytree(present, folder)
+    (folder / "0003_later.py").write_text(LATER)
     monkeypatch.syspath_prepend(folder.parent)
     for name in [name for name in sys.modules if name.startswith("later_migrations")]:
         monkeypatch.delitem(sys.modules, name)
@@ -117,7 +120,7 @@ async def test_an_older_schema_is_refused_until_it_is_migrated(database: Databas
     error = await refusal(database, later.name)
     assert error.code == "schema_older"
     assert "gatewayd --migrate" in error.message
-    assert await migrate_open(database, later.name) == ["0002_later"]
+    assert await migrate_open(database, later.name) == ["0003_later"]
     check(await read_status(database, later.name))
     assert (await refusal(database)).code == "schema_newer"
 
@@ -159,7 +162,7 @@ async def test_remaking_a_table_keeps_what_refers_to_it(database: Database, late
 
 
 async def test_a_migration_that_fails_leaves_nothing(database: Database, later: Path) -> None:
-    (later / "0002_later.py").write_text(BROKEN)
+    (later / "0003_later.py").write_text(BROKEN)
     await TortoiseUsers().add(user("u1"), "hash")
     with pytest.raises(GatewayError, match="cannot migrate"):
         await migrate_open(database, later.name)
@@ -170,7 +173,8 @@ async def test_a_migration_that_fails_leaves_nothing(database: Database, later: 
 
 
 async def test_a_first_migration_that_fails_leaves_an_empty_database(empty: Location, later: Path) -> None:
-    (later / "0002_later.py").unlink()
+    (later / "0003_later.py").unlink()
+    (later / "0002_provisioning.py").unlink()
     (later / f"{FIRST}.py").write_text(
         (later / f"{FIRST}.py").read_text().rstrip().removesuffix("]")
         + """
@@ -190,13 +194,15 @@ async def test_the_file_is_copied_before_it_is_migrated(database: Database, late
     await migrate_open(database, later.name)
     path = database.location.path
     assert path is not None
-    copy = path.with_name(f"{path.name}.before-0002_later")
+    copy = path.with_name(f"{path.name}.before-0003_later")
     assert copy.stat().st_mode & 0o777 == 0o600
     assert not copy.with_name(f"{copy.name}.part").exists()
     connection = sqlite3.connect(copy)
     try:
         assert connection.execute("SELECT id FROM users").fetchall() == [("u1",)]
-        assert connection.execute("SELECT name FROM tortoise_migrations").fetchall() == [(FIRST,)]
+        assert connection.execute("SELECT name FROM tortoise_migrations").fetchall() == [
+            (name,) for name in known_migrations()
+        ]
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     finally:
         connection.close()
@@ -204,7 +210,7 @@ async def test_the_file_is_copied_before_it_is_migrated(database: Database, late
 
 @pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 async def test_rows_that_would_refer_to_nothing_stop_a_migration(database: Database, later: Path) -> None:
-    (later / "0002_later.py").write_text(
+    (later / "0003_later.py").write_text(
         LATER.replace("    ]\n", '        ops.RunSQL("DELETE FROM users"),\n    ]\n')
     )
     await TortoiseUsers().add(user("u1"), None)
@@ -233,7 +239,8 @@ async def test_of_two_who_migrate_at_once_one_does(postgres: Postgres) -> None:
             return list(await migrate_open(database))
 
     results = await asyncio.gather(*(start() for _ in range(4)), return_exceptions=True)
-    assert sorted(len(result) for result in results if isinstance(result, list)) == [0, 0, 0, 1]
+    applied = [name for result in results if isinstance(result, list) for name in result]
+    assert sorted(applied) == known_migrations()
 
 
 def test_looking_at_the_schema_imports_no_migration(migrated_file: Path) -> None:
@@ -261,3 +268,107 @@ def test_a_gap_in_the_history_is_no_history() -> None:
 
 def test_the_exact_schema_passes() -> None:
     check(MigrationStatus(["0001_a"], ["0001_a"], frozenset({"users"})))
+
+
+# Users of the first version: every shape that the columns had, and two who share what only one may have.
+OLD_USERS = [
+    ("u1", "ada@example.org", "Ada  Löve", 5, None, None),
+    ("u2", "bob@example.org", "BOB", 3, '{"okta": {"external_id": "0"}}', '{"google": {"sub": "1"}, "x": 1}'),
+    ("u3", "cid@example.org", "Cid", 4, '{"okta": {"external_id": "0"}, "b": {"external_id": 5}}', "[]"),
+    ("u4", "BOB@example.org", "Bob", 4, '{"a": {"external_id": ""}}', '{"google": {"sub": "1"}}'),
+]
+
+
+async def make_first_version(database: Database, later: Path, *users: tuple[object, ...]) -> None:
+    """Migrate to the first version alone and put users into it."""
+    for name in ("0002_provisioning", "0003_later"):
+        (later / f"{name}.py").unlink()
+    assert await migrate_open(database, later.name) == [FIRST]
+    columns = "id, email, name, created_at, scim, oauth"
+    for values in users:
+        texts = ", ".join("NULL" if value is None else f"'{value}'" for value in values)
+        await run_sql(
+            database,
+            fX
+            f"last_active_at, updated_at) VALUES ({texts}, 'k', 'user', TRUE, '', 0, '{{}}', 0, 7)",
+        )
+
+
+@pytest.fixture
+async def upgraded(empty: Location, later: Path) -> AsyncIterator[Database]:
+    """Return a database of the first version that was brought to this one."""
+    async with Database.open(empty) as database:
+        await make_first_version(database, later, *OLD_USERS)
+        await run_sql(
+            database,
+            "INSERT INTO groups (id, name, name_key, description, permissions, data, meta, updated_at, "
+            "created_at) VALUES ('g', 'g', 'g', '', '{}', '{}', '{}', 8, 1)",
+            "INSERT INTO group_members (group_id, user_id, source, created_at) "
+            "VALUES ('g', 'u1', 'manual', 1), ('g', 'u2', 'scim', 1)",
+        )
+        assert await migrate_open(database) == ["0002_provisioning"]
+        check(await read_status(database))
+        yield database
+
+
+async def test_users_that_were_there_get_keys_and_are_found(upgraded: Database) -> None:
+    users, query = TortoiseUsers(), upgraded.engine.execute_query_dict
+    rows = {row["id"]: row for row in await query("SELECT * FROM users")}
+    for user_id in ("u1", "u2", "u3"):
+        found = await users.find(user_id)
+        assert found is not None
+        assert (found.identity, found.modified_us) == (Identity(), 7_000_000)
+        assert keys_of(found).items() <= rows[user_id].items()
+        assert await users.change(replace(found, name="New Name"))
+    emails = await query("SELECT user_id, value_key, type_key, is_primary FROM user_emails ORDER BY user_id")
+    assert [tuple(row.values()) for row in emails] == [
+        (user_id, email.lower(), "work", True) for user_id, email, *_ in OLD_USERS
+    ]
+    with pytest.raises(GatewayError, match="e-mail address is taken"):
+        await users.add(user("u5", email="ADA@example.org"), None)
+
+
+async def test_what_two_had_is_kept_by_the_older_and_told(
+    upgraded: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = upgraded.engine.execute_query_dict
+    keys = await query("SELECT id, user_name_key FROM users WHERE id IN ('u2', 'u4') ORDER BY id")
+    assert [tuple(row.values()) for row in keys] == [("u2", "bob@example.org"), ("u4", "u4")]
+    ids = await query("SELECT user_id, provider, external_id FROM user_external_ids")
+    assert [tuple(row.values()) for row in ids] == [("u2", "okta", "0")]
+    subjects = await query("SELECT user_id, provider, subject FROM user_subjects")
+    assert [tuple(row.values()) for row in subjects] == [("u2", "google", "1")]
+    told = {
+        (record.__dict__["user_id"], record.getMessage())
+        for record in caplog.get_records("setup")
+        if record.name.endswith("0002_provisioning")
+    }
+    assert told == {
+        ("u4", "a user has the user_name of an older one"),
+        ("u3", "a user has the external_id of an older one"),
+        ("u4", "a user has the subject of an older one"),
+    }
+
+
+async def test_memberships_that_were_there_stay_and_others_may_come(upgraded: Database) -> None:
+    groups = TortoiseGroups()
+    group = await groups.find("g")
+    assert group is not None
+    assert (group.scim, group.modified_us, group.member_count) == (None, 8_000_000, 2)
+    assert await groups.add_members("g", ["u1", "u2"], source=Source.SCIM, at=2) == 1
+    assert await groups.list_sources("g") == {"u1": [Source.MANUAL, Source.SCIM], "u2": [Source.SCIM]}
+
+
+async def test_a_thousand_users_of_one_second_are_all_migrated(empty: Location, later: Path) -> None:
+    async with Database.open(empty) as database:
+        await make_first_version(
+            database, later, *((f"u{n}", f"{n}@x", "N", 1, None, None) for n in range(1001))
+        )
+        await migrate_open(database)
+        counted = await database.engine.execute_query_dict(
+            "SELECT COUNT(DISTINCT user_name_key) AS keys, COUNT(*) AS emails FROM users "
+            "JOIN user_emails ON user_id = users.id AND value_key = user_name_key"
+        )
+        assert counted == [{"keys": 1001, "emails": 1001}]
+        index = await database.engine.execute_query_dict("SELECT COUNT(*) AS rows FROM user_emails")
+        assert index == [{"rows": 1001}]

@@ -1,10 +1,11 @@
 import asyncio
+import logging
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Role
+from gatewayd.accounts.records import Email, Identity, Role, Source, User
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.database import Database
 from gatewayd.storage.users import TortoiseUsers
@@ -27,7 +28,18 @@ FULL = user(
     last_active_at=3,
     updated_at=2,
     created_at=1,
+    modified_us=2_000_000,
 )
+ADA = Identity(
+    user_name="Ada.Löve@Example.org",
+    display_name="Ada L",
+    formatted_name="Ada Löve",
+    given_name="Ada",
+    family_name=None,
+    emails=(Email("u1@Example.org", primary=True), Email("ada@home.example", "Home")),
+)
+PROVISIONED = replace(FULL, identity=ADA)
+OKTA = {"okta": {"external_id": "0"}}
 
 
 async def names(stores: Stores, **wanted: Any) -> list[str]:
@@ -41,6 +53,111 @@ async def test_a_user_comes_back_as_it_was(stores: Stores) -> None:
     assert await stores.users.find_by_email("u1@example.org") == FULL
     assert await stores.users.find_password_hash("u1") == "hash"
     assert await stores.users.list() == ([FULL], 1)
+
+
+async def test_what_a_provider_said_comes_back_as_it_was(stores: Stores) -> None:
+    await stores.users.add(PROVISIONED, None)
+    assert await stores.users.find("u1") == PROVISIONED
+    assert await stores.users.change(FULL)
+    assert await stores.users.find("u1") == FULL
+    bare = replace(PROVISIONED, identity=Identity(user_name="Ada@x"))
+    assert await stores.users.change(bare)
+    assert await stores.users.find("u1") == bare
+
+
+@pytest.mark.parametrize(
+    ("second", "field"),
+    [
+        ({"identity": Identity("ADA.LÖVE@example.org")}, "user_name"),
+        ({"identity": Identity("Ada.Lo\u0308ve@example.org")}, "user_name"),
+        ({"email": "ada.löve@example.org"}, "email"),
+        ({"scim": {"x": {}, **OKTA}}, "external_id"),
+        ({"oauth": {"google": {"sub": "1"}}}, "subject"),
+    ],
+    ids=str,
+)
+async def test_what_a_provider_said_is_taken(stores: Stores, second: dict[str, Any], field: str) -> None:
+    await stores.users.add(PROVISIONED, None)
+    await stores.users.add(user("u2"), None)
+    for attempt in (stores.users.add(user("u3", **second), None), stores.users.change(user("u2", **second))):
+        with pytest.raises(GatewayError, match="is taken") as caught:
+            await attempt
+        error = caught.value
+        assert (error.kind, error.code, error.param) == (Kind.CONFLICT, "taken", field)
+    assert await stores.users.list(order_by="email") == ([PROVISIONED, user("u2")], 2)
+
+
+async def test_what_is_given_up_is_free(stores: Stores) -> None:
+    await stores.users.add(PROVISIONED, None)
+    await stores.users.change(replace(PROVISIONED, scim=None, oauth={}, identity=Identity()))
+    other = user("u2", scim=FULL.scim, oauth=FULL.oauth, identity=ADA)
+    await stores.users.add(other, None)
+    await stores.users.remove("u2")
+    assert await stores.users.change(PROVISIONED)
+
+
+async def test_odd_shapes_are_kept_and_looked_up_by_nothing(stores: Stores) -> None:
+    odd = {"a": 1, "b": {}, "c": {"external_id": 5, "sub": []}, "d": {"external_id": "", "sub": ""}}
+    for user_id in ("u1", "u2"):
+        await stores.users.add(user(user_id, scim=odd, oauth=odd), None)
+    found = await stores.users.find("u2")
+    assert found is not None
+    assert (found.scim, found.oauth) == (odd, odd)
+
+
+async def rows_of(database: Database, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    query = f"SELECT {', '.join(columns)} FROM {table} ORDER BY id"
+    rows = await database.engine.execute_query_dict(query)
+    return [tuple(row.values()) for row in rows]
+
+
+KEYS = [
+    f"{name}_key" for name in ("user_name", "display_name", "formatted_name", "given_name", "family_name")
+]
+
+
+async def test_keys_and_addresses_follow_what_is_shown(database: Database) -> None:
+    users = TortoiseUsers()
+    columns = ("value_key", "type_key", "is_primary")
+    made = replace(FULL, identity=Identity())
+    await users.add(made, None)
+    by_hand = ("u1@example.org", "ada löve 🦊", "ada löve 🦊", "ada", "löve 🦊")
+    assert await rows_of(database, "users", *KEYS) == [by_hand]
+    assert await rows_of(database, "user_emails", *columns) == [("u1@example.org", "work", True)]
+    await users.change(PROVISIONED)
+    assert await rows_of(database, "users", *KEYS) == [
+        ("ada.löve@example.org", "ada l", "ada löve", "ada", "")
+    ]
+    assert await rows_of(database, "user_emails", *columns) == [
+        ("u1@example.org", "work", True),
+        ("ada@home.example", "home", False),
+    ]
+    await users.change(made)
+    assert await rows_of(database, "users", *KEYS) == [by_hand]
+    assert await rows_of(database, "user_emails", *columns) == [("u1@example.org", "work", True)]
+    assert await rows_of(database, "user_external_ids", "provider", "external_id") == [("okta", "0")]
+    assert await rows_of(database, "user_subjects", "provider", "subject") == [("google", "1")]
+    await users.remove("u1")
+    for table in ("user_emails", "user_external_ids", "user_subjects"):
+        assert await rows_of(database, table, "id") == []
+
+
+async def test_an_ordinary_write_costs_few_statements(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def count(change: User) -> int:
+        caplog.clear()
+        with caplog.at_level(logging.DEBUG, "tortoise.db_client"):
+            await (users.change(change) if added else users.add(change, None))
+        return len([each for each in caplog.records if each.name == "tortoise.db_client"])
+
+    users, added = TortoiseUsers(), False
+    transaction = 2 if not database.location.is_sqlite else 0
+    provisioned = replace(PROVISIONED, oauth=None)
+    assert await count(provisioned) - transaction <= 3
+    added = True
+    assert await count(replace(provisioned, name="New", active=True)) - transaction <= 2
+    assert await count(replace(provisioned, scim={"okta": {"external_id": "1"}})) - transaction <= 4
 
 
 async def test_what_is_absent_is_none_or_false(stores: Stores) -> None:
@@ -101,7 +218,7 @@ async def test_a_removed_user_takes_memberships_and_keys_along(stores: Stores) -
         await stores.users.add(user(user_id), None)
         await stores.keys.add(key(f"k-{user_id}", user_id))
     await stores.groups.add(group("g"))
-    await stores.groups.add_members("g", ["u1", "u2"], source="manual", at=1)
+    await stores.groups.add_members("g", ["u1", "u2"], source=Source.MANUAL, at=1)
     assert await stores.users.remove("u1")
     assert [each.id for each in await stores.keys.list()] == ["k-u2"]
     assert [each.id for each in await stores.groups.list_members("g")] == ["u2"]
@@ -205,6 +322,7 @@ async def test_touch_writes_many_and_never_goes_back(stores: Stores) -> None:
         {"scim": {"a": "\udc00"}},
         {"token_version": 2**63},
         {"created_at": -(2**63) - 1},
+        {"modified_us": 2**63},
     ],
     ids=str,
 )
@@ -243,12 +361,59 @@ async def test_names_are_ordered_in_any_case_and_alike_on_every_engine(database:
     assert [each.name for each in found] == ["_", "A", "a", "b", "Z", "É"]
 
 
-async def test_of_sixteen_racing_users_with_one_address_one_wins(stores: Stores) -> None:
+@pytest.mark.parametrize(
+    ("same", "field"),
+    [
+        ({"email": "same@example.org"}, "email"),
+        ({"identity": Identity("same@example.org")}, "user_name"),
+        ({"scim": OKTA}, "external_id"),
+        ({"oauth": {"google": {"sub": "1"}}}, "subject"),
+    ],
+    ids=str,
+)
+async def test_of_sixteen_racing_users_with_one_name_one_wins(
+    stores: Stores, same: dict[str, Any], field: str
+) -> None:
     results = await asyncio.gather(
-        *(stores.users.add(user(f"u{number}", email="same@example.org"), None) for number in range(16)),
+        *(stores.users.add(user(f"u{number}", **same), None) for number in range(16)),
         return_exceptions=True,
     )
     assert results.count(None) == 1
     lost = [result for result in results if isinstance(result, GatewayError)]
-    assert [error.kind for error in lost] == [Kind.CONFLICT] * 15
+    assert {(error.kind, error.code, error.param) for error in lost} == {(Kind.CONFLICT, "taken", field)}
+    assert len(lost) == 15
     assert await stores.users.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"identity": Identity("a@" + "x" * 319)}, "user_name"),
+        ({"identity": Identity("a@\x00")}, "user_name"),
+        ({"identity": Identity("a@b", display_name="d" * 256)}, "display_name"),
+        ({"identity": Identity("a@b", emails=(Email("\x00"),))}, "emails"),
+        ({"identity": Identity("a@b", emails=(Email("e" * 961),))}, "value"),
+        ({"scim": {"okta": {"external_id": "e" * 513}}}, "external_id"),
+        ({"scim": {"o" * 129: {"external_id": "e"}}}, "provider"),
+        ({"oauth": {"okta": {"sub": "e" * 513}}}, "subject"),
+    ],
+    ids=["long name", "odd name", "display", "odd address", "address", "external id", "provider", "subject"],
+)
+async def test_what_a_provider_said_and_cannot_be_stored_is_refused(
+    database: Database, fields: dict[str, Any], param: str
+) -> None:
+    with pytest.raises(GatewayError) as caught:
+        await TortoiseUsers().add(user("u1", **fields), None)
+    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, param)
+    assert await TortoiseUsers().count() == 0
+
+
+async def test_the_longest_names_are_stored_on_every_engine(database: Database) -> None:
+    wide = "🦊" * 512
+    names = {"🐧" * 128: {"external_id": wide, "sub": wide}}
+    person = Identity("a" * 320, *("ΐ" * 255 for _ in range(4)), (Email("ΐ" * 255, "ΐ" * 255),))
+    full = user("u1", name="ΐ" * 255, scim=names, oauth=names, identity=person)
+    await TortoiseUsers().add(full, None)
+    assert await TortoiseUsers().find("u1") == full
+    with pytest.raises(GatewayError, match="external id is taken"):
+        await TortoiseUsers().add(user("u2", scim=names), None)
