@@ -38,12 +38,13 @@ TEXTS = st.one_of(
 )
 """Strings that filters compare with."""
 
-OFFSETS = st.none() | st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-MOMENTS = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=OFFSETS).map(  # noqa: DTZ001
-    lambda moment: moment.isoformat()
-) | st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC)).map(  # noqa: DTZ001
+OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+BARE = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1)).map(datetime.isoformat)  # noqa: DTZ001
+SHIFTED = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=OFFSETS).map(datetime.isoformat)  # noqa: DTZ001
+UNIVERSAL = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC)).map(  # noqa: DTZ001
     lambda moment: moment.isoformat().replace("+00:00", "Z")
 )
+MOMENTS = BARE | SHIFTED | UNIVERSAL
 """Times that filters compare with."""
 
 
