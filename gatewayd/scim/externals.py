@@ -5,9 +5,8 @@ from typing import Any, Final
 
 from gatewayd.accounts.records import Group, User
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.scim.attributes import SCHEMAS, find
-from gatewayd.scim.drafts import GroupDraft, Operation, UserDraft
-from gatewayd.scim.records import ResourceType
+from gatewayd.scim.drafts import GroupDraft, UserDraft, Verb
+from gatewayd.scim.targets import Step
 
 EXTERNAL_ID: Final = "externalId"
 _FIELD: Final = "external_id"
@@ -50,28 +49,11 @@ def check_provider(provider: str) -> None:
         )
 
 
-def mentions(operations: Iterable[Operation], resource: ResourceType, name: str) -> bool:
-    """Tell whether PATCH operations are about an attribute, by path or by a key of a value."""
-    return any(_is_about(operation, resource, name) for operation in operations)
+def check_steps(steps: Iterable[Step], provider: str) -> None:
+    """Raise not_configured when a PATCH is about an identifier and nobody says whose (4.10, rule 4).
 
-
-def _is_about(operation: Operation, resource: ResourceType, name: str) -> bool:
-    urn = SCHEMAS[resource].urn.lower()
-    if operation.path is not None and operation.path.strip().lower() != urn:
-        return _is_named(operation.path, resource, name)
-    return _has_key(operation.value, resource, name)
-
-
-def _has_key(value: Any, resource: ResourceType, name: str) -> bool:
-    if not isinstance(value, Mapping):
-        return False
-    urn = SCHEMAS[resource].urn.lower()
-    return any(
-        _is_named(key, resource, name) or (key.lower() == urn and _has_key(inner, resource, name))
-        for key, inner in value.items()
-    )
-
-
-def _is_named(text: str, resource: ResourceType, name: str) -> bool:
-    place = find(resource, text.strip())
-    return place is not None and place.name == name
+    To write a null where there can be nothing is no matter.
+    """
+    for step in steps:
+        if step.attribute == EXTERNAL_ID and (step.verb is Verb.REMOVE or step.value is not None):
+            check_provider(provider)

@@ -14,14 +14,7 @@ from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.scim.conditions import Compare, Operator
 from gatewayd.scim.drafts import GroupDraft, MemberChange, Verb
-from gatewayd.scim.externals import (
-    EXTERNAL_ID,
-    changed_store,
-    check_draft,
-    check_provider,
-    mentions,
-    new_store,
-)
+from gatewayd.scim.externals import changed_store, check_draft, check_steps, new_store
 from gatewayd.scim.interfaces import Directory
 from gatewayd.scim.patch import plan_group
 from gatewayd.scim.reading import read_group, read_operations
@@ -38,6 +31,7 @@ from gatewayd.scim.rendering import audited, render_group, render_member, writab
 from gatewayd.scim.searching import first, plan
 from gatewayd.scim.selecting import selector
 from gatewayd.scim.syntax import Grammar, Node
+from gatewayd.scim.targets import steps
 
 _NAMED: Final = 3
 
@@ -68,12 +62,11 @@ class ProvisionedGroups:
             await self._check_known(members)
             new = NewGroup(draft.display_name, scim=new_store(draft, self._provider))
             group = await self._groups.create(new)
-            if members:
-                added = await self._groups.add_members(group.id, members, Source.SCIM)
-                group = await self._find(group.id)
-        if members:
-            return Written(GroupEntry(group), None, self._audited(group), _tally(added, 0))
-        return Written(GroupEntry(group, ()), None, self._audited(group))
+            if not members:
+                return Written(GroupEntry(group, ()), None, self._audited(group))
+            added = await self._groups.add_members(group.id, members, Source.SCIM)
+            group = await self._find(group.id)
+        return Written(GroupEntry(group), None, self._audited(group), _tally(added, 0))
 
     async def get(self, group_id: str, *, with_members: bool) -> GroupEntry:
         """Return a group; not_found when there is none."""
@@ -92,8 +85,7 @@ class ProvisionedGroups:
     async def patch(self, group_id: str, body: Mapping[str, Any]) -> Written[GroupEntry]:
         """Change what the operations name, all of it or nothing; no other member is loaded."""
         operations = read_operations(body)
-        if mentions(operations, ResourceType.GROUP, EXTERNAL_ID):
-            check_provider(self._provider)
+        check_steps(steps(operations, ResourceType.GROUP, self._grammar), self._provider)
         async with self._transactor.exclusive(CHANGING):
             before = await self._find(group_id)
             resource, changes = plan_group(writable(self._rendered(before)), operations, self._grammar)

@@ -1,7 +1,7 @@
 """Users and groups as SCIM shows them (RFC 7643 sections 3.1, 4.1, 4.2; interface specification 2.1, 2.2).
 
-What a resource lacks is left out; nothing is null. `base` is scheme and host, `https://ai.example.org`; without
-one, resources have neither `meta.location` nor `$ref`. Without a `provider` they have no `externalId`.
+What a resource lacks is left out; nothing is null. `base` is scheme and host, `https://ai.example.org`;
+without one there is neither `meta.location` nor `$ref`, without a `provider` no `externalId`.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -12,14 +12,7 @@ from gatewayd.accounts.records import Email, Identity, NewUser, Role, User, User
 from gatewayd.accounts.users import CHANGING, Users
 from gatewayd.commits import Transactor
 from gatewayd.scim.drafts import UserDraft
-from gatewayd.scim.externals import (
-    EXTERNAL_ID,
-    changed_store,
-    check_draft,
-    check_provider,
-    mentions,
-    new_store,
-)
+from gatewayd.scim.externals import changed_store, check_draft, check_steps, new_store
 from gatewayd.scim.filters import has_external_id_eq
 from gatewayd.scim.interfaces import Directory
 from gatewayd.scim.patch import patched_user
@@ -28,6 +21,7 @@ from gatewayd.scim.records import Found, Resource, ResourceType, Search, UserEnt
 from gatewayd.scim.rendering import audited, render_user, writable
 from gatewayd.scim.searching import first, plan
 from gatewayd.scim.syntax import Grammar
+from gatewayd.scim.targets import steps
 
 
 class ProvisionedUsers:
@@ -81,14 +75,14 @@ class ProvisionedUsers:
     async def patch(self, user_id: str, body: Mapping[str, Any]) -> Written[UserEntry]:
         """Change what the operations name, all of it or nothing."""
         operations = read_operations(body)
-        if mentions(operations, ResourceType.USER, EXTERNAL_ID):
-            check_provider(self._provider)
+        planned = tuple(steps(operations, ResourceType.USER, self._grammar))
+        check_steps(planned, self._provider)
         async with self._transactor.exclusive(CHANGING):
             before = await self._users.get(user_id)
             resource = writable(self._rendered(before))
             draft = read_user(patched_user(resource, operations, self._grammar))
             # A pending account shows that it is not active; only who says so himself means it.
-            is_about_active = mentions(operations, ResourceType.USER, "active")
+            is_about_active = any(step.attribute == "active" for step in planned)
             draft = replace(
                 draft,
                 active=draft.active if is_about_active else None,
