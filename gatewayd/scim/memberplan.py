@@ -6,7 +6,6 @@ RFC 7644 section 3.5.2. A group may have many members, so that none are read to 
 from collections.abc import Iterable
 from itertools import groupby
 
-from gatewayd.accounts.texts import is_plain
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.scim.conditions import Operator
 from gatewayd.scim.drafts import MemberChange, Verb
@@ -80,8 +79,8 @@ def _ids(node: Node) -> tuple[str, ...] | None:
         case Comparison(operator=Operator.EQ, value=str(user_id)):
             if (node.name.part or node.name.attribute).lower() != "value":
                 return None
-            # Nobody has an id that no database could hold.
-            return (user_id,) if user_id and is_plain(user_id) else ()
+            # Nobody has an empty id.
+            return (user_id,) if user_id else ()
         case _:
             return None
 

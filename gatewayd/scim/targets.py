@@ -49,8 +49,8 @@ def steps(operations: Iterable[Operation], resource: ResourceType, grammar: Gram
     """Yield what operations do, in their order; what the gateway does not keep is passed over.
 
     Raises invalid_request when it comes to a bad one: code `invalidPath` for a path that is malformed or
-    names nothing, `mutability` for a path to what only the gateway writes, `invalidValue` for an operation with
-    neither path nor object. Inside an object read-only and unknown attributes are passed over.
+    names nothing, `mutability` for a path to what only the gateway writes, `invalidValue` for an operation
+    with neither path nor object. Inside an object read-only and unknown attributes are passed over.
     """
     reader = _Reader(resource, grammar)
     for operation in operations:

@@ -1,0 +1,77 @@
+from typing import Any
+
+import pytest
+
+from gatewayd.errors import GatewayError
+from gatewayd.scim.grammar import Rfc7644Grammar
+from gatewayd.scim.records import ResourceType
+from gatewayd.scim.selecting import selector, selects
+
+WORK = {"value": "Ada@Example.org", "type": "work", "primary": True}
+BARE = {"value": "x@y", "type": "", "primary": False}
+
+
+def node(text: str) -> Any:
+    return Rfc7644Grammar().parse_path(f"emails[{text}]").inner
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ('type eq "WORK"', True),
+        ('TYPE Eq "work"', True),
+        ('type eq "home"', False),
+        ('type ne "home"', True),
+        ('value co "EXAMPLE"', True),
+        ('value sw "ada"', True),
+        ('value ew ".org"', True),
+        ('value ew ".com"', False),
+        ('value gt "ab"', True),
+        ('value ge "ada@example.org"', True),
+        ('value lt "ab"', False),
+        ('value le "ADA@example.org"', True),
+        ("primary eq true", True),
+        ('primary eq "False"', False),
+        ("primary ne false", True),
+        ("type pr", True),
+        ("type eq null", False),
+        ('type eq "work" and primary eq true', True),
+        ('type eq "home" or primary eq true', True),
+        ('not (type eq "home")', True),
+        ('emails.type eq "work"', True),
+    ],
+)
+def test_a_filter_selects(text: str, answer: bool) -> None:
+    assert selects(node(text), WORK, ResourceType.USER, "emails") is answer
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ('type eq ""', False),
+        ('type ne "work"', True),
+        ("type pr", False),
+        ('type gt "a"', False),
+        ("type eq null", True),
+    ],
+)
+def test_an_empty_part_is_none(text: str, answer: bool) -> None:
+    assert selects(node(text), BARE, ResourceType.USER, "emails") is answer
+
+
+@pytest.mark.parametrize(
+    "text", ['colour eq "red"', "primary gt true", 'primary co "t"', "primary eq 1", "type eq 5", 'id eq "x"']
+)
+def test_what_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(GatewayError) as caught:
+        selector(node(text), ResourceType.USER, "emails")
+    assert caught.value.code == "invalidFilter"
+
+
+def test_ids_of_members_are_compared_in_their_very_case() -> None:
+    member = {"value": "Ab", "display": "Ada", "type": "User"}
+    found = [
+        selects(node(f'value eq "{text}"'), member, ResourceType.GROUP, "members") for text in ("Ab", "ab")
+    ]
+    assert found == [True, False]
+    assert selects(node('display sw "Ad"'), member, ResourceType.GROUP, "members")
