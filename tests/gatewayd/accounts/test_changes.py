@@ -17,6 +17,10 @@ def test_every_listener_hears_every_change() -> None:
     assert second == [Change(None)]
 
 
+def test_nobody_is_out_by_a_change_that_does_not_say_so() -> None:
+    assert Change("u1") == Change("u1", is_out=False) != Change("u1", is_out=True)
+
+
 async def test_changes_are_heard_after_the_commit_only() -> None:
     changes, commits = Changes(), Commits(Memory())
     heard: list[Change] = []

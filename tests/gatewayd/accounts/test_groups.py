@@ -2,7 +2,7 @@ import pytest
 
 from gatewayd.accounts import groups as module
 from gatewayd.accounts.changes import Change
-from gatewayd.accounts.records import GroupChange, NewGroup, Outcome
+from gatewayd.accounts.records import GroupChange, NewGroup, Outcome, Source
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import Accounts
 
@@ -67,13 +67,66 @@ async def test_members(accounts: Accounts) -> None:
     group = await accounts.groups.create(NewGroup("g"))
     accounts.heard.clear()
     assert await accounts.groups.add_members(group.id, [bob.id, "unknown", ann.id, bob.id, "\0"]) == 2
-    assert await accounts.groups.add_members(group.id, [ann.id], source="scim") == 0
+    assert await accounts.groups.add_members(group.id, [ann.id]) == 0
     assert Change(ann.id) in accounts.heard
     assert [user.name for user in await accounts.groups.list_members(group.id)] == ["ann", "bob"]
     assert (await accounts.groups.get(group.id)).member_count == 2
     assert await accounts.groups.remove_members(group.id, [ann.id, "unknown"]) == 1
     assert list(await accounts.groups.list(user_id=ann.id)) == []
     assert [group.name for group in await accounts.groups.list(user_id=bob.id)] == ["g"]
+
+
+async def test_members_by_source(accounts: Accounts) -> None:
+    ann, bob, cid = [await accounts.add_user(name) for name in ("ann", "bob", "cid")]
+    group = await accounts.groups.create(NewGroup("g"))
+    await accounts.groups.add_members(group.id, [ann.id])
+    assert await accounts.groups.add_members(group.id, [ann.id, bob.id], Source.SCIM) == 2
+    assert await accounts.groups.list_sources(group.id) == {
+        ann.id: [Source.MANUAL, Source.SCIM],
+        bob.id: [Source.SCIM],
+    }
+    assert (await accounts.groups.get(group.id)).member_count == 2
+    accounts.heard.clear()
+    assert await accounts.groups.set_members(group.id, [bob.id, cid.id, "unknown"], Source.SCIM) == (1, 1)
+    assert accounts.heard == [Change(None)]
+    assert await accounts.groups.set_members(group.id, [cid.id, bob.id], Source.SCIM) == (0, 0)
+    assert accounts.heard == [Change(None)]
+    assert await accounts.groups.remove_members(group.id, [ann.id, bob.id], Source.SCIM) == 1
+    assert [user.name for user in await accounts.groups.list_members(group.id)] == ["ann", "cid"]
+
+
+async def test_a_group_has_changed_when_its_members_have(accounts: Accounts) -> None:
+    ann = await accounts.add_user("ann")
+    group = await accounts.groups.create(NewGroup("g"))
+    times = [group.modified_us]
+    for attempt in (
+        lambda: accounts.groups.add_members(group.id, [ann.id], Source.SCIM),
+        lambda: accounts.groups.add_members(group.id, [ann.id], Source.SCIM),
+        lambda: accounts.groups.set_members(group.id, [], Source.SCIM),
+        lambda: accounts.groups.remove_members(group.id, [ann.id]),
+    ):
+        accounts.time += 1
+        await attempt()
+        changed = await accounts.groups.get(group.id)
+        times.append(changed.modified_us)
+    assert times[0] < times[1] == times[2] < times[3] == times[4]
+    assert changed.updated_at == accounts.time - 1
+
+
+async def test_external_ids(accounts: Accounts) -> None:
+    same = {"okta": {"external_id": "1"}}
+    group = await accounts.groups.create(NewGroup("g", scim=same))
+    other = await accounts.groups.create(NewGroup("other", scim={}))
+    assert (group.scim, other.scim) == (same, None)
+    for attempt in (
+        accounts.groups.create(NewGroup("third", scim=same)),
+        accounts.groups.change(other.id, GroupChange(scim=same)),
+    ):
+        with pytest.raises(GatewayError) as caught:
+            await attempt
+        assert (caught.value.kind, caught.value.param) == (Kind.CONFLICT, "external_id")
+    assert (await accounts.groups.change(group.id, GroupChange(scim={}))).scim is None
+    assert (await accounts.groups.change(other.id, GroupChange(scim=same))).scim == same
 
 
 async def test_unknown_groups(accounts: Accounts) -> None:
@@ -88,6 +141,8 @@ async def test_unknown_groups(accounts: Accounts) -> None:
         groups.list_members("x"),
         groups.add_members("x", []),
         groups.remove_members("x", []),
+        groups.list_sources("x"),
+        groups.set_members("x", [], Source.SCIM),
     ):
         with pytest.raises(GatewayError) as caught:
             await attempt

@@ -1,10 +1,11 @@
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gatewayd.accounts.changes import Change
-from gatewayd.accounts.records import NewGroup, NewUser, Outcome, Role, User, UserChange
+from gatewayd.accounts.records import Email, Identity, NewGroup, NewUser, Outcome, Role, User, UserChange
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import Accounts
 
@@ -101,9 +102,64 @@ async def test_one_field_changes_and_sessions_stay(
     accounts.time += 5
     after = await accounts.users.change(before.id, change, None)
     differing = {name for name in User.__slots__ if getattr(before, name) != getattr(after, name)}
-    assert differing == {field, "updated_at"}
+    assert differing == {field, "updated_at", "modified_us"}
+    assert after.modified_us > before.modified_us
     assert getattr(after, field) == value
     assert await accounts.users.get(before.id) == after
+
+
+PERSON = Identity("Ann@x", display_name="Ann", emails=(Email("a@x"), Email("ann@example.org", primary=True)))
+
+
+async def test_a_provisioned_account(accounts: Accounts) -> None:
+    scim = {"okta": {"external_id": "1"}}
+    user = await accounts.users.create(replace(ANN, identity=PERSON, scim=scim, oauth={}))
+    assert (user.identity, user.scim, user.oauth) == (PERSON, scim, None)
+    assert await accounts.users.get(user.id) == user
+    for new, param in (
+        (NewUser("b@x", "B", identity=replace(PERSON, user_name="ANN@X")), "user_name"),
+        (NewUser("b@x", "B", scim=scim), "external_id"),
+        (NewUser("ann@x", "B"), "email"),
+    ):
+        with pytest.raises(GatewayError) as caught:
+            await accounts.users.create(new)
+        assert (caught.value.kind, caught.value.param) == (Kind.CONFLICT, param)
+    other = Identity("other@x")
+    changed = await accounts.users.change(user.id, UserChange(identity=other, scim={}), None)
+    assert (changed.identity, changed.scim) == (other, None)
+
+
+async def test_what_a_provider_said_follows_a_change_by_hand(accounts: Accounts) -> None:
+    user = await accounts.users.create(replace(ANN, identity=PERSON))
+    changed = await accounts.users.change(user.id, UserChange(name="Bea", email="Bea@x"), None)
+    emails = (Email("a@x"), Email("bea@x", primary=True))
+    assert changed.identity == replace(PERSON, display_name="Bea", emails=emails)
+    again = await accounts.users.change(user.id, UserChange(name="Bea", email="bea@x", role=Role.ADMIN), None)
+    assert again.identity == changed.identity
+
+
+async def test_an_account_made_by_hand_gets_no_identity_by_a_change(accounts: Accounts) -> None:
+    user = await accounts.users.create(ANN)
+    changed = await accounts.users.change(user.id, UserChange(name="Bea", email="bea@x"), None)
+    assert changed.identity == Identity()
+
+
+@pytest.mark.parametrize(
+    ("change", "is_out"),
+    [
+        (UserChange(name="Bea"), False),
+        (UserChange(active=False), True),
+        (UserChange(role=Role.PENDING), True),
+        (UserChange(role=Role.ADMIN), False),
+    ],
+)
+async def test_who_is_out_is_told(accounts: Accounts, change: UserChange, is_out: bool) -> None:
+    user = await accounts.users.create(ANN)
+    accounts.heard.clear()
+    await accounts.users.change(user.id, change, None)
+    assert accounts.heard == [Change(user.id, is_out=is_out)]
+    await accounts.users.remove((await accounts.add_user("bob")).id, None)
+    assert accounts.heard[-1].is_out
 
 
 async def test_objects_are_merged_and_taken_away(accounts: Accounts) -> None:

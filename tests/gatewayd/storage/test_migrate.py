@@ -289,8 +289,8 @@ async def make_first_version(database: Database, later: Path, *users: tuple[obje
         texts = ", ".join("NULL" if value is None else f"'{value}'" for value in values)
         await run_sql(
             database,
-            fX
-            f"last_active_at, updated_at) VALUES ({texts}, 'k', 'user', TRUE, '', 0, '{{}}', 0, 7)",
+            f"INSERT INTO users ({columns}, name_key, role, active, profile_image_url, token_version, "
+            f"profile, last_active_at, updated_at) VALUES ({texts}, 'k', 'user', TRUE, '', 0, '{{}}', 0, 7)",
         )
 
 
