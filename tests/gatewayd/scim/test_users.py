@@ -1,0 +1,478 @@
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from gatewayd.accounts.changes import Change
+from gatewayd.accounts.records import Email, Identity, NewUser, Role, UserChange
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.scim.records import Search
+from tests.fakes.provisioning import Provisioning, adding, removing, replacing
+
+URN = "urn:ietf:params:scim:schemas:core:2.0:User"
+ADA = {
+    "schemas": [URN, "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"],
+    "userName": "Ada@Example.org",
+    "externalId": "7",
+    "displayName": "Ada L",
+    "name": {"givenName": "Ada", "familyName": "Lovelace", "middleName": "K"},
+    "emails": [{"value": "x@home.org", "type": "home"}, {"value": "Mail@Example.org", "primary": True}],
+    "active": True,
+    "password": "secret",
+    "title": "Countess",
+    "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User": {"department": "Engines"},
+}
+
+
+@pytest.fixture
+def scim() -> Provisioning:
+    return Provisioning()
+
+
+async def refusal(attempt: Awaitable[Any]) -> GatewayError:
+    with pytest.raises(GatewayError) as caught:
+        await attempt
+    return caught.value
+
+
+async def test_a_created_user_is_an_account_without_a_password(scim: Provisioning) -> None:
+    written = await scim.users.create(ADA)
+    user = written.entry.user
+    assert user == await scim.account(user.id)
+    assert (user.email, user.name, user.role, user.active) == ("mail@example.org", "Ada L", Role.USER, True)
+    assert user.scim == {"okta": {"external_id": "7"}}
+    assert user.identity == Identity(
+        "Ada@Example.org",
+        "Ada L",
+        None,
+        "Ada",
+        "Lovelace",
+        (Email("x@home.org", "home"), Email("Mail@Example.org", "work", primary=True)),
+    )
+    assert await scim.accounts.users_store.find_password_hash(user.id) is None
+    assert scim.accounts.heard == [Change(user.id)]
+
+
+async def test_what_the_audit_hears_of_a_new_user(scim: Provisioning) -> None:
+    written = await scim.users.create(ADA)
+    assert (written.before, written.changes, written.entry.groups) == (None, "", ())
+    assert written.after["id"] == written.entry.user.id
+    assert not written.after.keys() & {"meta", "groups", "password", "title"}
+    assert "secret" not in repr(written)
+
+
+@pytest.mark.parametrize(
+    ("more", "name", "shown"),
+    [
+        ({}, "b@x.org", "b@x.org"),
+        ({"name": {"formatted": "Bob B", "givenName": "Bobby"}}, "Bob B", "Bob B"),
+        ({"name": {"givenName": "Bob", "familyName": "By"}}, "Bob By", "Bob By"),
+        ({"name": {"familyName": "By"}}, "By", "By"),
+        ({"name": {"formatted": "Bob B"}, "displayName": "Bobby"}, "Bobby", "Bobby"),
+    ],
+)
+async def test_a_name_is_filled_in(scim: Provisioning, more: Any, name: str, shown: str) -> None:
+    user = (await scim.users.create({"userName": "b@x.org", **more})).entry.user
+    assert user.name == name
+    assert (await scim.shown_user(user.id))["displayName"] == shown
+
+
+async def test_an_address_is_filled_in(scim: Provisioning) -> None:
+    user = (await scim.users.create({"userName": "B@X.org"})).entry.user
+    assert user.email == "b@x.org"
+    assert (await scim.shown_user(user.id))["emails"] == [
+        {"value": "B@X.org", "type": "work", "primary": True}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("emails", "email"),
+    [
+        ([{"value": "one@x.org"}, {"value": "two@x.org"}], "one@x.org"),
+        ([{"value": "one@x.org"}, {"value": "two@x.org", "primary": True}], "two@x.org"),
+        ([], "ann@example.org"),
+    ],
+)
+async def test_the_address_of_the_account(scim: Provisioning, emails: Any, email: str) -> None:
+    user = await scim.account(await scim.add_user(emails=emails))
+    assert user.email == email
+    assert [each.primary for each in user.identity.emails].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("active", "is_active"), [(None, True), (True, True), (False, False), ("False", False)]
+)
+async def test_a_new_user_is_active_unless_said_otherwise(
+    scim: Provisioning, active: Any, is_active: bool
+) -> None:
+    user = await scim.account(await scim.add_user(active=active))
+    assert (user.active, user.role) == (is_active, Role.USER)
+
+
+@pytest.mark.parametrize("body", [{}, {"userName": "no address"}, {"userName": "a@x", "emails": 5}])
+async def test_a_bad_user_is_not_created(scim: Provisioning, body: Any) -> None:
+    error = await refusal(scim.users.create(body))
+    assert (error.kind, error.code) == (Kind.INVALID_REQUEST, "invalidValue")
+    assert not scim.accounts.memory.tables.users
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"userName": "ADA@example.ORG"},
+        {"userName": "b@x.org", "emails": [{"value": "mail@EXAMPLE.org"}]},
+        {"userName": "b@x.org", "externalId": "7"},
+    ],
+)
+async def test_what_is_taken_is_a_conflict_also_of_the_deactivated(scim: Provisioning, second: Any) -> None:
+    user_id = (await scim.users.create(ADA)).entry.user.id
+    await scim.users.deactivate(user_id)
+    error = await refusal(scim.users.create(second))
+    assert (error.kind, error.code) == (Kind.CONFLICT, "taken")
+    assert list(scim.accounts.memory.tables.users) == [user_id]
+
+
+async def test_sixteen_racing_creates_make_one_user(scim: Provisioning) -> None:
+    attempts = [scim.users.create({**ADA, "userName": f"u{number}@x.org"}) for number in range(16)]
+    found = await asyncio.gather(*attempts, return_exceptions=True)
+    assert sum(not isinstance(each, BaseException) for each in found) == 1
+    assert len(scim.accounts.memory.tables.users) == 1
+
+
+ODD_IDS = ["nobody", "", "\0", "a\nb", "\ud800", "x" * 100_000, "' OR 1=1 --"]
+
+
+@pytest.mark.parametrize("user_id", ODD_IDS)
+async def test_nobody_has_an_odd_id(scim: Provisioning, user_id: str) -> None:
+    for attempt in (
+        scim.users.get(user_id, with_groups=True),
+        scim.users.replace(user_id, ADA),
+        scim.users.patch(user_id, {"Operations": [replacing("active", False)]}),
+        scim.users.deactivate(user_id),
+    ):
+        assert (await refusal(attempt)).kind is Kind.NOT_FOUND
+
+
+async def test_a_user_with_its_groups(scim: Provisioning) -> None:
+    ann = await scim.add_user()
+    group = await scim.add_group("Staff", ann)
+    entry = await scim.users.get(ann, with_groups=True)
+    assert entry.groups is not None
+    assert [(each.id, each.display) for each in entry.groups] == [(group, "Staff")]
+    assert (await scim.users.get(ann, with_groups=False)).groups is None
+    assert (await scim.users.get(await scim.add_user("bob"), with_groups=True)).groups == ()
+
+
+async def test_replace_leaves_nothing_of_what_was_not_sent(scim: Provisioning) -> None:
+    before = (await scim.users.create(ADA)).entry.user
+    written = await scim.users.replace(before.id, {"userName": "new@x.org"})
+    shown = await scim.shown_user(before.id)
+    assert {name: shown.get(name) for name in ("userName", "displayName", "name", "emails")} == {
+        "userName": "new@x.org",
+        "displayName": "new@x.org",
+        "name": None,
+        "emails": [{"value": "new@x.org", "type": "work", "primary": True}],
+    }
+    assert (shown["externalId"], shown["active"]) == ("7", True)
+    after = written.entry.user
+    assert (after.email, after.name, after.created_at) == ("new@x.org", "new@x.org", before.created_at)
+    assert written.before is not None
+    assert (written.before["userName"], written.after["userName"]) == ("Ada@Example.org", "new@x.org")
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [({}, "7"), ({"externalId": "8"}, "8"), ({"externalId": None}, None), ({"externalId": ""}, None)],
+)
+async def test_replace_of_an_external_id(scim: Provisioning, sent: Any, kept: str | None) -> None:
+    user_id = await scim.add_user(externalId="7")
+    await scim.accounts.users.change(
+        user_id, UserChange(scim={"okta": {"external_id": "7"}, "entra": {"external_id": "9"}}), None
+    )
+    await scim.users.replace(user_id, {"userName": "ann@example.org", **sent})
+    assert (await scim.shown_user(user_id)).get("externalId") == kept
+    assert ((await scim.account(user_id)).scim or {})["entra"] == {"external_id": "9"}
+
+
+async def test_a_write_that_changes_nothing_writes_nothing(scim: Provisioning) -> None:
+    user_id = (await scim.users.create(ADA)).entry.user.id
+    before = await scim.account(user_id)
+    shown = await scim.shown_user(user_id)
+    scim.accounts.heard.clear()
+    scim.accounts.time += 100
+    for attempt in (
+        lambda: scim.users.replace(user_id, ADA),
+        lambda: scim.users.replace(user_id, shown),
+        lambda: scim.users.patch(user_id, {"Operations": []}),
+        lambda: scim.users.patch(user_id, {"Operations": [replacing("displayName", "Ada L")]}),
+        lambda: scim.users.patch(user_id, {"Operations": [replacing("externalId", "7")]}),
+        lambda: scim.users.patch(user_id, {"Operations": [{"op": "add", "value": shown}]}),
+    ):
+        written = await attempt()
+        assert written.entry.user == before
+        assert written.before == written.after
+    assert scim.accounts.heard == []
+
+
+async def test_every_write_moves_last_modified(scim: Provisioning) -> None:
+    user_id = await scim.add_user()
+    seen = [(await scim.account(user_id)).modified_us]
+    for operation in (
+        replacing("displayName", "B"),
+        replacing("active", False),
+        replacing("externalId", "1"),
+    ):
+        await scim.patch_user(user_id, operation)
+        seen.append((await scim.account(user_id)).modified_us)
+    assert seen == sorted(set(seen))
+
+
+async def test_patch_says_exactly_what_is_left(scim: Provisioning) -> None:
+    user_id = (await scim.users.create(ADA)).entry.user.id
+    shown = await scim.patch_user(
+        user_id, removing("displayName"), removing("name"), removing("emails"), removing("externalId")
+    )
+    assert shown.keys() == {"schemas", "id", "userName", "active", "groups", "meta"}
+    user = await scim.account(user_id)
+    assert (user.email, user.name, user.scim) == ("ada@example.org", "Ada@Example.org", None)
+    assert await scim.shown_user(user_id) == shown
+
+
+async def test_patch_of_single_attributes(scim: Provisioning) -> None:
+    user_id = (await scim.users.create(ADA)).entry.user.id
+    shown = await scim.patch_user(
+        user_id,
+        {"op": "Replace", "path": 'emails[type eq "work"].value', "value": "new@x.org"},
+        {"op": "Add", "value": {"name.givenName": "Augusta", f"{URN}:displayName": "A"}},
+        replacing("userName", "new@x.org"),
+    )
+    assert shown["name"] == {"givenName": "Augusta", "familyName": "Lovelace"}
+    assert (shown["displayName"], shown["userName"], shown["externalId"]) == ("A", "new@x.org", "7")
+    user = await scim.account(user_id)
+    assert (user.email, user.name) == ("new@x.org", "A")
+
+
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        (replacing("nothing", 1), "invalidPath"),
+        (replacing("id", "x"), "mutability"),
+        (removing("userName"), "invalidValue"),
+        (replacing("active", "perhaps"), "invalidValue"),
+        (replacing("userName", "no address"), "invalidValue"),
+    ],
+)
+async def test_a_patch_is_all_or_nothing(scim: Provisioning, operation: Any, code: str) -> None:
+    user_id = (await scim.users.create(ADA)).entry.user.id
+    before = await scim.account(user_id)
+    operations = [replacing("displayName", "Changed"), replacing("externalId", "8"), operation]
+    error = await refusal(scim.users.patch(user_id, {"Operations": operations}))
+    assert (error.kind, error.code) == (Kind.INVALID_REQUEST, code)
+    assert await scim.account(user_id) == before
+
+
+async def test_patches_at_the_same_time_lose_nothing(scim: Provisioning) -> None:
+    user_id = await scim.add_user()
+    paths = ("displayName", "name.givenName", "name.familyName", "name.formatted", "externalId")
+    await asyncio.gather(*(scim.patch_user(user_id, replacing(path, path)) for path in paths))
+    shown = await scim.shown_user(user_id)
+    assert (shown["displayName"], shown["externalId"]) == ("displayName", "externalId")
+    assert shown["name"] == {
+        "givenName": "name.givenName",
+        "familyName": "name.familyName",
+        "formatted": "name.formatted",
+    }
+
+
+async def test_a_conflict_changes_nothing(scim: Provisioning) -> None:
+    await scim.users.create(ADA)
+    bob = await scim.add_user("bob")
+    before = await scim.account(bob)
+    for operation in (
+        replacing("userName", "ADA@EXAMPLE.ORG"),
+        replacing("emails", [{"value": "mail@example.org"}]),
+        adding("externalId", "7"),
+    ):
+        attempt = scim.users.patch(bob, {"Operations": [replacing("displayName", "B"), operation]})
+        error = await refusal(attempt)
+        assert (error.kind, error.code) == (Kind.CONFLICT, "taken")
+        assert await scim.account(bob) == before
+
+
+Writer = Callable[[Provisioning, str], Awaitable[Any]]
+
+
+def put_active(active: bool) -> Writer:
+    async def write(scim: Provisioning, user_id: str) -> None:
+        shown = await scim.shown_user(user_id)
+        await scim.users.replace(user_id, {**shown, "active": active})
+
+    return write
+
+
+def patch_active(active: Any) -> Writer:
+    async def write(scim: Provisioning, user_id: str) -> None:
+        await scim.patch_user(user_id, replacing("active", active))
+
+    return write
+
+
+async def delete(scim: Provisioning, user_id: str) -> None:
+    await scim.users.deactivate(user_id)
+
+
+@pytest.mark.parametrize("write", [put_active(False), patch_active("False"), delete])
+@pytest.mark.parametrize("role", [Role.USER, Role.PENDING, Role.ADMIN])
+async def test_deactivation_never_changes_a_role(scim: Provisioning, role: Role, write: Writer) -> None:
+    await scim.accounts.add_user("boss", Role.ADMIN)
+    ann = await scim.accounts.add_user("ann", role)
+    scim.accounts.heard.clear()
+    await write(scim, ann.id)
+    user = await scim.account(ann.id)
+    assert (user.active, user.role, user.identity) == (False, role, Identity())
+    assert user.token_version == ann.token_version + 1
+    assert scim.accounts.heard == [Change(ann.id, is_out=True)]
+    await write(scim, ann.id)
+    assert await scim.account(ann.id) == user
+
+
+@pytest.mark.parametrize("write", [put_active(True), patch_active("True")])
+@pytest.mark.parametrize(
+    ("role", "becomes"), [(Role.USER, Role.USER), (Role.PENDING, Role.USER), (Role.ADMIN, Role.ADMIN)]
+)
+@pytest.mark.parametrize("active", [True, False])
+async def test_activation_makes_a_pending_account_a_user(
+    scim: Provisioning, role: Role, becomes: Role, active: bool, write: Writer
+) -> None:
+    ann = await scim.accounts.add_user("ann", role, active=active)
+    await write(scim, ann.id)
+    user = await scim.account(ann.id)
+    assert (user.active, user.role, user.is_verified) == (True, becomes, True)
+
+
+async def test_a_pending_account_stays_active_when_something_else_changes(scim: Provisioning) -> None:
+    ann = await scim.accounts.add_user("ann", Role.PENDING)
+    shown = await scim.patch_user(ann.id, replacing("displayName", "Ann"), replacing("externalId", "1"))
+    assert shown["active"] is False
+    user = await scim.account(ann.id)
+    assert (user.active, user.role) == (True, Role.PENDING)
+
+
+@pytest.mark.parametrize("write", [put_active(False), patch_active(False), delete])
+async def test_the_last_administrator_stays(scim: Provisioning, write: Writer) -> None:
+    boss = await scim.accounts.add_user("boss", Role.ADMIN)
+    await scim.accounts.add_user("old", Role.ADMIN, active=False)
+    error = await refusal(write(scim, boss.id))
+    assert (error.kind, error.code) == (Kind.CONFLICT, "last_administrator")
+    assert await scim.account(boss.id) == boss
+
+
+async def test_a_deactivated_user_stays_visible(scim: Provisioning) -> None:
+    user_id = await scim.add_user()
+    written = await scim.users.deactivate(user_id)
+    assert written.before is not None
+    assert (written.before["active"], written.after["active"]) == (True, False)
+    assert (await scim.shown_user(user_id))["active"] is False
+    assert await scim.found('userName eq "ann@example.org"') == ["ann@example.org"]
+
+
+async def test_a_hand_made_account_is_linked_without_being_rewritten(scim: Provisioning) -> None:
+    ann = await scim.accounts.add_user("ann")
+    await scim.patch_user(ann.id, adding("externalId", "7"))
+    user = await scim.account(ann.id)
+    assert (user.scim, user.identity) == ({"okta": {"external_id": "7"}}, Identity())
+    await scim.users.replace(ann.id, {**await scim.shown_user(ann.id), "externalId": "8"})
+    assert (await scim.account(ann.id)).identity == Identity()
+
+
+async def test_a_hand_made_account_becomes_provisioned_by_a_change_of_its_identity(
+    scim: Provisioning,
+) -> None:
+    ann = await scim.accounts.users.create(NewUser("ann@x.org", "Ann Other"))
+    await scim.patch_user(ann.id, replacing("name.familyName", "Lee"))
+    user = await scim.account(ann.id)
+    assert user.identity == Identity(
+        "ann@x.org", "Ann Other", "Ann Other", "Ann", "Lee", (Email("ann@x.org", primary=True),)
+    )
+    assert (user.email, user.name, user.role) == (ann.email, ann.name, ann.role)
+
+
+async def test_without_a_provider_external_ids_are_refused_before_anything_is_written() -> None:
+    scim = Provisioning(provider="")
+    ann = await scim.add_user()
+    before = await scim.account(ann)
+    for attempt in (
+        scim.users.create({"userName": "b@x.org", "externalId": "7"}),
+        scim.users.replace(ann, {"userName": "b@x.org", "externalId": "7"}),
+        scim.patch_user(ann, replacing("displayName", "B"), replacing("externalId", "7")),
+        scim.patch_user(ann, replacing("displayName", "B"), removing("externalId")),
+        scim.patch_user(ann, {"op": "add", "value": {"displayName": "B", f"{URN}:EXTERNALID": "7"}}),
+        scim.found('externalId eq "7"'),
+        scim.found(sort_by="externalId"),
+    ):
+        error = await refusal(attempt)
+        assert error.kind is Kind.NOT_CONFIGURED
+        assert error.message == "cannot keep externalId: SCIM_AUTH_PROVIDER is not set"
+    assert list(scim.accounts.memory.tables.users.values()) == [before]
+
+
+async def test_without_a_provider_everything_else_works() -> None:
+    scim = Provisioning(provider="")
+    ann = await scim.accounts.add_user("ann", scim={"entra": {"external_id": "9"}})
+    shown = await scim.patch_user(ann.id, replacing("displayName", "Ann"))
+    assert "externalId" not in shown
+    await scim.users.replace(ann.id, {"userName": "ann@x.org", "externalId": None})
+    assert (await scim.account(ann.id)).scim == {"entra": {"external_id": "9"}}
+    assert await scim.found('userName sw "ann"') == ["ann@x.org"]
+
+
+async def test_a_search_pages_in_the_order_of_creation(scim: Provisioning) -> None:
+    names = [f"{name}@example.org" for name in ("cat", "ann", "bob")]
+    for name in names:
+        await scim.add_user(name.split("@")[0])
+    assert await scim.found() == names
+    assert await scim.found(start_index=2, count=1) == names[1:2]
+    assert await scim.found(sort_by="userName") == sorted(names)
+    assert await scim.found(sort_by="username", descending=True) == sorted(names, reverse=True)
+    assert await scim.found('userName co "n"', count=0) == []
+
+
+async def test_what_a_search_tells(scim: Provisioning) -> None:
+    ids = [await scim.add_user(name) for name in ("ann", "bob", "cat")]
+    await scim.add_group("Staff", ids[2])
+    found = await scim.users.search(Search(start_index=2, count=5), with_groups=True)
+    assert (found.total, found.start_index, len(found.entries)) == (3, 2, 2)
+    assert [len(entry.groups or ()) for entry in found.entries] == [0, 1]
+    none = await scim.users.search(Search(count=0), with_groups=True)
+    assert (none.total, none.start_index, none.entries) == (3, 1, [])
+    assert scim.directory.asked.count("list_groups_of") == 1
+    far = await scim.users.search(Search(start_index=10**30), with_groups=False)
+    assert (far.total, far.entries) == (3, [])
+
+
+async def test_an_external_id_falls_back_to_the_subject(scim: Provisioning) -> None:
+    linked = await scim.accounts.add_user("linked", oauth={"okta": {"sub": "S1"}, "entra": {"sub": "S2"}})
+    assert await scim.found('externalId eq "S1"') == ["linked@example.org"]
+    assert await scim.found('externalId eq "S1" and active eq true') == ["linked@example.org"]
+    assert await scim.found('externalId eq "s1"') == []
+    assert await scim.found('externalId eq "S2"') == []
+    assert await scim.found('not (externalId eq "S9")') == ["linked@example.org"]
+    assert await scim.found('externalId sw "S1"') == []
+    await scim.add_user("owner", externalId="S1")
+    assert await scim.found('externalId eq "S1"') == ["owner@example.org"]
+    await scim.patch_user(linked.id, replacing("externalId", "S3"))
+    assert await scim.found('externalId eq "S3"') == ["linked@example.org"]
+
+
+async def test_only_the_provider_is_searched(scim: Provisioning) -> None:
+    await scim.accounts.add_user("ann", scim={"entra": {"external_id": "9"}})
+    assert await scim.found('externalId eq "9"') == []
+    assert await scim.found("externalId pr") == []
+
+
+async def test_a_search_without_an_external_id_asks_once(scim: Provisioning) -> None:
+    assert await scim.found('userName eq "nobody@x"') == []
+    assert scim.directory.asked == ["list_users"]
+    assert await scim.found('externalId eq "nobody"') == []
+    assert scim.directory.asked == ["list_users"] * 3
