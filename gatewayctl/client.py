@@ -9,7 +9,19 @@ from urllib.parse import quote
 from pydantic import BaseModel
 
 from gatewayctl.transport import Transport
-from gatewayctl.wire import base, chat, groups, health, keys, models, permissions, settings, setup, users
+from gatewayctl.wire import (
+    base,
+    chat,
+    groups,
+    health,
+    keys,
+    models,
+    permissions,
+    scim,
+    settings,
+    setup,
+    users,
+)
 
 SYSTEM_SOCKET: Final = Path("/run/gatewayd/control.sock")
 QUICKSTART_SOCKET: Final = Path("gatewayd-state/control.sock")
@@ -81,6 +93,14 @@ class ControlClient:
         path = f"/v1/users/{_segment(ref)}/password"
         return self._write("POST", path, users.UserWritten, request, dry_run)
 
+    def link_user(self, ref: str, request: scim.Link, *, dry_run: bool = False) -> users.UserWritten:
+        """Attach what a provider calls a user."""
+        return self._write("POST", f"/v1/users/{_segment(ref)}/link", users.UserWritten, request, dry_run)
+
+    def unlink_user(self, ref: str, request: scim.Unlink, *, dry_run: bool = False) -> users.UserWritten:
+        """Take away what a provider calls a user."""
+        return self._write("POST", f"/v1/users/{_segment(ref)}/unlink", users.UserWritten, request, dry_run)
+
     def list_groups(self, user: str | None = None) -> groups.GroupList:
         """Return all groups, or those of one user."""
         return self._read("/v1/groups", groups.GroupList, user=user)
@@ -107,19 +127,28 @@ class ControlClient:
         """Delete a group."""
         return self._write("DELETE", f"/v1/groups/{_segment(ref)}", groups.GroupWritten, None, dry_run)
 
+    def link_group(self, ref: str, request: scim.Link, *, dry_run: bool = False) -> groups.GroupWritten:
+        """Attach what a provider calls a group."""
+        return self._write("POST", f"/v1/groups/{_segment(ref)}/link", groups.GroupWritten, request, dry_run)
+
+    def unlink_group(self, ref: str, request: scim.Unlink, *, dry_run: bool = False) -> groups.GroupWritten:
+        """Take away what a provider calls a group."""
+        path = f"/v1/groups/{_segment(ref)}/unlink"
+        return self._write("POST", path, groups.GroupWritten, request, dry_run)
+
     def list_members(self, ref: str) -> groups.MemberList:
         """Return the members of a group."""
         return self._read(f"/v1/groups/{_segment(ref)}/members", groups.MemberList)
 
     def add_members(self, ref: str, request: groups.Members, *, dry_run: bool = False) -> groups.GroupWritten:
-        """Add users to a group."""
+        """Add users to a group by hand."""
         path = f"/v1/groups/{_segment(ref)}/members/add"
         return self._write("POST", path, groups.GroupWritten, request, dry_run)
 
     def remove_members(
-        self, ref: str, request: groups.Members, *, dry_run: bool = False
+        self, ref: str, request: groups.RemovedMembers, *, dry_run: bool = False
     ) -> groups.GroupWritten:
-        """Take users out of a group."""
+        """Take users out of a group, or only what one source says of them."""
         path = f"/v1/groups/{_segment(ref)}/members/remove"
         return self._write("POST", path, groups.GroupWritten, request, dry_run)
 
@@ -191,6 +220,30 @@ class ControlClient:
     ) -> settings.SettingsWritten:
         """Return runtime settings to their configured values."""
         return self._write("POST", "/v1/settings/reset", settings.SettingsWritten, request, dry_run)
+
+    def get_scim_token(self) -> scim.ScimToken:
+        """Return what may be told of the SCIM tokens."""
+        return self._read("/v1/scim-token", scim.ScimToken)
+
+    def create_scim_token(self, *, dry_run: bool = False) -> scim.ScimTokenWritten:
+        """Make the SCIM token; the reply is the only place where its value is."""
+        return self._write("POST", "/v1/scim-token", scim.ScimTokenWritten, None, dry_run)
+
+    def rotate_scim_token(self, *, dry_run: bool = False) -> scim.ScimTokenWritten:
+        """Make a new SCIM token beside the present one."""
+        return self._write("POST", "/v1/scim-token/rotate", scim.ScimTokenWritten, None, dry_run)
+
+    def retire_scim_token(self, *, dry_run: bool = False) -> scim.ScimTokenWritten:
+        """Drop the older of two SCIM tokens."""
+        return self._write("POST", "/v1/scim-token/retire", scim.ScimTokenWritten, None, dry_run)
+
+    def get_scim_status(self) -> scim.ScimStatus:
+        """Return the state of provisioning."""
+        return self._read("/v1/scim", scim.ScimStatus)
+
+    def list_scim_requests(self, limit: int | None = None) -> scim.ScimLog:
+        """Return the last SCIM requests, newest first."""
+        return self._read("/v1/scim/log", scim.ScimLog, limit=limit)
 
     def ask(self, request: chat.Chat) -> dict[str, Any]:
         """Return a model's whole answer as an OpenAI chat completion."""

@@ -9,7 +9,19 @@ from typing import Annotated
 import typer
 
 from gatewayctl import __version__, failures
-from gatewayctl.commands import chat, groups, health, keys, models, permissions, settings, setup, users
+from gatewayctl.commands import (
+    chat,
+    groups,
+    health,
+    keys,
+    models,
+    permissions,
+    scim,
+    scim_tokens,
+    settings,
+    setup,
+    users,
+)
 from gatewayctl.failures import CommandError
 from gatewayctl.render import Output
 from gatewayctl.verbs import Session
@@ -25,6 +37,8 @@ app.add_typer(permissions.noun, name="permission")
 app.add_typer(keys.noun, name="key")
 app.add_typer(models.noun, name="model")
 app.add_typer(settings.noun, name="setting")
+app.add_typer(scim.noun, name="scim")
+app.add_typer(scim_tokens.noun, name="scim-token")
 setup.register(app)
 health.register(app)
 chat.register(app)

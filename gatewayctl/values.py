@@ -49,6 +49,11 @@ def tree_of(flags: Mapping[str, bool]) -> Tree:
     return tree
 
 
+def by_name(values: Mapping[str, object]) -> list[str]:
+    """Return values by name as `NAME=VALUE`, the way they are shown."""
+    return [f"{name}={value}" for name, value in values.items()]
+
+
 def parse_duration(text: str) -> int:
     """Return the seconds of `30d`, `12h`, `90m`, `45s` or `2w`."""
     match = re.fullmatch(r"([1-9]\d{0,8})([smhdw])", text)

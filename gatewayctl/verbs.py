@@ -27,6 +27,10 @@ OutputOption = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 UserRef = Annotated[str, typer.Argument(metavar="USER", help="The user's id or e-mail address.")]
+ProviderName = Annotated[
+    str | None,
+    typer.Option("--provider", metavar="NAME", help="Whose id it is; scim_auth_provider if not given."),
+]
 GroupRef = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id or name.")]
 
 

@@ -7,9 +7,19 @@ import typer
 from gatewayctl.commands.users import ROWS as USER_ROWS
 from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import View
-from gatewayctl.values import parse_flags, tree_of
-from gatewayctl.verbs import DryRun, GroupRef, Noun, Session, Yes
-from gatewayctl.wire.groups import Group, GroupChange, GroupWritten, Members, NewGroup
+from gatewayctl.values import by_name, parse_flags, tree_of
+from gatewayctl.verbs import DryRun, GroupRef, Noun, ProviderName, Session, Yes
+from gatewayctl.wire.groups import (
+    Group,
+    GroupChange,
+    GroupWritten,
+    Member,
+    Members,
+    NewGroup,
+    RemovedMembers,
+    SourceName,
+)
+from gatewayctl.wire.scim import Link, Unlink
 
 noun = Noun("Groups of accounts, and the permissions that they add.")
 
@@ -26,6 +36,7 @@ ROWS: View[Group] = View(
         "MEMBERS": lambda group: group.member_count,
         "PERMISSIONS": _granted,
         "DESCRIPTION": lambda group: group.description,
+        "EXTERNAL IDS": lambda group: by_name(group.external_ids),
         "ID": lambda group: group.id,
     },
 )
@@ -33,8 +44,20 @@ DETAIL: View[Group] = View(
     name=ROWS.name,
     columns={
         **ROWS.columns,
+        "SOURCES": lambda group: by_name(group.sources),
         "CREATED": lambda group: group.created_at,
         "UPDATED": lambda group: group.updated_at,
+    },
+)
+MEMBERS: View[Member] = View(
+    name=USER_ROWS.name,
+    columns={
+        "EMAIL": lambda user: user.email,
+        "NAME": lambda user: user.name,
+        "ROLE": lambda user: user.role,
+        "ACTIVE": lambda user: user.active,
+        "SOURCES": lambda user: user.sources,
+        "ID": lambda user: user.id,
     },
 )
 WRITTEN: View[GroupWritten] = View(name=lambda group: group.name, columns={})
@@ -120,22 +143,72 @@ def remove(session: Session, group: GroupRef, yes: Yes = False, dry_run: DryRun 
 
 @noun.verb("members", "gatewayctl group members api-users -o name")
 def members(session: Session, group: GroupRef) -> None:
-    """List the members of a group."""
-    session.show_all(session.client.list_members(group).users, USER_ROWS)
+    """List the members of a group, each with who put it there.
+
+    The sources are manual, default (DEFAULT_GROUP_ID), scim and oauth. A member with several stays until all
+    of them have taken it out.
+    """
+    session.show_all(session.client.list_members(group).users, MEMBERS)
 
 
 @noun.verb("add-member", "gatewayctl group add-member api-users ada@example.org")
 def add_member(session: Session, group: GroupRef, users: UserRefs, dry_run: DryRun = False) -> None:
-    """Add accounts to a group; one that is in it already is no error."""
+    """Add accounts to a group by hand; one that is in it already is no error.
+
+    Identity providers neither see nor remove what is added by hand.
+    """
     row = session.client.add_members(group, Members(users=users), dry_run=dry_run)
     session.written(row, WRITTEN, f"{row.changed_members} members of group")
 
 
-@noun.verb("remove-member", "gatewayctl group remove-member api-users ada@example.org")
-def remove_member(session: Session, group: GroupRef, users: UserRefs, dry_run: DryRun = False) -> None:
-    """Take accounts out of a group; one that is not in it is no error."""
-    row = session.client.remove_members(group, Members(users=users), dry_run=dry_run)
+@noun.verb(
+    "remove-member",
+    "gatewayctl group remove-member api-users ada@example.org",
+    "gatewayctl group remove-member api-users ada@example.org --source manual",
+)
+def remove_member(
+    session: Session,
+    group: GroupRef,
+    users: UserRefs,
+    source: Annotated[
+        SourceName | None,
+        typer.Option("--source", help="Take away only what this source has added; any if not given."),
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Take accounts out of a group; one that is not in it is no error.
+
+    Whom an identity provider has put into the group, it may put back.
+    """
+    request = RemovedMembers(users=users)
+    if source is not None:
+        request.source = source
+    row = session.client.remove_members(group, request, dry_run=dry_run)
     session.written(row, WRITTEN, f"{row.changed_members} members of group")
+    if row.provided_members:
+        session.note(f"An identity provider had added {row.provided_members} of them and may do so again.")
+
+
+@noun.verb("link", "gatewayctl group link api-users --external-id 3b1f7a2e")
+def link(
+    session: Session,
+    group: GroupRef,
+    external_id: Annotated[
+        str, typer.Option("--external-id", metavar="ID", help="The id that the provider gave it.")
+    ],
+    provider: ProviderName = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Tell what an identity provider calls a group, so that it finds the group by that."""
+    request = Link(external_id=external_id, provider=provider)
+    session.written(session.client.link_group(group, request, dry_run=dry_run), WRITTEN, "group")
+
+
+@noun.verb("unlink", "gatewayctl group unlink api-users")
+def unlink(session: Session, group: GroupRef, provider: ProviderName = None, dry_run: DryRun = False) -> None:
+    """Take away what an identity provider calls a group."""
+    request = Unlink(external_id=True, provider=provider)
+    session.written(session.client.unlink_group(group, request, dry_run=dry_run), WRITTEN, "group")
 
 
 def _new_group(name: str, description: str | None, allow: list[str] | None) -> NewGroup:

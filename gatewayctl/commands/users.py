@@ -6,7 +6,9 @@ import typer
 
 from gatewayctl.prompts import ask_password, confirm, read_secret, usage
 from gatewayctl.render import Output, View
-from gatewayctl.verbs import DryRun, Noun, Session, UserRef, Yes
+from gatewayctl.values import by_name
+from gatewayctl.verbs import DryRun, Noun, ProviderName, Session, UserRef, Yes
+from gatewayctl.wire.scim import Link, Unlink
 from gatewayctl.wire.users import NewUser, PasswordChange, RoleName, User, UserChange, UserWritten
 
 noun = Noun("Accounts: people and programs that may use the gateway.")
@@ -28,6 +30,9 @@ DETAIL: View[User] = View(
     columns={
         **ROWS.columns,
         "USERNAME": lambda user: user.username,
+        "SCIM NAME": lambda user: user.user_name,
+        "EXTERNAL IDS": lambda user: by_name(user.external_ids),
+        "SUBJECTS": lambda user: by_name(user.subjects),
         "CREATED": lambda user: user.created_at,
         "UPDATED": lambda user: user.updated_at,
     },
@@ -158,6 +163,55 @@ def deactivate(session: Session, user: UserRef, dry_run: DryRun = False) -> None
 def activate(session: Session, user: UserRef, dry_run: DryRun = False) -> None:
     """Unlock an account."""
     show_written(session, session.client.change_user(user, UserChange(active=True), dry_run=dry_run))
+
+
+@noun.verb(
+    "link",
+    "gatewayctl user link ada@example.org --external-id 00u1ab2c",
+    "gatewayctl user link ada@example.org --provider okta --oauth-subject 00u1ab2c",
+)
+def link(
+    session: Session,
+    user: UserRef,
+    external_id: Annotated[
+        str | None, typer.Option("--external-id", metavar="ID", help="The id that the provider gave it.")
+    ] = None,
+    oauth_subject: Annotated[
+        str | None,
+        typer.Option("--oauth-subject", metavar="SUB", help="The subject of the provider's sign-in."),
+    ] = None,
+    provider: ProviderName = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Tell what an identity provider calls an account, so that it finds the account by that.
+
+    A provider has one external id and one subject for an account; what was there before is replaced.
+    """
+    if not (external_id or oauth_subject):
+        raise usage("cannot link the user: add --external-id or --oauth-subject", param="--external-id")
+    request = Link(external_id=external_id, oauth_subject=oauth_subject, provider=provider)
+    show_written(session, session.client.link_user(user, request, dry_run=dry_run))
+
+
+@noun.verb("unlink", "gatewayctl user unlink ada@example.org --external-id")
+def unlink(
+    session: Session,
+    user: UserRef,
+    external_id: Annotated[
+        bool, typer.Option("--external-id", help="Only the external id, and not the subject.")
+    ] = False,
+    oauth_subject: Annotated[
+        bool, typer.Option("--oauth-subject", help="Only the subject, and not the external id.")
+    ] = False,
+    provider: ProviderName = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Take away what an identity provider calls an account: its external id and its subject."""
+    is_both = external_id == oauth_subject
+    request = Unlink(
+        external_id=external_id or is_both, oauth_subject=oauth_subject or is_both, provider=provider
+    )
+    show_written(session, session.client.unlink_user(user, request, dry_run=dry_run))
 
 
 def show_written(session: Session, row: UserWritten) -> None:

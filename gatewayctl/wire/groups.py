@@ -1,13 +1,21 @@
 """Groups on the wire."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from gatewayctl.wire.base import Reply, Request, Tree, Written
 from gatewayctl.wire.users import User
 
+SourceName = Literal["manual", "default", "scim", "oauth"]
+
 
 class Group(Reply):
-    """A set of users with the permissions it adds."""
+    """A set of users with the permissions it adds.
+
+    `external_ids` is what each provider calls the group, by provider name. `sources` counts the members whom
+    each source has added; a list of groups leaves it empty.
+    """
 
     id: str
     name: str
@@ -16,6 +24,8 @@ class Group(Reply):
     member_count: int = 0
     created_at: str | None = None
     updated_at: str | None = None
+    external_ids: dict[str, str] = Field(default_factory=dict)
+    sources: dict[str, int] = Field(default_factory=dict)
 
 
 class GroupList(Reply):
@@ -25,9 +35,13 @@ class GroupList(Reply):
 
 
 class GroupWritten(Written, Group):
-    """A group after a write; `changed_members` counts the users that were added or removed."""
+    """A group after a write; `changed_members` counts the users that were added or removed.
+
+    `provided_members` counts those of them whom a provider (SCIM, OAuth) had added and may add again.
+    """
 
     changed_members: int = 0
+    provided_members: int = 0
 
 
 class NewGroup(Request):
@@ -51,7 +65,19 @@ class Members(Request):
     users: list[str]
 
 
+class RemovedMembers(Members):
+    """Users to take out of a group, whom `source` has added; None is any source."""
+
+    source: SourceName | None = None
+
+
+class Member(User):
+    """A member of a group, and who says so: an administrator, the sign-up, SCIM or OAuth."""
+
+    sources: list[str] = Field(default_factory=list)
+
+
 class MemberList(Reply):
     """The members of a group, by name."""
 
-    users: list[User]
+    users: list[Member]

@@ -10,7 +10,11 @@ RoleName = Literal["admin", "user", "pending"]
 
 
 class User(Reply):
-    """An account."""
+    """An account.
+
+    `user_name` is the name that SCIM shows; `external_ids` and `subjects` are what each provider calls the
+    account, by provider name.
+    """
 
     id: str
     email: str
@@ -22,6 +26,9 @@ class User(Reply):
     last_active_at: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
+    user_name: str | None = None
+    external_ids: dict[str, str] = Field(default_factory=dict)
+    subjects: dict[str, str] = Field(default_factory=dict)
 
 
 class UserList(Reply):

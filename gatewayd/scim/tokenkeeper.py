@@ -93,14 +93,15 @@ class ScimTokenKeeper:
                 raise _conflict("cannot rotate the SCIM token: there are two already, retire the older one")
             return await self._add(present, dry_run=dry_run)
 
-    async def retire(self, *, dry_run: bool = False) -> None:
-        """Drop the older of two tokens."""
+    async def retire(self, *, dry_run: bool = False) -> str:
+        """Drop the older of two tokens and return its fingerprint."""
         async with self._lock:
             present = await self._present("retire")
             if len(present) < 2:
                 count = "only one" if present else "none"
                 raise _conflict(f"cannot retire a SCIM token: there is {count}, rotate it first")
             await self._keep(present[:1], dry_run=dry_run)
+            return fingerprint(present[1])
 
     async def describe(self) -> TokenReport:
         """Return what may be told of the tokens."""

@@ -25,9 +25,12 @@ from gatewayd.http.control.edge import ControlEdge
 from gatewayd.http.control.groups import GroupRoutes
 from gatewayd.http.control.health import ControlHealthRoutes
 from gatewayd.http.control.keys import KeyRoutes
+from gatewayd.http.control.links import LinkRoutes
 from gatewayd.http.control.models import ModelRoutes
 from gatewayd.http.control.peer import Peers
 from gatewayd.http.control.permissions import PermissionRoutes
+from gatewayd.http.control.scim import ScimStateRoutes
+from gatewayd.http.control.scim_tokens import ScimTokenRoutes
 from gatewayd.http.control.settings import SettingRoutes
 from gatewayd.http.control.setup import SetupRoutes
 from gatewayd.http.control.users import UserRoutes
@@ -35,9 +38,15 @@ from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes
 from gatewayd.http.inflight import InFlight
 from gatewayd.http.routes import Route
+from gatewayd.scim.activity import Activity
+from gatewayd.scim.links import Links
+from gatewayd.scim.tokenkeeper import ScimTokenKeeper, TokenSource
 from gatewayd.tasks import Tasks
 from tests.fakes.accounts import Accounts
+from tests.fakes.directory import MemoryDirectory
 from tests.fakes.models import FakeRecords, FakeSource, make_model
+
+PROVIDER = "okta"
 
 
 @dataclass
@@ -51,14 +60,28 @@ class FakeHealth:
 
 
 @dataclass
+class FakeTokens:
+    """Remembers which SCIM tokens are in force."""
+
+    enabled: bool = False
+    tokens: Sequence[str] = ()
+
+    def replace(self, enabled: bool, tokens: Sequence[str]) -> None:
+        self.enabled, self.tokens = enabled, tuple(tokens)
+
+
+@dataclass
 class Control:
-    """A running control socket and what stands behind it."""
+    """A running control socket and what stands behind it; `okta` is the provider of SCIM."""
 
     socket: Path
     accounts: Accounts
     catalog: Catalog
     source: FakeSource
     health: FakeHealth
+    tokens: FakeTokens
+    keeper: ScimTokenKeeper
+    activity: Activity = field(default_factory=Activity)
 
     @property
     def client(self) -> ControlClient:
@@ -85,10 +108,15 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
     accounts = control.accounts
     writes = Writes(accounts.commits)
     viewers = Viewers(accounts.users, accounts.rules, accounts.permissions)
+    directory = MemoryDirectory(accounts.memory)
+    links = Links(accounts.users, accounts.groups, directory, accounts.commits, PROVIDER)
     return [
         *SetupRoutes(accounts.setup, writes).routes(),
         *UserRoutes(accounts.users, accounts.groups, writes).routes(),
         *GroupRoutes(accounts.groups, accounts.users, writes).routes(),
+        *LinkRoutes(links, accounts.users, accounts.groups, writes).routes(),
+        *ScimTokenRoutes(control.keeper).routes(),
+        *ScimStateRoutes(control.keeper, directory, control.activity, PROVIDER).routes(),
         *PermissionRoutes(accounts.permissions, accounts.groups, accounts.users, writes).routes(),
         *KeyRoutes(accounts.keys, accounts.users, writes, accounts.clock).routes(),
         *ModelRoutes(control.catalog, viewers, accounts.users, accounts.groups, writes).routes(),
@@ -105,7 +133,12 @@ async def control_socket(folder: Path, *, owner_uid: int | None = None) -> Async
     source = FakeSource(models=[make_model("alpha"), make_model("beta/b:1")], script=say("hel", "lo"))
     catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
     catalog.use([source])
-    control = Control(folder / "control.sock", Accounts(), catalog, source, FakeHealth())
+    tokens = FakeTokens()
+    made = TokenSource(
+        enabled=True, values=(), path=folder / "scim-token", origin="default", is_external=False
+    )
+    keeper = ScimTokenKeeper(tokens, made)
+    control = Control(folder / "control.sock", Accounts(), catalog, source, FakeHealth(), tokens, keeper)
     pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
     owner = os.geteuid() if owner_uid is None else owner_uid
     edge = ControlEdge(Peers("", owner), tasks, InFlight())

@@ -1,18 +1,24 @@
 """`/v1/groups`: sets of users, and who is in them."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from aiohttp import web
 
 from gatewayctl.wire import groups as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.groups import Groups
-from gatewayd.accounts.records import Group, GroupChange, NewGroup
+from gatewayd.accounts.records import Group, GroupChange, NewGroup, Source, User
 from gatewayd.accounts.users import Users
 from gatewayd.http.body import read_model
 from gatewayd.http.control import users as user_routes
 from gatewayd.http.control.writes import Writes, answer, timestamp
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.scim.links import ID, read_links
+
+# They may put back whom somebody takes out.
+PROVIDERS: Final = frozenset({Source.SCIM, Source.OAUTH})
 
 
 class GroupRoutes:
@@ -48,21 +54,26 @@ class GroupRoutes:
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `Group` for an id or name."""
-        return answer(render(await self._groups.resolve(request.match_info["ref"])))
+        group = await self._groups.resolve(request.match_info["ref"])
+        sources = await self._groups.list_sources(group.id)
+        counted = Counter(source.value for each in sources.values() for source in each)
+        return answer(
+            render(group, {each.value: counted[each.value] for each in Source if counted[each.value]})
+        )
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take `NewGroup`, answer `GroupWritten`."""
         wanted = await read_model(request, wire.NewGroup)
         async with self._writes.block(request, "group create", wanted.name) as dry_run:
             group = await self._groups.create(_new_group(wanted))
-        return _written(group, Outcome.CREATED, dry_run=dry_run)
+        return written(group, Outcome.CREATED, dry_run=dry_run)
 
     async def ensure(self, request: web.Request) -> web.StreamResponse:
         """Take `NewGroup`, answer `GroupWritten`: created, changed or unchanged."""
         wanted = await read_model(request, wire.NewGroup)
         async with self._writes.block(request, "group ensure", wanted.name) as dry_run:
             group, outcome = await self._groups.ensure(_new_group(wanted))
-        return _written(group, Outcome(outcome.value), dry_run=dry_run)
+        return written(group, Outcome(outcome.value), dry_run=dry_run)
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Take `GroupChange`, answer `GroupWritten`: changed or unchanged."""
@@ -72,20 +83,22 @@ class GroupRoutes:
             before = await self._groups.resolve(request.match_info["ref"])
             group = await self._groups.change(before.id, change)
         outcome = Outcome.UNCHANGED if group == before else Outcome.CHANGED
-        return _written(group, outcome, dry_run=dry_run)
+        return written(group, outcome, dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer `GroupWritten` with the group as it was."""
         async with self._writes.block(request, "group remove", request.match_info["ref"]) as dry_run:
             group = await self._groups.resolve(request.match_info["ref"])
             await self._groups.remove(group.id)
-        return _written(group, Outcome.REMOVED, dry_run=dry_run)
+        return written(group, Outcome.REMOVED, dry_run=dry_run)
 
     async def members(self, request: web.Request) -> web.StreamResponse:
         """Answer `MemberList`."""
         group = await self._groups.resolve(request.match_info["ref"])
+        sources = await self._groups.list_sources(group.id)
         found = await self._groups.list_members(group.id)
-        return answer(wire.MemberList(users=[user_routes.render(user, [group.name]) for user in found]))
+        members = [_member(user, group, sources.get(user.id, ())) for user in found]
+        return answer(wire.MemberList(users=members))
 
     async def add_members(self, request: web.Request) -> web.StreamResponse:
         """Take `Members`, answer `GroupWritten` with how many were added; not_found names an unknown user."""
@@ -94,22 +107,25 @@ class GroupRoutes:
             group = await self._groups.resolve(request.match_info["ref"])
             count = await self._groups.add_members(group.id, await self._ids(wanted))
             group = await self._groups.get(group.id)
-        return _written(group, _outcome(count), dry_run=dry_run, members=count)
+        return written(group, _outcome(count), dry_run=dry_run, members=count)
 
     async def remove_members(self, request: web.Request) -> web.StreamResponse:
-        """Take `Members`, answer `GroupWritten` with how many were taken out."""
-        wanted = await read_model(request, wire.Members)
+        """Take `RemovedMembers`, answer `GroupWritten` with how many were taken out."""
+        wanted = await read_model(request, wire.RemovedMembers)
+        source = None if wanted.source is None else Source(wanted.source)
         async with self._writes.block(request, "group remove-member", request.match_info["ref"]) as dry_run:
             group = await self._groups.resolve(request.match_info["ref"])
-            count = await self._groups.remove_members(group.id, await self._ids(wanted))
+            user_ids = await self._ids(wanted)
+            provided = _provided(await self._groups.list_sources(group.id), user_ids, source)
+            count = await self._groups.remove_members(group.id, user_ids, source)
             group = await self._groups.get(group.id)
-        return _written(group, _outcome(count), dry_run=dry_run, members=count)
+        return written(group, _outcome(count), dry_run=dry_run, members=count, provided=provided)
 
     async def _ids(self, members: wire.Members) -> Sequence[str]:
         return [(await self._users.resolve(ref)).id for ref in members.users]
 
 
-def render(group: Group) -> wire.Group:
+def render(group: Group, sources: Mapping[str, int] | None = None) -> wire.Group:
     """Return a group as the wire shows it."""
     return wire.Group(
         id=group.id,
@@ -119,12 +135,28 @@ def render(group: Group) -> wire.Group:
         member_count=group.member_count,
         created_at=timestamp(group.created_at),
         updated_at=timestamp(group.updated_at),
+        external_ids=read_links(group.scim, ID),
+        sources=dict(sources or {}),
     )
 
 
-def _written(group: Group, outcome: Outcome, *, dry_run: bool, members: int = 0) -> web.Response:
-    shown = render(group).model_dump()
-    return answer(wire.GroupWritten(**shown, outcome=outcome, dry_run=dry_run, changed_members=members))
+def written(
+    group: Group, outcome: Outcome, *, dry_run: bool, members: int = 0, provided: int = 0
+) -> web.Response:
+    """Return the reply to a write."""
+    counts = {"changed_members": members, "provided_members": provided}
+    return answer(wire.GroupWritten(**render(group).model_dump(), outcome=outcome, dry_run=dry_run, **counts))
+
+
+def _member(user: User, group: Group, sources: Sequence[Source]) -> wire.Member:
+    row = user_routes.render(user, [group.name]).model_dump()
+    return wire.Member(**row, sources=[source.value for source in Source if source in sources])
+
+
+def _provided(sources: Mapping[str, Sequence[Source]], user_ids: Sequence[str], source: Source | None) -> int:
+    """Count the users whom a provider has put into the group, and whom a removal takes out of it."""
+    removed = PROVIDERS if source is None else PROVIDERS & {source}
+    return sum(not removed.isdisjoint(sources.get(user_id, ())) for user_id in set(user_ids))
 
 
 def _outcome(count: int) -> Outcome:

@@ -8,12 +8,14 @@ from gatewayctl.wire import users as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd import ids
 from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.identities import shown
 from gatewayd.accounts.records import NewUser, Role, User, UserChange
 from gatewayd.accounts.users import Users
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.http.body import read_model
 from gatewayd.http.control.writes import Writes, answer, find_count, timestamp
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.scim.links import ID, SUBJECT, read_links
 
 
 class UserRoutes:
@@ -43,12 +45,13 @@ class UserRoutes:
         found, total = await self._users.list(
             query=request.query.get("query", ""), limit=find_count(request, "limit")
         )
-        return answer(wire.UserList(users=list(await self._render_all(found)), total=total))
+        rows = await render_all(found, self._users, self._groups)
+        return answer(wire.UserList(users=list(rows), total=total))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `User` for an id or e-mail."""
         user = await self._users.resolve(request.match_info["ref"])
-        return answer((await self._render_all([user]))[0])
+        return answer((await render_all([user], self._users, self._groups))[0])
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take `NewUser`, answer `UserWritten` with a made-up password if one was asked for."""
@@ -113,17 +116,19 @@ class UserRoutes:
     async def _written(
         self, user: User, outcome: Outcome, *, dry_run: bool, password: str | None = None
     ) -> web.Response:
-        shown = (await self._render_all([user]))[0]
-        reply = wire.UserWritten(**shown.model_dump(), outcome=outcome, dry_run=dry_run, password=password)
+        row = (await render_all([user], self._users, self._groups))[0]
+        reply = wire.UserWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run, password=password)
         return answer(reply)
 
-    async def _render_all(self, users: Sequence[User]) -> Sequence[wire.User]:
-        group_ids = await self._users.list_group_ids(users)
-        names = {group.id: group.name for group in await self._groups.list()} if group_ids else {}
-        return [
-            render(user, [names[group] for group in group_ids.get(user.id, ()) if group in names])
-            for user in users
-        ]
+
+async def render_all(found: Sequence[User], users: Users, groups: Groups) -> Sequence[wire.User]:
+    """Return accounts as the wire shows them, each with the names of its groups."""
+    group_ids = await users.list_group_ids(found)
+    names = {group.id: group.name for group in await groups.list()} if group_ids else {}
+    return [
+        render(user, [names[group] for group in group_ids.get(user.id, ()) if group in names])
+        for user in found
+    ]
 
 
 def render(user: User, groups: Sequence[str] = ()) -> wire.User:
@@ -139,6 +144,9 @@ def render(user: User, groups: Sequence[str] = ()) -> wire.User:
         last_active_at=timestamp(user.last_active_at),
         created_at=timestamp(user.created_at),
         updated_at=timestamp(user.updated_at),
+        user_name=shown(user).user_name,
+        external_ids=read_links(user.scim, ID),
+        subjects=read_links(user.oauth, SUBJECT),
     )
 
 

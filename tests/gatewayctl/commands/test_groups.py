@@ -2,6 +2,7 @@
 
 import json
 
+from gatewayd.accounts.records import Source
 from tests.fakes.control import Control, Ctl
 
 
@@ -17,6 +18,8 @@ async def test_create_show_list(ctl: Ctl) -> None:
         "member_count",
         "created_at",
         "updated_at",
+        "external_ids",
+        "sources",
     ]
     assert shown["permissions"] == {"features": {"api_keys": True}}
     assert (await ctl("group", "show", shown["id"], "-o", "name")).out == "api-users\n"
@@ -71,3 +74,54 @@ async def test_remove(ctl: Ctl) -> None:
     assert (await ctl("group", "remove", "g")).code == 2
     assert (await ctl("group", "remove", "g", "--yes")).out == "removed group g\n"
     assert (await ctl("group", "remove", "g", "--yes")).code == 5
+
+
+async def test_members_have_sources(ctl: Ctl, control: Control) -> None:
+    ann, bob = await control.accounts.add_user("ann"), await control.accounts.add_user("bob")
+    await ctl("group", "create", "g")
+    group = await control.accounts.groups.resolve("g")
+    await control.accounts.groups.add_members(group.id, [ann.id, bob.id], Source.SCIM)
+    await ctl("group", "add-member", "g", ann.email)
+    listed = json.loads((await ctl("group", "members", "g", "-o", "json")).out)
+    assert [(each["email"], each["sources"]) for each in listed] == [
+        (ann.email, ["manual", "scim"]),
+        (bob.email, ["scim"]),
+    ]
+    assert "manual, scim" in (await ctl("group", "members", "g")).out
+    shown = json.loads((await ctl("group", "show", "g", "-o", "json")).out)
+    assert (shown["member_count"], shown["sources"]) == (2, {"manual": 1, "scim": 2})
+    assert "manual=1, scim=2" in (await ctl("group", "show", "g")).out
+
+
+async def test_one_source_is_taken_away(ctl: Ctl, control: Control) -> None:
+    ann = await control.accounts.add_user("ann")
+    await ctl("group", "create", "g")
+    group = await control.accounts.groups.resolve("g")
+    await control.accounts.groups.add_members(group.id, [ann.id], Source.SCIM)
+    await ctl("group", "add-member", "g", ann.email)
+    manual = await ctl("group", "remove-member", "g", ann.email, "--source", "manual")
+    assert (manual.out, manual.err) == ("changed 1 members of group g\n", "")
+    again = await ctl("group", "remove-member", "g", ann.email, "--source", "manual", "-o", "json")
+    assert json.loads(again.out)["outcome"] == "unchanged"
+    rest = await ctl("group", "remove-member", "g", ann.email)
+    assert rest.out == "changed 1 members of group g\n"
+    assert rest.err == "An identity provider had added 1 of them and may do so again.\n"
+    assert (await ctl("group", "members", "g", "-o", "name")).out == ""
+    assert (await ctl("group", "remove-member", "g", ann.email, "--source", "x")).code == 2
+
+
+async def test_link_and_unlink(ctl: Ctl) -> None:
+    await ctl("group", "create", "g")
+    await ctl("group", "create", "h")
+    assert (await ctl("group", "link", "g", "--external-id", "e1")).out == "changed group g\n"
+    assert "okta=e1" in (await ctl("group", "show", "g")).out
+    assert "okta=e1" in (await ctl("group", "list")).out
+    taken = await ctl("group", "link", "h", "--external-id", "e1")
+    assert taken.code == 6
+    assert "belongs to group 'g'" in taken.err
+    assert (await ctl("group", "link", "h")).code == 2
+    dry = await ctl("group", "unlink", "g", "--dry-run")
+    assert dry.out == "dry run: changed group g\n"
+    assert (await ctl("group", "unlink", "g")).out == "changed group g\n"
+    assert (await ctl("group", "unlink", "g")).out == "unchanged group g\n"
+    assert (await ctl("group", "unlink", "none")).code == 5

@@ -58,6 +58,9 @@ async def test_json_fields_and_their_order_are_stable(ctl: Ctl, ada: str) -> Non
         "last_active_at",
         "created_at",
         "updated_at",
+        "user_name",
+        "external_ids",
+        "subjects",
     ]
     assert shown["created_at"].startswith("2023-11-14T")
     assert shown["created_at"].endswith("Z")
@@ -172,3 +175,42 @@ async def test_password_and_activation(ctl: Ctl, control: Control, ada: str) -> 
     assert json.loads((await ctl("user", "show", ada, "-o", "json")).out)["active"] is False
     assert (await ctl("user", "activate", ada)).code == 0
     assert (await ctl("user", "password", ada, "--password-file", "/nowhere/at/all")).code == 2
+
+
+async def test_link_and_unlink(ctl: Ctl, ada: str) -> None:
+    linked = await ctl("user", "link", ada, "--external-id", "00u1", "--oauth-subject", "s")
+    assert (linked.code, linked.out) == (0, f"changed user {ada}\n")
+    shown = json.loads((await ctl("user", "show", ada, "-o", "json")).out)
+    assert (shown["user_name"], shown["external_ids"], shown["subjects"]) == (
+        ada,
+        {"okta": "00u1"},
+        {"okta": "s"},
+    )
+    table = (await ctl("user", "show", ada)).out
+    assert "okta=00u1" in table
+    assert "okta=s" in table
+    again = await ctl("user", "link", ada, "--external-id", "00u1", "-o", "json")
+    assert json.loads(again.out)["outcome"] == "unchanged"
+    taken = await ctl("user", "link", "root@example.org", "--external-id", "00u1")
+    assert (taken.code, taken.out) == (6, "")
+    assert f"belongs to user '{ada}'" in taken.err
+    one = json.loads((await ctl("user", "unlink", ada, "--oauth-subject", "-o", "json")).out)
+    assert (one["external_ids"], one["subjects"]) == ({"okta": "00u1"}, {})
+    assert (await ctl("user", "unlink", ada)).out == f"changed user {ada}\n"
+    assert (await ctl("user", "unlink", ada)).out == f"unchanged user {ada}\n"
+
+
+async def test_link_to_another_provider_and_dry_run(ctl: Ctl, ada: str) -> None:
+    dry = await ctl("user", "link", ada, "--external-id", "x", "--provider", "entra", "--dry-run")
+    assert dry.out == f"dry run: changed user {ada}\n"
+    assert json.loads((await ctl("user", "show", ada, "-o", "json")).out)["external_ids"] == {}
+    await ctl("user", "link", ada, "--external-id", "x", "--provider", "entra")
+    assert (await ctl("user", "unlink", ada)).out == f"unchanged user {ada}\n"
+    gone = await ctl("user", "unlink", ada, "--provider", "entra", "-o", "json")
+    assert json.loads(gone.out)["external_ids"] == {}
+
+
+async def test_link_needs_something_to_attach(ctl: Ctl, ada: str) -> None:
+    assert (await ctl("user", "link", ada)).code == 2
+    assert (await ctl("user", "link", "nobody@example.org", "--external-id", "x")).code == 5
+    assert (await ctl("user", "unlink", "nobody@example.org")).code == 5

@@ -48,7 +48,7 @@ async def test_a_token_from_first_to_last(scene: Scene) -> None:
     assert (scene.checker.enabled, scene.checker.tokens) == (True, ("secret-1",))
     assert await scene.keeper.rotate() == "secret-2"
     assert scene.checker.tokens == read_tokens(scene.path) == ("secret-2", "secret-1")
-    await scene.keeper.retire()
+    assert await scene.keeper.retire() == fingerprint("secret-1")
     assert scene.checker.tokens == read_tokens(scene.path) == ("secret-2",)
 
 

@@ -1,0 +1,144 @@
+"""Attaches by hand what a provider calls a user or a group: external ids, subjects of its sign-in (2.3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from gatewayd.accounts import groups as group_service
+from gatewayd.accounts import users as user_service
+from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.records import Group, GroupChange, User, UserChange
+from gatewayd.accounts.texts import clean
+from gatewayd.accounts.users import Users
+from gatewayd.commits import Transactor
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.scim.conditions import Compare, Operator
+from gatewayd.scim.externals import EXTERNAL_ID
+from gatewayd.scim.interfaces import Directory
+from gatewayd.scim.records import Query
+from gatewayd.scim.values import MAX_EXTERNAL_ID
+
+Store = Mapping[str, Any]
+"""What the providers say, keyed by provider name, as in `User.scim` and `User.oauth`."""
+
+ID: Final = "external_id"
+SUBJECT: Final = "sub"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to attach: None leaves it as it is, an empty text takes it away.
+
+    `provider` None means the configured one.
+    """
+
+    external_id: str | None = None
+    subject: str | None = None
+    provider: str | None = None
+
+
+class Links:
+    """Links accounts and groups to what a provider calls them; `provider` is the configured one, "" for none.
+
+    Errors: conflict with the code `taken` that names the owner, not_configured without a provider,
+    invalid_request naming the field, not_found.
+    """
+
+    def __init__(
+        self, users: Users, groups: Groups, directory: Directory, transactor: Transactor, provider: str
+    ) -> None:
+        self._users = users
+        self._groups = groups
+        self._directory = directory
+        self._transactor = transactor
+        self._provider = provider
+
+    async def link_user(self, user_id: str, wish: Wish) -> User:
+        """Attach an external id, a subject or both to an account and return it."""
+        wish = self._checked(wish)
+        provider = wish.provider or ""
+        async with self._transactor.exclusive(user_service.CHANGING):
+            user = await self._users.get(user_id)
+            await self._check_user(user, wish.external_id, provider, by_subject=False)
+            await self._check_user(user, wish.subject, provider, by_subject=True)
+            change = UserChange(
+                scim=_changed(user.scim, provider, ID, wish.external_id),
+                oauth=_changed(user.oauth, provider, SUBJECT, wish.subject),
+            )
+            return await self._users.change(user_id, change, None)
+
+    async def link_group(self, group_id: str, wish: Wish) -> Group:
+        """Attach an external id to a group and return it."""
+        if wish.subject is not None:
+            raise invalid("cannot link the group to an OAuth subject: groups have none", param="subject")
+        wish = self._checked(wish)
+        provider = wish.provider or ""
+        async with self._transactor.exclusive(group_service.CHANGING):
+            group = await self._groups.get(group_id)
+            await self._check_group(group, wish.external_id, provider)
+            change = GroupChange(scim=_changed(group.scim, provider, ID, wish.external_id))
+            return await self._groups.change(group_id, change)
+
+    def _checked(self, wish: Wish) -> Wish:
+        if wish.external_id is None and wish.subject is None:
+            raise invalid("cannot link: neither an external id nor a subject was given", param=ID)
+        provider = self._provider if wish.provider is None else clean(wish.provider, "provider")
+        if not provider:
+            raise GatewayError(
+                Kind.NOT_CONFIGURED,
+                "cannot link: SCIM_AUTH_PROVIDER is not set, so name the provider",
+                param="provider",
+            )
+        return replace(
+            wish,
+            external_id=_clean(wish.external_id, ID),
+            subject=_clean(wish.subject, "oauth_subject"),
+            provider=provider,
+        )
+
+    async def _check_user(self, user: User, value: str | None, provider: str, *, by_subject: bool) -> None:
+        if not value:
+            return
+        what = "OAuth subject" if by_subject else "external id"
+        query = replace(_query(value, provider), by_subject=by_subject)
+        for owner in (await self._directory.list_users(query)).items:
+            if owner.id != user.id:
+                raise _taken(what, value, provider, f"user {owner.email!r}")
+
+    async def _check_group(self, group: Group, value: str | None, provider: str) -> None:
+        if not value:
+            return
+        for owner in (await self._directory.list_groups(_query(value, provider))).items:
+            if owner.id != group.id:
+                raise _taken("external id", value, provider, f"group {owner.name!r}")
+
+
+def read_links(store: Store | None, field: str) -> dict[str, str]:
+    """Return by provider what a store has in a field, `ID` or `SUBJECT`."""
+    found = {name: entry.get(field) for name, entry in (store or {}).items() if isinstance(entry, Mapping)}
+    return {name: value for name, value in found.items() if isinstance(value, str) and value}
+
+
+def _changed(store: Store | None, provider: str, field: str, value: str | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    present = dict(store or {})
+    entry = present.pop(provider, None)
+    kept = {key: each for key, each in (entry or {}).items() if key != field}
+    if value:
+        kept[field] = value
+    return {**present, provider: kept} if kept else present
+
+
+def _query(value: str, provider: str) -> Query:
+    return Query(condition=Compare(EXTERNAL_ID, Operator.EQ, value), provider=provider, limit=1)
+
+
+def _clean(value: str | None, name: str) -> str | None:
+    return None if value is None else clean(value, name, longest=MAX_EXTERNAL_ID, empty=True)
+
+
+def _taken(what: str, value: str, provider: str, owner: str) -> GatewayError:
+    return GatewayError(
+        Kind.CONFLICT, f"cannot link: the {what} {value!r} of {provider!r} belongs to {owner}", code="taken"
+    )

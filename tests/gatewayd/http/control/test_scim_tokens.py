@@ -1,0 +1,33 @@
+"""`/v1/scim-token`."""
+
+import logging
+
+import pytest
+
+from gatewayctl.failures import CommandError
+from gatewayd.scim.tokenkeeper import fingerprint
+from tests.fakes.control import Control
+
+
+async def test_writes_are_audited_by_fingerprint(control: Control, caplog: pytest.LogCaptureFixture) -> None:
+    client = control.client
+    with caplog.at_level(logging.INFO, "gatewayd.audit"):
+        await control.call(client.create_scim_token, dry_run=True)
+        made = await control.call(client.create_scim_token)
+        turned = await control.call(client.rotate_scim_token)
+        retired = await control.call(client.retire_scim_token)
+    lines = [(record.getMessage(), record.target) for record in caplog.records]
+    assert lines == [
+        ("scim-token create", fingerprint(made.value)),
+        ("scim-token rotate", fingerprint(turned.value)),
+        ("scim-token retire", fingerprint(made.value)),
+    ]
+    assert (retired.outcome, retired.count, retired.value) == ("removed", 1, None)
+
+
+async def test_a_file_that_cannot_be_read_is_told_of(control: Control) -> None:
+    (control.socket.parent / "scim-token").write_text("a b c")
+    for method in (control.client.get_scim_token, control.client.create_scim_token):
+        with pytest.raises(CommandError) as caught:
+            await control.call(method)
+        assert (caught.value.kind, caught.value.param) == ("not_configured", "scim_token_file")

@@ -1,0 +1,120 @@
+"""Links to what a provider calls a user or a group."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from gatewayd.accounts.records import NewGroup, UserChange
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.scim.links import ID, SUBJECT, Links, Wish, read_links
+from tests.fakes.accounts import Accounts
+from tests.fakes.directory import MemoryDirectory
+
+
+@dataclass
+class Scene:
+    accounts: Accounts = field(default_factory=Accounts)
+
+    def links(self, provider: str = "okta") -> Links:
+        accounts = self.accounts
+        directory = MemoryDirectory(accounts.memory)
+        return Links(accounts.users, accounts.groups, directory, accounts.commits, provider)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+async def test_a_user_is_linked_and_what_others_call_it_stays(scene: Scene) -> None:
+    ann = await scene.accounts.add_user("ann")
+    stores = {"scim": {"entra": {"external_id": "e"}}, "oauth": {"okta": {"extra": 1}}}
+    await scene.accounts.users.change(ann.id, UserChange(**stores), None)
+    user = await scene.links().link_user(ann.id, Wish(external_id=" 00u1 ", subject="s"))
+    assert user.scim == {"entra": {"external_id": "e"}, "okta": {"external_id": "00u1"}}
+    assert user.oauth == {"okta": {"extra": 1, "sub": "s"}}
+    assert read_links(user.scim, ID) == {"entra": "e", "okta": "00u1"}
+    assert read_links(user.oauth, SUBJECT) == {"okta": "s"}
+    other = await scene.links().link_user(ann.id, Wish(external_id="n", provider="new"))
+    assert read_links(other.scim, ID) == {"entra": "e", "okta": "00u1", "new": "n"}
+
+
+async def test_an_empty_text_takes_a_link_away(scene: Scene) -> None:
+    ann = await scene.accounts.add_user("ann")
+    links = scene.links()
+    await links.link_user(ann.id, Wish(external_id="1", subject="s"))
+    user = await links.link_user(ann.id, Wish(external_id=""))
+    assert (user.scim, read_links(user.oauth, SUBJECT)) == (None, {"okta": "s"})
+    user = await links.link_user(ann.id, Wish(subject=""))
+    assert user.oauth is None
+    again = await links.link_user(ann.id, Wish(external_id="", subject=""))
+    assert again == user
+
+
+@pytest.mark.parametrize(
+    ("wish", "what"),
+    [
+        (Wish(external_id="1"), "external id '1' of 'okta'"),
+        (Wish(subject="s"), "OAuth subject 's' of 'okta'"),
+    ],
+)
+async def test_a_conflict_names_the_owner(scene: Scene, wish: Wish, what: str) -> None:
+    ann, bob = await scene.accounts.add_user("ann"), await scene.accounts.add_user("bob")
+    links = scene.links()
+    await links.link_user(ann.id, Wish(external_id="1", subject="s"))
+    assert await links.link_user(ann.id, wish) == await scene.accounts.users.get(ann.id)
+    with pytest.raises(GatewayError) as caught:
+        await links.link_user(bob.id, wish)
+    assert caught.value.message == f"cannot link: the {what} belongs to user 'ann@example.org'"
+    assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "taken")
+    # Another provider may use the same words.
+    await links.link_user(bob.id, Wish(wish.external_id, wish.subject, "entra"))
+
+
+async def test_groups_are_linked_too(scene: Scene) -> None:
+    links, groups = scene.links(), scene.accounts.groups
+    one, two = await groups.create(NewGroup("one")), await groups.create(NewGroup("two"))
+    assert (await links.link_group(one.id, Wish(external_id="g"))).scim == {"okta": {"external_id": "g"}}
+    with pytest.raises(GatewayError, match="belongs to group 'one'"):
+        await links.link_group(two.id, Wish(external_id="g"))
+    with pytest.raises(GatewayError, match="groups have none"):
+        await links.link_group(two.id, Wish(subject="s"))
+    assert (await links.link_group(one.id, Wish(external_id=""))).scim is None
+
+
+async def test_without_a_provider_one_must_be_named(scene: Scene) -> None:
+    ann = await scene.accounts.add_user("ann")
+    with pytest.raises(GatewayError) as caught:
+        await scene.links("").link_user(ann.id, Wish(external_id="1"))
+    assert (caught.value.kind, caught.value.param) == (Kind.NOT_CONFIGURED, "provider")
+    user = await scene.links("").link_user(ann.id, Wish(external_id="1", provider="okta"))
+    assert read_links(user.scim, ID) == {"okta": "1"}
+
+
+@pytest.mark.parametrize(
+    ("wish", "param"),
+    [
+        (Wish(), "external_id"),
+        (Wish(external_id="x" * 513), "external_id"),
+        (Wish(external_id="a\x00"), "external_id"),
+        (Wish(subject="a\nb"), "oauth_subject"),
+        (Wish(external_id="1", provider=" "), "provider"),
+    ],
+)
+async def test_bad_wishes(scene: Scene, wish: Wish, param: str) -> None:
+    ann = await scene.accounts.add_user("ann")
+    with pytest.raises(GatewayError) as caught:
+        await scene.links().link_user(ann.id, wish)
+    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, param)
+
+
+async def test_unknown_users_and_groups(scene: Scene) -> None:
+    for work in (scene.links().link_user, scene.links().link_group):
+        with pytest.raises(GatewayError) as caught:
+            await work("none", Wish(external_id="1"))
+        assert caught.value.kind is Kind.NOT_FOUND
+
+
+def test_odd_stores_are_read_as_nothing() -> None:
+    assert read_links(None, ID) == {}
+    assert read_links({"a": 1, "b": {}, "c": {ID: 5}, "d": {ID: ""}, "e": {ID: "x"}}, ID) == {"e": "x"}
