@@ -61,7 +61,7 @@ def populate(gateway: Gateway) -> None:
         ids.append(reply.json["id"])
     for number in range(6):
         members = [{"value": each} for each in ids[number : number * 4]]
-        body = {"schemas": [GROUP], "displayName": f"{NAMES[number]} filtered", "members": members}
+        body = {"schemas": [GROUP], "displayName": f"{NAMES[number]} filtered {number}", "members": members}
         assert gateway.ask("POST", "/Groups", body).status == 201
 
 
@@ -158,7 +158,7 @@ def test_a_filter_finds_what_it_means(
     entries = population[resource]
     checks = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
-    @settings(max_examples=60, deadline=None, database=None, suppress_health_check=checks)
+    @settings(max_examples=150, deadline=None, database=None, suppress_health_check=checks)
     @given(nodes(resource, values(entries)), st.integers(0, 2**32))
     def finds(node: Node, seed: int) -> None:
         found = [each["id"] for each in listed(gateway, ENDPOINTS[resource], written(node, seed))]

@@ -123,7 +123,7 @@ def test_right_answers_are_right() -> None:
         ("active", ...),
         ("active", "true"),
         ("password", "secret"),
-        ("emails.0.primary", False),
+        ("emails", [{"value": "a", "primary": True}, {"value": "b", "primary": True}]),
         ("meta.location", "/Users/1"),
         ("meta.resourceType", "Users"),
         ("meta.lastModified", "2026-11-21T10:00:01+00:00"),
