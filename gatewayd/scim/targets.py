@@ -8,12 +8,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, invalid
+from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.scim.attributes import ENTERPRISE, PASSED_OVER, SCHEMAS, Place, find
 from gatewayd.scim.drafts import Operation, Verb
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.syntax import Grammar, Name, Node, Path
 from gatewayd.scim.values import invalid_value, shortened
+
+MAX_PATHS: Final = 131_072
+"""How many characters the paths of one message may have together, but for plain names."""
 
 _PASSED_OVER: Final = frozenset(name.lower() for name in PASSED_OVER) | {"schemas"}
 # Parts of attributes that the gateway keeps otherwise (RFC 7643 sections 2.4 and 4.1).
@@ -50,7 +53,8 @@ def steps(operations: Iterable[Operation], resource: ResourceType, grammar: Gram
 
     Raises invalid_request when it comes to a bad one: code `invalidPath` for a path that is malformed or
     names nothing, `mutability` for a path to what only the gateway writes, `invalidValue` for an operation
-    with neither path nor object. Inside an object read-only and unknown attributes are passed over.
+    with neither path nor object; too_large for very long paths. Inside an object read-only and unknown
+    attributes are passed over.
     """
     reader = _Reader(resource, grammar)
     for operation in operations:
@@ -68,6 +72,7 @@ class _Reader:
     def __init__(self, resource: ResourceType, grammar: Grammar) -> None:
         self._resource = resource
         self._grammar = grammar
+        self._read = 0
         self._urn = SCHEMAS[resource].urn.lower()
 
     def step(self, verb: Verb, path: str, value: Any) -> Step | None:
@@ -75,13 +80,20 @@ class _Reader:
         place = find(self._resource, path)
         where = None
         if place is None:
-            parsed = self._grammar.parse_path(path)
+            parsed = self._parse(path)
             if self._is_passed_over(parsed):
                 return None
             place, where = self._place(parsed, path), parsed.inner
         if not place.is_writable:
             raise _read_only(place.name)
         return Step(verb, place, value, where)
+
+    def _parse(self, path: str) -> Path:
+        self._read += len(path)
+        if self._read > MAX_PATHS:
+            message = f"cannot accept paths: together they are longer than {MAX_PATHS} characters"
+            raise GatewayError(Kind.TOO_LARGE, message, param="path", code="tooMany")
+        return self._grammar.parse_path(path)
 
     def members(self, verb: Verb, value: Any) -> Iterator[Step]:
         """Yield the steps of an operation without a path."""

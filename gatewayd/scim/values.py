@@ -35,6 +35,8 @@ class SentEmail:
 
 def folded(text: str) -> str:
     """Return the form in which texts are compared where case does not matter."""
+    if text.isascii():
+        return text.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 

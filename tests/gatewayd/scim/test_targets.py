@@ -2,11 +2,11 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.scim.drafts import Operation, Verb
 from gatewayd.scim.grammar import Rfc7644Grammar
 from gatewayd.scim.records import ResourceType
-from gatewayd.scim.targets import Step, steps
+from gatewayd.scim.targets import MAX_PATHS, Step, steps
 
 USER = "urn:ietf:params:scim:schemas:core:2.0:User"
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
@@ -165,3 +165,17 @@ def test_a_null_in_an_object_says_nothing_about_members() -> None:
     assert read(None, {"members": None}, ResourceType.GROUP) == []
     assert len(read(None, {"members": []}, ResourceType.GROUP)) == 1
     assert len(read("members", None, ResourceType.GROUP)) == 1
+
+
+def test_paths_have_a_longest_length_together() -> None:
+    path = f"emails[{' or '.join(['type pr'] * 400)}]"
+    few = [Operation(Verb.REMOVE, path)] * (MAX_PATHS // len(path))
+    assert len(list(steps(few, ResourceType.USER, Rfc7644Grammar()))) == len(few)
+    with pytest.raises(GatewayError, match="cannot accept paths") as caught:
+        list(steps([*few, few[0]], ResourceType.USER, Rfc7644Grammar()))
+    assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "tooMany")
+
+
+def test_plain_names_are_not_counted() -> None:
+    many = [Operation(Verb.REPLACE, f"{USER}:displayName", "x", True)] * (MAX_PATHS // 40)
+    assert len(list(steps(many, ResourceType.USER, Rfc7644Grammar()))) == len(many)
