@@ -1,8 +1,9 @@
 """Conditions as SQL predicates, from the attribute tables of `searchable`.
 
 Every value is a parameter. Each part of a predicate is true or false and never null, so that NOT of it is its
-contrary. SQLite bounds how deep an expression may be and how many brackets may be open at once: NOT goes
-down to the comparisons, chains stay flat, and the deepest part of a chain comes first.
+contrary. SQLite bounds how deep an expression may be (1000, counted anew for each query in it) and how much a
+parser may remember (100 symbols): NOT goes down to the comparisons, a long chain becomes a balanced tree, and
+what is deep comes first.
 
 Texts are compared folded unless their attribute is case-exact, in the order of code points. Of a multi-valued
 attribute one value suffices, also for NE, which holds for an attribute without values too (RFC 7644 section
@@ -10,8 +11,9 @@ attribute one value suffices, also for NE, which holds for an attribute without 
 """
 
 import operator as python
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError, invalid
@@ -113,12 +115,20 @@ def order_of(attribute: str, scope: Scope) -> Order:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """A piece of a predicate; `joiner` is its outermost operator, if it needs brackets, `open` about how many
-    symbols a parser has to remember in the middle of it."""
+    """A piece of a predicate; `joiner` is its outermost operator, unless it needs no brackets.
+
+    `height` is about how deep it is, `open` about how many symbols a parser has to remember in it.
+    """
 
     text: str
     joiner: str = ""
+    height: int = 4
     open: int = 4
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """How deep it is, to sort by."""
+        return self.height, self.open
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +145,9 @@ class _Compiler:
         if isinstance(condition, All | Either):
             return self._chain(condition, holds)
         found = self._single(condition)
-        return found if holds else replace(found, text=f"NOT ({found.text})", open=found.open + 3)
+        if holds:
+            return found
+        return _Clause(f"NOT ({found.text})", height=found.height + 1, open=found.open + 3)
 
     def _single(self, condition: Compare | Present | Element) -> _Clause:
         match condition:
@@ -152,16 +164,15 @@ class _Compiler:
         parts = [inner.clause(part, wanted) for part, wanted in _flat(condition, holds, joiner)]
         if not parts:
             return _Clause(TRUE if joiner == "AND" else FALSE)
-        parts = sorted((_bracketed(part, joiner) for part in parts), key=lambda part: -part.open)
-        deepest = max(part.open + (2 if index else 0) for index, part in enumerate(parts))
-        return _Clause(f" {joiner} ".join(part.text for part in parts), joiner, deepest)
+        return _joined(parts, joiner)
 
     def _element(self, attribute: str, inner: Condition) -> _Clause:
         side = self.scope.table.wholes.get(attribute.lower())
         if not isinstance(side, Side) or self.within is not None:
             raise _refused(f"{attribute!r} has no values to select from")
         clause = replace(self._deeper(), within=side).clause(inner, True)
-        return _Clause(self._some(side, clause.text), open=clause.open + 12)
+        inside = f"({clause.text})" if clause.joiner else clause.text
+        return _Clause(self._some(side, inside), height=clause.height + 2, open=clause.open + 12)
 
     def _presence(self, attribute: str) -> str:
         whole = self.scope.table.wholes.get(attribute.lower())
@@ -235,10 +246,29 @@ def _flat(condition: All | Either, holds: bool, joiner: str) -> Iterator[tuple[C
             yield part, wanted
 
 
-def _bracketed(clause: _Clause, joiner: str) -> _Clause:
-    if joiner == "AND" and clause.joiner == "OR":
-        return _Clause(f"({clause.text})", open=clause.open + 1)
-    return clause
+def _joined(parts: Sequence[_Clause], joiner: str) -> _Clause:
+    """Return the parts joined by an operator, as a tree that is as low as it can be."""
+    queue = [(part.rank, place, part) for place, part in enumerate(parts)]
+    heapify(queue)
+    place = len(queue)
+    while len(queue) > 1:
+        lower, higher = heappop(queue)[2], heappop(queue)[2]
+        both = _pair(higher, lower, joiner) if higher.open >= lower.open else _pair(lower, higher, joiner)
+        heappush(queue, (both.rank, place, both))
+        place += 1
+    return queue[0][2]
+
+
+def _pair(first: _Clause, second: _Clause, joiner: str) -> _Clause:
+    """Return two clauses joined; operators of one kind join from the left, and AND comes before OR."""
+    left, right = first.text, second.text
+    before, after = first.open, second.open + 2
+    if (joiner, first.joiner) == ("AND", "OR"):
+        left, before = f"({left})", before + 1
+    if second.joiner and (joiner, second.joiner) != ("OR", "AND"):
+        right, after = f"({right})", after + 1
+    height = max(first.height, second.height) + 1
+    return _Clause(f"{left} {joiner} {right}", joiner, height, max(before, after))
 
 
 def _presence(field: Field) -> str:

@@ -4,14 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from gatewayd.accounts.identities import shown
 from gatewayd.accounts.records import Email, Group, Identity, Role, Source, User
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.scim.conditions import All, Compare, Condition, Either, Element, Not, Operator, Present
-from gatewayd.scim.records import GroupEntry, Query, Reference, UserEntry
+from gatewayd.scim.records import GroupEntry, Query, Reference, ResourceType, UserEntry
+from gatewayd.storage.conditions import Scope, order_of, predicate
 from gatewayd.storage.database import Database
 from gatewayd.storage.directory import TortoiseDirectory
 from gatewayd.storage.groups import TortoiseGroups
@@ -242,3 +245,184 @@ async def test_groups_are_those_for_which_the_condition_holds(
                 each.group.id for each in world.group_entries() if evaluate(condition, each, PROVIDER)
             ]
             assert await groups_by(condition) == expected, condition
+
+
+MADE = [
+    user("u1", identity=Identity(user_name="ab")),
+    user("u2", identity=Identity(user_name="a\U0010ffffb")),
+    user("u3", identity=Identity(user_name="a\ud7ff")),
+    user("u4", identity=Identity(user_name="a\ue000")),
+    user("u5", identity=Identity(user_name="\U0010ffff\U0010ffff")),
+    user("u6", identity=Identity(user_name="100%_\\'\"")),
+]
+
+
+async def add(*users: User) -> None:
+    for each in users:
+        await TortoiseUsers().add(each, None)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "expected"),
+    [
+        ("a", ["u1", "u2", "u3", "u4"]),
+        ("A", ["u1", "u2", "u3", "u4"]),
+        ("a\U0010ffff", ["u2"]),
+        ("a\ud7ff", ["u3"]),
+        ("a\ue000", ["u4"]),
+        ("\U0010ffff", ["u5"]),
+        ("100%", ["u6"]),
+        ("100_", []),
+        ("", ["u1", "u2", "u3", "u4", "u5", "u6"]),
+    ],
+    ids=ascii,
+)
+async def test_a_prefix_is_a_range_up_to_the_next_text(
+    database: Database, prefix: str, expected: list[str]
+) -> None:
+    await add(*MADE)
+    assert await users_by(Compare("userName", Operator.SW, prefix)) == expected
+
+
+@pytest.mark.parametrize("operator", [each for each in Operator if each is not Operator.NE])
+@pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "b\udfff"], ids=ascii)
+async def test_a_text_that_nothing_can_hold_never_reaches_the_database(
+    database: Database, operator: Operator, text: str
+) -> None:
+    await add(*MADE)
+    everybody = [each.id for each in MADE]
+    for attribute in ("userName", "externalId", "emails.value", "groups.value", "meta.resourceType"):
+        assert await users_by(Compare(attribute, operator, text)) == []
+        assert await users_by(Compare(attribute, Operator.NE, text)) == everybody
+
+
+async def test_other_sources_and_other_providers_are_not_seen(database: Database) -> None:
+    await add(user("u1", scim={"other": {"external_id": "x"}}))
+    groups = TortoiseGroups()
+    await groups.add(group("g1", scim={"other": {"external_id": "x"}}))
+    await groups.add_members("g1", ["u1"], source=Source.MANUAL, at=0)
+    external_id = Compare("externalId", Operator.EQ, "x")
+    assert await users_by(external_id) == []
+    assert await groups_by(external_id) == []
+    assert await users_by(Compare("groups.value", Operator.EQ, "g1")) == []
+    assert await groups_by(Compare("members.value", Operator.EQ, "u1")) == []
+    assert [
+        each.id for each in (await TortoiseDirectory().list_users(Query(external_id, "other"))).items
+    ] == ["u1"]
+
+
+EQ = Operator.EQ
+EITHER = Compare("emails.value", Operator.NE, "nobody@example.org")
+
+
+def nested(levels: int, leaf: Condition, width: int = 2) -> Condition:
+    """Return a condition that every user satisfies, in which each level holds the next and some leaves."""
+    condition = leaf
+    for level in range(levels):
+        beside = (leaf,) * (width - 1)
+        condition = All((*beside, condition)) if level % 2 else Either((*beside, condition))
+    return condition
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Either((EITHER,) * 500),
+        All((EITHER,) * 500),
+        All((Compare("userName", Operator.SW, "u"),) * 500),
+        nested(99, EITHER, 5),
+        nested(99, Not(Not(EITHER)), 5),
+        Element("emails", nested(98, Compare("emails.value", Operator.SW, "u"), 5)),
+        All((Element("emails", All((Compare("emails.type", EQ, "work"),) * 250)),) * 2),
+        nested(40, Element("emails", nested(50, Compare("emails.type", EQ, "work")))),
+        nested(50, Not(Not(nested(45, EITHER, 3)))),
+    ],
+    ids=range(9),
+)
+async def test_large_conditions_stay_within_the_limits_of_the_engines(
+    database: Database, condition: Condition
+) -> None:
+    await add(user("u1"), user("u2"))
+    assert await users_by(condition) == ["u1", "u2"]
+    assert await users_by(Not(condition)) == []
+
+
+async def test_a_chain_of_pairs_is_as_good_as_one_of_many(database: Database) -> None:
+    await add(user("u1"))
+    condition: Condition = EITHER
+    for _ in range(499):
+        condition = Not(Not(All((condition, EITHER))))
+    for _ in range(1000):
+        condition = Not(Not(condition))
+    assert await users_by(condition) == ["u1"]
+
+
+def refused(condition: Condition, resource: ResourceType = ResourceType.USER) -> GatewayError:
+    with pytest.raises(GatewayError) as caught:
+        predicate(condition, Scope(resource, "sqlite", lambda value: "?"))
+    assert (caught.value.kind, caught.value.code) == (Kind.INVALID_REQUEST, "invalidFilter")
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Compare("title", EQ, "x"),
+        Present("title"),
+        Element("name", Present("name.givenName")),
+        Element("title", Present("title")),
+        Element("emails", Present("userName")),
+        Element("emails", Present("emails")),
+        Element("emails", Element("emails", Present("emails.value"))),
+        Compare("emails", EQ, "x"),
+        Compare("userName", EQ, True),
+        Compare("userName", EQ, 1),
+        Compare("active", EQ, "true"),
+        Compare("active", EQ, 1),
+        Compare("active", Operator.GT, True),
+        Compare("meta.created", EQ, True),
+        Compare("meta.created", EQ, "x"),
+        Compare("meta.created", Operator.CO, 1),
+        Compare("meta.lastModified", Operator.SW, 1),
+        Compare("members.value", EQ, "x"),
+        Compare("u.id = '' OR u.id", EQ, "x"),
+        nested(101, Present("id")),
+    ],
+    ids=lambda condition: repr(condition)[:60],
+)
+def test_what_has_no_meaning_is_refused(condition: Condition) -> None:
+    refused(condition)
+
+
+def test_a_refusal_names_the_attribute() -> None:
+    assert "'title'" in refused(Compare("title", EQ, "x")).message
+    assert "Group" in refused(Compare("userName", EQ, "x"), ResourceType.GROUP).message
+
+
+@pytest.mark.parametrize("resource", ResourceType)
+@pytest.mark.parametrize("attribute", ["title", "emails", "groups", "meta.resourceType", "u.id; --"])
+def test_only_what_is_in_the_tables_is_sorted_by(resource: ResourceType, attribute: str) -> None:
+    with pytest.raises(GatewayError) as caught:
+        order_of(attribute, Scope(resource, "sqlite", lambda value: "?"))
+    assert (caught.value.code, caught.value.param) == ("invalidValue", "sortBy")
+
+
+def test_no_value_is_part_of_the_text() -> None:
+    bound: list[Any] = []
+
+    def bind(value: Any) -> str:
+        bound.append(value)
+        return "?"
+
+    condition = All(
+        (
+            Compare("userName", EQ, "SECRET"),
+            Compare("externalId", Operator.CO, "SECRET"),
+            Element("emails", Compare("emails.value", Operator.EW, "SECRET")),
+            Compare("meta.created", EQ, 4711),
+        )
+    )
+    text = predicate(condition, Scope(ResourceType.USER, "postgres", bind, provider="SECRET"))
+    assert "secret" not in text.lower()
+    assert "4711" not in text
+    assert sorted(each for each in bound if isinstance(each, str)) == ["SECRET", "SECRET", "secret", "secret"]
