@@ -4,7 +4,6 @@ A provider sees and changes only the members that came from one; those that were
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from gatewayd.accounts.groups import CHANGING, MAX_MEMBERS_AT_ONCE, Groups
@@ -89,8 +88,7 @@ class ProvisionedGroups:
         async with self._transactor.exclusive(CHANGING):
             before = await self._find(group_id)
             resource, changes = plan_group(writable(self._rendered(before)), operations, self._grammar)
-            draft = replace(read_group(resource), has_external_id=True)
-            return await self._apply(before, draft, changes)
+            return await self._apply(before, read_group(resource), changes)
 
     async def remove(self, group_id: str) -> Written[GroupEntry]:
         """Delete a group; its members keep their accounts. `after` is empty."""

@@ -83,11 +83,7 @@ class ProvisionedUsers:
             draft = read_user(patched_user(resource, operations, self._grammar))
             # A pending account shows that it is not active; only who says so himself means it.
             is_about_active = any(step.attribute == "active" for step in planned)
-            draft = replace(
-                draft,
-                active=draft.active if is_about_active else None,
-                has_external_id=True,
-            )
+            draft = replace(draft, active=draft.active if is_about_active else None)
             after = await self._apply(before, draft)
         return await self._written(before, after)
 

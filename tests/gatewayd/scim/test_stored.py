@@ -1,0 +1,126 @@
+"""What only a real database shows of the provisioning services: races, one transaction, odd values."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayd.accounts.records import Role, Source
+from gatewayd.commits import Commits
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage import migrate
+from gatewayd.storage.database import Database
+from gatewayd.storage.directory import TortoiseDirectory
+from gatewayd.storage.groups import TortoiseGroups
+from gatewayd.storage.location import sqlite
+from gatewayd.storage.users import TortoiseUsers
+from tests.fakes.provisioning import Provisioning, adding, removing, replacing
+
+
+@pytest.fixture
+async def scim(tmp_path: Path) -> AsyncIterator[Provisioning]:
+    location = sqlite(tmp_path / "gatewayd.db")
+    await migrate.migrate(location)
+    async with Database.open(location) as database:
+        made = Provisioning()
+        made.accounts.commits = Commits(database)
+        made.accounts.users_store = TortoiseUsers()  # type: ignore[assignment]
+        made.accounts.groups_store = TortoiseGroups()  # type: ignore[assignment]
+        made.__dict__["directory"] = TortoiseDirectory()
+        yield made
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda number: {"userName": "ANN@x.org" if number % 2 else "ann@X.org"},
+        lambda number: {"userName": f"u{number}@x.org", "externalId": "7"},
+        lambda number: {"userName": f"u{number}@x.org", "emails": [{"value": "ann@x.org"}]},
+    ],
+)
+async def test_sixteen_racing_creates_make_one_user(scim: Provisioning, body: Any) -> None:
+    attempts = [scim.users.create(body(number)) for number in range(16)]
+    found = await asyncio.gather(*attempts, return_exceptions=True)
+    refused = [each for each in found if isinstance(each, GatewayError)]
+    assert {(each.kind, each.code) for each in refused} == {(Kind.CONFLICT, "taken")}
+    assert len(refused) == 15
+    assert len(await scim.found()) == 1
+
+
+async def test_patches_at_the_same_time_lose_nothing(scim: Provisioning) -> None:
+    user_id = await scim.add_user()
+    paths = ("displayName", "name.givenName", "name.familyName", "name.formatted", "externalId")
+    await asyncio.gather(*(scim.patch_user(user_id, replacing(path, path)) for path in paths))
+    shown = await scim.shown_user(user_id)
+    assert (shown["displayName"], shown["externalId"]) == ("displayName", "externalId")
+    assert shown["name"] == {name.split(".")[1]: name for name in paths[1:4]}
+
+
+async def test_what_was_sent_comes_back(scim: Provisioning) -> None:
+    sent = {
+        "userName": "Ädä@Exämple.org",
+        "externalId": "İ%_\\'\"",
+        "displayName": "名前 🙂",
+        "name": {"formatted": "ß", "familyName": "%", "givenName": "_"},
+        "emails": [{"value": "Ä@x.org", "type": "Home", "primary": True}],
+        "active": False,
+    }
+    user_id = (await scim.users.create(sent)).entry.user.id
+    shown = await scim.shown_user(user_id)
+    assert {name: shown[name] for name in sent} == sent
+    before = await scim.account(user_id)
+    assert (await scim.users.replace(user_id, shown)).entry.user == before
+    assert (await scim.patch_user(user_id, replacing("active", "False"))) == shown
+
+
+async def test_the_life_of_a_group(scim: Provisioning) -> None:
+    ann, bob = await scim.add_user("ann"), await scim.add_user("bob")
+    group = await scim.add_group("Staff", ann, externalId="9")
+    await scim.accounts.groups.add_members(group, [bob])
+    said = [
+        (await scim.groups.patch(group, {"Operations": [operation]})).changes
+        for operation in (
+            adding("members", [{"value": bob}, {"value": ann}, {"value": "unknown"}]),
+            removing(f'members[value eq "{ann}"]'),
+            replacing("members", [{"value": ann}]),
+            removing('members[display sw "ann"]'),
+        )
+    ]
+    assert said == ["members +1", "members -1", "members +1 -1", "members -1"]
+    assert await scim.sources(group) == {bob: [Source.MANUAL]}
+    await scim.groups.remove(group)
+    assert await scim.found_groups() == []
+
+
+async def test_a_failed_patch_leaves_nothing_behind(scim: Provisioning) -> None:
+    ann = await scim.add_user()
+    group = await scim.add_group("Staff")
+    await scim.add_group("Crew")
+    before = await scim.shown_group(group)
+    operations = [adding("members", [{"value": ann}]), replacing("displayName", "CREW")]
+    for order in (operations, operations[::-1]):
+        with pytest.raises(GatewayError) as caught:
+            await scim.groups.patch(group, {"Operations": order})
+        assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "taken")
+        assert await scim.shown_group(group) == before
+
+
+async def test_the_last_of_two_administrators_stays(scim: Provisioning) -> None:
+    bosses = [await scim.accounts.add_user(name, Role.ADMIN) for name in ("ann", "bob")]
+    attempts = [scim.users.deactivate(boss.id) for boss in bosses]
+    found = await asyncio.gather(*attempts, return_exceptions=True)
+    (refused,) = [each for each in found if isinstance(each, GatewayError)]
+    assert refused.code == "last_administrator"
+    assert [(await scim.account(boss.id)).active for boss in bosses].count(True) == 1
+
+
+async def test_searches(scim: Provisioning) -> None:
+    linked = await scim.accounts.add_user("linked", oauth={"okta": {"sub": "S1"}})
+    await scim.add_user("ann", externalId="7")
+    assert await scim.found('externalId eq "7"') == ["ann@example.org"]
+    assert await scim.found('externalId eq "S1"') == [linked.email]
+    assert await scim.found('USERNAME eq "ANN@EXAMPLE.ORG"') == ["ann@example.org"]
+    assert await scim.found(sort_by="emails") == ["ann@example.org", linked.email]
+    assert await scim.found(start_index=10**30, count=10**30) == []
