@@ -125,7 +125,7 @@ async def _page(kind: _Kind, query: Query, record_of: Callable[[Any], Item]) -> 
 
     The ids of a page are found first, by an index alone, so that what comes before it is never read.
     """
-    offset, limit = min(query.offset, MAX_WHOLE), min(query.limit, MAX_WHOLE - 1)
+    offset, limit = (min(max(number, 0), MAX_WHOLE - 1) for number in (query.offset, query.limit))
     statement = _Statement(kind.row._meta.db)
     scope = Scope(
         kind.resource, statement.client.capabilities.dialect, statement.bind, query.provider, query.by_subject
