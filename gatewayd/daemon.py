@@ -134,6 +134,8 @@ class Daemon:
         accounts = gateway.accounts
         tasks.spawn("last-used times", _every(FLUSH_SECONDS, accounts.authenticator.flush))
         tasks.spawn("expired revocations", _every(PRUNE_SECONDS, accounts.sessions.prune))
+        if self._settings.scim_enabled:
+            tasks.spawn("SCIM grammar", gateway.provisioning.grammar.load())
         tasks.spawn("stall monitor", StallMonitor().run())
         interval = self._notifier.watchdog_interval
         if interval is not None:

@@ -68,6 +68,7 @@ class Accounts:
     authenticator: Authenticator
     contact: Contact
     commits: Commits
+    changes: Changes
 
 
 def make_stores() -> Stores:
@@ -114,6 +115,7 @@ async def make_accounts(
         authenticator=Authenticator(stores.users, stores.keys, rules, sessions, changes),
         contact=Contact(users, runtime),
         commits=commits,
+        changes=changes,
     )
 
 

@@ -14,6 +14,7 @@ from gatewayd.assembly.accounts import (
     make_accounts,
     make_stores,
 )
+from gatewayd.assembly.provisioning import Provisioning, make_provisioning
 from gatewayd.assembly.routes import Parts, make_control, make_public
 from gatewayd.assembly.sources import Sources, provider_configs, start_builtin
 from gatewayd.catalog.service import Catalog, CatalogOptions
@@ -38,6 +39,7 @@ class Gateway:
     tasks: Tasks
     database: Database
     accounts: Accounts
+    provisioning: Provisioning
     catalog: Catalog
     sources: Sources
     health: HealthMonitor
@@ -75,12 +77,14 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
     await catalog.load()
     catalog.use(sources.choose(settings))
     health, in_flight = HealthMonitor(database.ping, tasks), InFlight()
-    parts = Parts(settings, accounts, catalog, make_pipeline(catalog), health)
+    provisioning = make_provisioning(settings, accounts)
+    parts = Parts(settings, accounts, catalog, make_pipeline(catalog), health, provisioning)
     return Gateway(
         settings=settings,
         tasks=tasks,
         database=database,
         accounts=accounts,
+        provisioning=provisioning,
         catalog=catalog,
         sources=sources,
         health=health,
@@ -99,6 +103,7 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     gateway.accounts.runtime.configure(configured_values(settings))
     gateway.accounts.permissions.configure(configured_permissions(settings))
     gateway.catalog.use(gateway.sources.choose(settings))
+    await gateway.provisioning.configure(settings)
     gateway.tasks.spawn("closing replaced sources", gateway.sources.close_retired(settings.drain_timeout))
     gateway.settings = settings
 

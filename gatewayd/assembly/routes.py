@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gatewayd import __version__
 from gatewayd.assembly.accounts import Accounts
+from gatewayd.assembly.provisioning import Provisioning
 from gatewayd.catalog.runtimes import Runtimes
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat.embeddings import Embeddings
@@ -16,8 +17,11 @@ from gatewayd.http.control import chat as control_chat
 from gatewayd.http.control import groups as control_groups
 from gatewayd.http.control import health as control_health
 from gatewayd.http.control import keys as control_keys
+from gatewayd.http.control import links as control_links
 from gatewayd.http.control import models as control_models
 from gatewayd.http.control import permissions as control_permissions
+from gatewayd.http.control import scim as control_scim
+from gatewayd.http.control import scim_tokens as control_scim_tokens
 from gatewayd.http.control import settings as control_settings
 from gatewayd.http.control import setup as control_setup
 from gatewayd.http.control import users as control_users
@@ -25,8 +29,9 @@ from gatewayd.http.control.edge import ControlEdge
 from gatewayd.http.control.peer import Peers
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes
-from gatewayd.http.edge import Edge, EdgeOptions
+from gatewayd.http.edge import Doors, Edge, EdgeOptions
 from gatewayd.http.inflight import InFlight
+from gatewayd.http.provisioning import ProvisioningDoor
 from gatewayd.http.public.admin import AdminRoutes
 from gatewayd.http.public.auths import AuthRoutes
 from gatewayd.http.public.chat import ChatRoutes
@@ -43,9 +48,12 @@ from gatewayd.http.public.permissions import PermissionRoutes
 from gatewayd.http.public.runtime import RuntimeRoutes
 from gatewayd.http.public.runtime_admin import RuntimeAdminRoutes
 from gatewayd.http.public.runtime_conversion import RuntimeConversion
+from gatewayd.http.public.scim import ScimGroupRoutes, ScimUserRoutes
+from gatewayd.http.public.scim_discovery import ScimDiscoveryRoutes
 from gatewayd.http.public.session_replies import CookieOptions, SessionReplies
 from gatewayd.http.public.users import UserRoutes
 from gatewayd.http.routes import Route
+from gatewayd.http.shutout import ShutOut
 from gatewayd.observe.health import HealthMonitor
 from gatewayd.settings import Settings
 from gatewayd.tasks import Tasks
@@ -60,6 +68,7 @@ class Parts:
     catalog: Catalog
     pipeline: Pipeline
     health: HealthMonitor
+    provisioning: Provisioning
 
 
 def make_public(parts: Parts, tasks: Tasks, in_flight: InFlight) -> Application:
@@ -70,11 +79,19 @@ def make_public(parts: Parts, tasks: Tasks, in_flight: InFlight) -> Application:
         allowed_origins=tuple(settings.cors_allow_origin),
         trusted_proxies=tuple(settings.trusted_proxies),
     )
-    edge = Edge(parts.accounts.authenticator, tasks, options, in_flight)
+    edge = Edge(make_doors(parts), tasks, options, in_flight)
     rows = public_rows(parts)
     if settings.env == "dev":
         rows = [*rows, *DocsRoutes(rows, title=settings.webui_name, version=__version__).routes()]
     return build(edge, rows, body_limit=settings.request_body_limit)
+
+
+def make_doors(parts: Parts) -> Doors:
+    """Return what lets the callers of the public application in and puts them out."""
+    provisioning, shut_out = parts.provisioning, ShutOut()
+    parts.accounts.changes.subscribe(shut_out.on_change)
+    door = ProvisioningDoor(provisioning.tokens, provisioning.activity, provisioning.provider)
+    return Doors(parts.accounts.authenticator, door, shut_out)
 
 
 def public_rows(parts: Parts) -> Sequence[Route]:
@@ -103,6 +120,9 @@ def public_rows(parts: Parts) -> Sequence[Route]:
         *UserRoutes(accounts.users, accounts.groups).routes(),
         *PermissionRoutes(accounts.permissions).routes(),
         *GroupRoutes(accounts.groups).routes(),
+        *ScimUserRoutes(parts.provisioning.users, parts.provisioning.provider).routes(),
+        *ScimGroupRoutes(parts.provisioning.groups, parts.provisioning.provider).routes(),
+        *ScimDiscoveryRoutes().routes(),
     ]
 
 
@@ -126,6 +146,14 @@ def control_rows(parts: Parts) -> Sequence[Route]:
         *control_permissions.PermissionRoutes(accounts.permissions, groups, users, writes).routes(),
         *control_keys.KeyRoutes(accounts.keys, users, writes).routes(),
         *control_models.ModelRoutes(parts.catalog, viewers, users, groups, writes).routes(),
+        *control_links.LinkRoutes(parts.provisioning.links, users, groups, writes).routes(),
+        *control_scim_tokens.ScimTokenRoutes(parts.provisioning.keeper).routes(),
+        *control_scim.ScimStateRoutes(
+            parts.provisioning.keeper,
+            parts.provisioning.directory,
+            parts.provisioning.activity,
+            parts.provisioning.provider,
+        ).routes(),
         *control_settings.SettingRoutes(accounts.runtime, writes).routes(),
         *control_health.ControlHealthRoutes(parts.health, parts.catalog, __version__).routes(),
         *control_chat.ControlChatRoutes(parts.pipeline, parts.catalog, viewers).routes(),

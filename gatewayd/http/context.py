@@ -6,11 +6,15 @@ from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
 
 ACTOR: web.RequestKey[Actor | None] = web.RequestKey("actor", object)  # type: ignore[arg-type]
+# Scheme and host under which a trusted proxy is reached.
+SITE: web.RequestKey[str] = web.RequestKey("site", str)
 CLIENT: web.RequestKey[str] = web.RequestKey("client", str)
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 CREDENTIAL: web.RequestKey[str] = web.RequestKey("credential", str)
 # What every reply to this request carries.
 REPLY_HEADERS: web.RequestKey[dict[str, str]] = web.RequestKey("reply_headers", dict)
+# Why the request was refused.
+FAILURE: web.RequestKey[GatewayError] = web.RequestKey("failure", GatewayError)
 # The stream whose head is on its way, so that no other reply can follow.
 STARTED: web.RequestKey[web.StreamResponse] = web.RequestKey("started", web.StreamResponse)
 
@@ -46,3 +50,9 @@ def client_address(request: web.Request) -> str:
     """Return the address that the request comes from, behind trusted proxies the one that they report."""
     address: str = request.get(CLIENT) or request.remote or ""
     return address
+
+
+def base_url(request: web.Request) -> str:
+    """Return scheme and host as the client sees them, `https://ai.example.org`."""
+    site: str = request.get(SITE) or f"{request.scheme}://{request.host}"
+    return site

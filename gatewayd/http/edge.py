@@ -6,6 +6,7 @@ Request id, path sanity, authentication by the route row, endpoint restrictions,
 import logging
 import re
 import time
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -17,11 +18,14 @@ from aiohttp.typedefs import Middleware
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID
+from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID, SITE
 from gatewayd.http.direct import DirectReply
 from gatewayd.http.errors import guard
 from gatewayd.http.inflight import InFlight
+from gatewayd.http.provisioning import ProvisioningDoor
 from gatewayd.http.routes import ANTHROPIC_VERSION, Access, Dialect, Handler, Route
+from gatewayd.http.shutout import ShutOut
+from gatewayd.scim.rendering import ROOT
 from gatewayd.tasks import Tasks
 
 audit_log = logging.getLogger("gatewayd.audit")
@@ -30,6 +34,7 @@ SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 UNSAFE_PATH: Final = re.compile(r"//|/\.\.?(?:/|$)|%5c|%00|%2e", re.IGNORECASE)
 HEADER_NAMES: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2048}")
 EXPOSED_HEADERS: Final = "X-Request-Id, request-id, X-Gateway-Warning, Retry-After"
+SANE_HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](?::[0-9]{1,5})?")
 RUNTIME_PREFIX: Final = "/ollama/api/"
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -65,14 +70,23 @@ class EdgeOptions:
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Who lets people, programs and identity providers in, and who puts people out."""
+
+    accounts: Authenticator
+    provisioning: ProvisioningDoor
+    shut_out: ShutOut
+
+
 class Edge:
     """Wraps the handlers of the public application."""
 
-    def __init__(
-        self, authenticator: Authenticator, tasks: Tasks, options: EdgeOptions, in_flight: InFlight
-    ) -> None:
+    def __init__(self, doors: Doors, tasks: Tasks, options: EdgeOptions, in_flight: InFlight) -> None:
         self._in_flight = in_flight
-        self._authenticator = authenticator
+        self._authenticator = doors.accounts
+        self._provisioning = doors.provisioning
+        self._shut_out = doors.shut_out
         self._tasks = tasks
         self._options = options
 
@@ -85,6 +99,8 @@ class Edge:
                 # Clients of this dialect look for the id under this name.
                 request[REPLY_HEADERS]["request-id"] = request[REQUEST_ID]
             work = guard(self._admitted(route, request), dialect, request, route.path)
+            if route.access is Access.SCIM:
+                work = self._noted(route, request, work)
             if route.interruptible or request.method in SAFE_METHODS:
                 return await work
             return await self._tasks.finish(route.path, work)
@@ -94,10 +110,15 @@ class Edge:
     async def _admitted(self, route: Route, request: web.Request) -> web.StreamResponse:
         if not route.slashes and "%" in request.raw_path and has_slash(request.raw_path):
             raise GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
-        if route.access is not Access.PUBLIC:
-            request[ACTOR] = await self._identify(route, request)
+        if route.access is Access.SCIM:
+            self._provisioning.check(request)
+            return await route.handler(request)
+        if route.access is Access.PUBLIC:
+            return await route.handler(request)
+        actor = request[ACTOR] = await self._identify(route, request)
+        if actor is not None and (route.interruptible or request.method in SAFE_METHODS):
+            return await self._shut_out.run(actor.user_id, request, route.handler(request))
         reply = await route.handler(request)
-        actor = request.get(ACTOR)
         if actor is not None and route.access is Access.ADMIN and request.method not in SAFE_METHODS:
             audit_log.info(
                 "%s %s",
@@ -109,6 +130,13 @@ class Edge:
                     "request_id": request[REQUEST_ID],
                 },
             )
+        return reply
+
+    async def _noted(
+        self, route: Route | None, request: web.Request, work: Awaitable[web.StreamResponse]
+    ) -> web.StreamResponse:
+        reply = await work
+        self._provisioning.note(route, request, reply.status)
         return reply
 
     async def _identify(self, route: Route, request: web.Request) -> Actor | None:
@@ -152,6 +180,8 @@ class Edge:
             request[REQUEST_ID] = request_id
             if self._options.trusted_proxies:
                 request[CLIENT] = forwarded_for(request, self._options.trusted_proxies)
+                if _is_within(request.remote or "", self._options.trusted_proxies):
+                    request[SITE] = forwarded_site(request)
             headers = request[REPLY_HEADERS] = standard_headers(request_id)
             if hdrs.ORIGIN in request.headers:
                 headers.update(self._allow_origin(request))
@@ -168,15 +198,22 @@ class Edge:
     async def _reply(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if is_unsafe(request.raw_path.partition("?")[0]):
             unsafe = GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
-            return await guard(_refuse(unsafe), unrouted_dialect(request), request, "-")
+            return await self._unrouted(_refuse(unsafe), request)
         if len(request.headers.getall(hdrs.HOST, ())) > 1:
             ambiguous = invalid("cannot serve the request: it has more than one Host", param=hdrs.HOST)
-            return await guard(_refuse(ambiguous), unrouted_dialect(request), request, "-")
+            return await self._unrouted(_refuse(ambiguous), request)
         if request.match_info.http_exception is not None:
             if request.method == "OPTIONS" and hdrs.ORIGIN in request.headers:
                 return web.Response(status=204)
-            return await guard(handler(request), unrouted_dialect(request), request, "-")
+            return await self._unrouted(handler(request), request)
         return await handler(request)
+
+    async def _unrouted(
+        self, work: Awaitable[web.StreamResponse], request: web.Request
+    ) -> web.StreamResponse:
+        dialect = unrouted_dialect(request)
+        answer = guard(work, dialect, request, "-")
+        return await (self._noted(None, request, answer) if dialect is Dialect.SCIM else answer)
 
     def _allow_headers(self, request: web.Request) -> str:
         """Return what a page may send: what it asks for, as each dialect has headers of its own."""
@@ -225,6 +262,8 @@ def unrouted_dialect(request: web.Request) -> Dialect:
     """Return the dialect in which a request that no row takes is refused."""
     if ANTHROPIC_VERSION in request.headers:
         return Dialect.ANTHROPIC
+    if request.path == ROOT or request.path.startswith(f"{ROOT}/"):
+        return Dialect.SCIM
     return Dialect.OLLAMA if request.path.startswith(RUNTIME_PREFIX) else Dialect.NATIVE
 
 
@@ -257,6 +296,15 @@ def forwarded_for(request: web.Request, trusted: tuple[IPv4Network | IPv6Network
     while hops and _is_within(address, trusted):
         address = hops.pop()
     return address
+
+
+def forwarded_site(request: web.Request) -> str:
+    """Return the scheme and host that a trusted proxy reports, each as we see it where it does not."""
+    scheme = request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip().lower()
+    host = request.headers.get("X-Forwarded-Host", "").partition(",")[0].strip()
+    if scheme not in {"http", "https"}:
+        scheme = request.scheme
+    return f"{scheme}://{host if SANE_HOST.fullmatch(host) else request.host}"
 
 
 def _is_within(address: str, networks: tuple[IPv4Network | IPv6Network, ...]) -> bool:

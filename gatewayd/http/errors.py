@@ -8,7 +8,7 @@ import orjson
 from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.context import REQUEST_ID, STARTED
+from gatewayd.http.context import FAILURE, REQUEST_ID, STARTED
 from gatewayd.http.routes import Dialect
 
 log = logging.getLogger(__name__)
@@ -38,11 +38,27 @@ CODE_STATUSES: Final[dict[str, int]] = {
     "unsupported_media_type": 415,
     "method_not_allowed": 405,
     "body_timeout": 408,
+    "not_implemented": 501,
 }
 
+# The status of a failure in the SCIM dialect, where it is another one.
+SCIM_STATUSES: Final[dict[str, int]] = {"last_administrator": 403, "validation": 400}
 
-def status_of(error: GatewayError) -> int:
+# `scimType` by code (RFC 7644 section 3.12); a code that is a type itself stands for itself.
+SCIM_TYPES: Final[dict[str, str]] = {
+    **{name: name for name in ("invalidFilter", "tooMany", "uniqueness", "mutability", "invalidSyntax")},
+    **{name: name for name in ("invalidPath", "noTarget", "invalidValue", "sensitive")},
+    "taken": "uniqueness",
+    "json_invalid": "invalidSyntax",
+}
+SCIM_ERROR: Final = "urn:ietf:params:scim:api:messages:2.0:Error"
+SCIM_JSON: Final = "application/scim+json"
+
+
+def status_of(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> int:
     """Return the HTTP status of a failure."""
+    if dialect is Dialect.SCIM and error.code in SCIM_STATUSES:
+        return SCIM_STATUSES[error.code]
     if error.code in CODE_STATUSES:
         return CODE_STATUSES[error.code]
     return STATUSES[error.kind][0]
@@ -62,8 +78,20 @@ def body_of(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> dict[str,
             return {"type": "error", "error": described, "detail": error.message}
         case Dialect.OLLAMA:
             return {"error": error.message, "detail": error.message}
+        case Dialect.SCIM:
+            return _scim_body(error)
         case Dialect.NATIVE | Dialect.OPENAI:
             return _openai_body(error, dialect)
+
+
+def _scim_body(error: GatewayError) -> dict[str, Any]:
+    status = status_of(error, Dialect.SCIM)
+    scim_type = SCIM_TYPES.get(error.code or "")
+    if scim_type is None and status == 400:
+        # What the account services refuse is a value.
+        scim_type = "invalidValue"
+    body = {"schemas": [SCIM_ERROR], "status": str(status), "scimType": scim_type, "detail": error.message}
+    return {name: value for name, value in body.items() if value is not None}
 
 
 def _openai_body(error: GatewayError, dialect: Dialect) -> dict[str, Any]:
@@ -98,9 +126,9 @@ def render(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> web.Respon
     if error.kind is Kind.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = "Bearer"
     reply = web.Response(
-        status=status_of(error),
+        status=status_of(error, dialect),
         body=orjson.dumps(body_of(error, dialect)),
-        content_type="application/json",
+        content_type=SCIM_JSON if dialect is Dialect.SCIM else "application/json",
         headers=headers,
     )
     if error.kind is Kind.TOO_LARGE or error.code in {"body_timeout", "unsupported_media_type"}:
@@ -143,7 +171,8 @@ async def guard(
             return unsent
         log.exception("request failed", extra={"request_id": request_id, "route": route})
         failure = GatewayError(Kind.INTERNAL, f"cannot serve the request: see the log for {request_id}")
-    status = status_of(failure)
+    request[FAILURE] = failure
+    status = status_of(failure, dialect)
     if failure.kind is not Kind.INTERNAL:
         log.log(
             logging.WARNING if status >= 500 else logging.INFO,

@@ -27,6 +27,8 @@ class Access(StrEnum):
     VERIFIED = "verified"
     # An active administrator.
     ADMIN = "admin"
+    # A client with the SCIM token (5.3), who is no account.
+    SCIM = "scim"
     # A peer of the control socket.
     CONTROL = "control"
 
@@ -38,6 +40,7 @@ class Dialect(StrEnum):
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
     OLLAMA = "ollama"
+    SCIM = "scim"
     CONTROL = "control"
 
 

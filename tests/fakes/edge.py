@@ -10,9 +10,13 @@ from aiohttp.test_utils import TestClient, TestServer
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.app import build
-from gatewayd.http.edge import Authenticator, Edge, EdgeOptions
+from gatewayd.http.edge import Authenticator, Doors, Edge, EdgeOptions
 from gatewayd.http.inflight import InFlight
+from gatewayd.http.provisioning import ProvisioningDoor
 from gatewayd.http.routes import Route
+from gatewayd.http.shutout import ShutOut
+from gatewayd.scim.activity import Activity
+from gatewayd.scim.tokens import ScimTokens
 from gatewayd.tasks import Tasks
 
 Client = TestClient[Any, Any]
@@ -40,9 +44,13 @@ async def serving(
     options: EdgeOptions | None = None,
     body_limit: int = 1024 * 1024,
     authenticator: Authenticator | None = None,
+    door: ProvisioningDoor | None = None,
+    shut_out: ShutOut | None = None,
 ) -> AsyncIterator[Client]:
     tasks = Tasks()
-    edge = Edge(authenticator or FakeAuthenticator(actors or {}), tasks, options or EdgeOptions(), InFlight())
+    provisioning = door or ProvisioningDoor(ScimTokens(False, ()), Activity(), "")
+    doors = Doors(authenticator or FakeAuthenticator(actors or {}), provisioning, shut_out or ShutOut())
+    edge = Edge(doors, tasks, options or EdgeOptions(), InFlight())
     server = TestServer(build(edge, rows, body_limit=body_limit), handler_cancellation=True)
     async with TestClient(server) as client:
         await client.start_server()

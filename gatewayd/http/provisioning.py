@@ -1,0 +1,85 @@
+"""The door of provisioning: who may come in, and what is written down about every request."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import hdrs, web
+
+from gatewayd import ids
+from gatewayd.http.context import FAILURE, REQUEST_ID, client_address
+from gatewayd.http.routes import Route
+from gatewayd.scim.activity import Activity, Seen
+from gatewayd.scim.records import Resource
+from gatewayd.scim.rendering import ROOT
+from gatewayd.scim.tokens import ScimTokens
+
+audit_log = logging.getLogger("gatewayd.audit")
+
+
+@dataclass(slots=True)
+class Deed:
+    """What a request did, for the audit: on what, and the resource before and after without its members."""
+
+    target: str = ""
+    before: Resource | None = None
+    after: Resource | None = None
+    changes: str = ""
+
+
+DEED: web.RequestKey[Deed] = web.RequestKey("deed", Deed)
+
+
+class ProvisioningDoor:
+    """Lets SCIM clients in by their token, and notes each of their requests, refused ones too.
+
+    `provider` names who they are in the audit.
+    """
+
+    def __init__(
+        self, tokens: ScimTokens, activity: Activity, provider: str, clock: ids.Clock = ids.now
+    ) -> None:
+        self._tokens = tokens
+        self._activity = activity
+        self._provider = provider
+        self._clock = clock
+
+    def check(self, request: web.Request) -> None:
+        """Raise unauthenticated unless the request has the SCIM token, in one header `Authorization`."""
+        given = request.headers.getall(hdrs.AUTHORIZATION, [])
+        self._tokens.check(", ".join(given))
+
+    def note(self, route: Route | None, request: web.Request, status: int) -> None:
+        """Audit an answered request and remember it; `route` is None for one that no row takes."""
+        failure = request.get(FAILURE)
+        detail = failure.message if failure is not None else ""
+        address, request_id = client_address(request), request[REQUEST_ID]
+        self._activity.add(
+            Seen(self._clock(), request.method, request.path, status, address, request_id, detail)
+        )
+        if route is None:
+            return
+        deed = request.get(DEED) or Deed()
+        told = {
+            "by": f"scim:{self._provider or '-'}",
+            "address": address,
+            "request_id": request_id,
+            "target": deed.target or request.path.removeprefix(ROOT),
+            "status": status,
+            "refused": detail,
+            "before": changed(deed.before, deed.after),
+            "after": changed(deed.after, deed.before),
+            "members": deed.changes,
+        }
+        audit_log.info(
+            "%s",
+            f"scim: {route.summary.lower()}",
+            extra={name: value for name, value in told.items() if value},
+        )
+
+
+def changed(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the attributes of a resource that another state of it has not, or has otherwise."""
+    other = other or {}
+    return {name: value for name, value in (one or {}).items() if name not in other or other[name] != value}

@@ -1,0 +1,190 @@
+"""Users and groups for identity providers (interface specification 4.10; RFC 7644 section 3)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from aiohttp import hdrs, web
+
+from gatewayd.http.context import base_url
+from gatewayd.http.provisioning import DEED, Deed
+from gatewayd.http.public.scim_messages import (
+    Asked,
+    found_reply,
+    projection_of,
+    read_body,
+    read_query,
+    read_search,
+    reply,
+    search_of,
+)
+from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.scim.groups import ProvisionedGroups
+from gatewayd.scim.projection import Projection
+from gatewayd.scim.records import GroupEntry, Resource, ResourceType, UserEntry, Written
+from gatewayd.scim.rendering import ROOT, render_group, render_user
+from gatewayd.scim.users import ProvisionedUsers
+
+USER, GROUP = ResourceType.USER, ResourceType.GROUP
+
+
+def row(method: str, path: str, handler: Handler, summary: str) -> Route:
+    """Return one row below the base address."""
+    return Route(method, ROOT + path, handler, Access.SCIM, summary, Dialect.SCIM, tag="scim")
+
+
+class ScimUserRoutes:
+    """Users. `provider` is whose external ids are shown."""
+
+    def __init__(self, users: ProvisionedUsers, provider: str) -> None:
+        self._users = users
+        self._provider = provider
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows, in the order of 4.10."""
+        one = "/Users/{id}"
+        return [
+            row("POST", "/Users", self.create, "Create a user"),
+            row("GET", one, self.show, "Show a user"),
+            row("PUT", one, self.replace, "Replace a user"),
+            row("PATCH", one, self.change, "Change a user"),
+            row("DELETE", one, self.deactivate, "Deactivate a user"),
+            row("GET", "/Users", self.list, "List users"),
+            row("POST", "/Users/.search", self.search, "Search users"),
+        ]
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """Take a User, answer it with its address (201)."""
+        projection = projection_of(read_query(request), USER)
+        written = await self._users.create(await read_body(request))
+        shown = self._shown(request, written.entry)
+        note(request, written, shown["id"])
+        return reply(projection.apply(shown), 201, {hdrs.LOCATION: shown["meta"]["location"]})
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer a User."""
+        projection = projection_of(read_query(request), USER)
+        entry = await self._users.get(_id(request), with_groups=projection.wants("groups"))
+        return reply(projection.apply(self._shown(request, entry)))
+
+    async def replace(self, request: web.Request) -> web.StreamResponse:
+        """Take a User, answer it as it is now."""
+        projection = projection_of(read_query(request), USER)
+        written = await self._users.replace(_id(request), await read_body(request))
+        note(request, written, _id(request))
+        return reply(projection.apply(self._shown(request, written.entry)))
+
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """Take a PatchOp, answer the User as it is now."""
+        projection = projection_of(read_query(request), USER)
+        written = await self._users.patch(_id(request), await read_body(request))
+        note(request, written, _id(request))
+        return reply(projection.apply(self._shown(request, written.entry)))
+
+    async def deactivate(self, request: web.Request) -> web.StreamResponse:
+        """Answer 204; the account stays, inactive (3.2)."""
+        note(request, await self._users.deactivate(_id(request)), _id(request))
+        return reply(None)
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer a ListResponse of what the query string asks for."""
+        return await self._found(request, read_query(request))
+
+    async def search(self, request: web.Request) -> web.StreamResponse:
+        """Answer a ListResponse of what a SearchRequest asks for."""
+        return await self._found(request, await read_search(request))
+
+    async def _found(self, request: web.Request, asked: Asked) -> web.StreamResponse:
+        projection, search = projection_of(asked, USER), search_of(asked)
+        request[DEED] = Deed(search.filter or "")
+        found = await self._users.search(search, with_groups=projection.wants("groups"))
+        return found_reply(found, [projection.apply(self._shown(request, each)) for each in found.entries])
+
+    def _shown(self, request: web.Request, entry: UserEntry) -> Resource:
+        return render_user(entry, self._provider, base_url(request))
+
+
+class ScimGroupRoutes:
+    """Groups. `provider` is whose external ids are shown."""
+
+    def __init__(self, groups: ProvisionedGroups, provider: str) -> None:
+        self._groups = groups
+        self._provider = provider
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows, in the order of 4.10."""
+        one = "/Groups/{id}"
+        return [
+            row("POST", "/Groups", self.create, "Create a group"),
+            row("GET", one, self.show, "Show a group"),
+            row("PUT", one, self.replace, "Replace a group"),
+            row("PATCH", one, self.change, "Change a group"),
+            row("DELETE", one, self.remove, "Remove a group"),
+            row("GET", "/Groups", self.list, "List groups"),
+            row("POST", "/Groups/.search", self.search, "Search groups"),
+        ]
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """Take a Group, answer it with its address (201)."""
+        projection = projection_of(read_query(request), GROUP)
+        written = await self._groups.create(await read_body(request))
+        note(request, written, written.entry.group.id)
+        shown = await self._reread(request, written.entry, projection)
+        return reply(projection.apply(shown), 201, {hdrs.LOCATION: shown["meta"]["location"]})
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer a Group; its members are read only when they are shown."""
+        projection = projection_of(read_query(request), GROUP)
+        entry = await self._groups.get(_id(request), with_members=projection.wants("members"))
+        return reply(projection.apply(self._shown(request, entry)))
+
+    async def replace(self, request: web.Request) -> web.StreamResponse:
+        """Take a Group, answer it as it is now."""
+        projection = projection_of(read_query(request), GROUP)
+        written = await self._groups.replace(_id(request), await read_body(request))
+        note(request, written, _id(request))
+        return reply(projection.apply(await self._reread(request, written.entry, projection)))
+
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """Take a PatchOp; answer 204, or the Group when the query string chooses attributes."""
+        projection = projection_of(read_query(request), GROUP)
+        written = await self._groups.patch(_id(request), await read_body(request))
+        note(request, written, _id(request))
+        if not projection.is_asked:
+            return reply(None)
+        return reply(projection.apply(await self._reread(request, written.entry, projection)))
+
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Answer 204."""
+        note(request, await self._groups.remove(_id(request)), _id(request))
+        return reply(None)
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer a ListResponse of what the query string asks for."""
+        return await self._found(request, read_query(request))
+
+    async def search(self, request: web.Request) -> web.StreamResponse:
+        """Answer a ListResponse of what a SearchRequest asks for."""
+        return await self._found(request, await read_search(request))
+
+    async def _found(self, request: web.Request, asked: Asked) -> web.StreamResponse:
+        projection, search = projection_of(asked, GROUP), search_of(asked)
+        request[DEED] = Deed(search.filter or "")
+        found = await self._groups.search(search, with_members=projection.wants("members"))
+        return found_reply(found, [projection.apply(self._shown(request, each)) for each in found.entries])
+
+    async def _reread(self, request: web.Request, entry: GroupEntry, projection: Projection) -> Resource:
+        if entry.members is None and projection.wants("members"):
+            entry = await self._groups.get(entry.group.id, with_members=True)
+        return self._shown(request, entry)
+
+    def _shown(self, request: web.Request, entry: GroupEntry) -> Resource:
+        return render_group(entry, self._provider, base_url(request))
+
+
+def note(request: web.Request, written: Written[Any], target: str) -> None:
+    """Tell the audit what a request did."""
+    request[DEED] = Deed(target, written.before, written.after, written.changes)
+
+
+def _id(request: web.Request) -> str:
+    return request.match_info["id"]

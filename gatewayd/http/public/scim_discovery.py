@@ -1,0 +1,74 @@
+"""What identity providers may ask about the gateway itself, and what it does not do (RFC 7644 section 4)."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.http.context import base_url
+from gatewayd.http.public.scim import row
+from gatewayd.http.public.scim_messages import list_reply, reply
+from gatewayd.http.routes import Route
+from gatewayd.scim.discovery import resource_types, schemas, service_provider_config
+from gatewayd.scim.records import Resource
+
+
+class ScimDiscoveryRoutes:
+    """The documents about resources and abilities."""
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows; bulk operations and `/Me` have rows that say so."""
+        absent = [row(method, "/Me", self.refuse, "Not supported") for method in ("GET", "PUT", "PATCH")]
+        return [
+            row("GET", "/ServiceProviderConfig", self.show_config, "Show what is supported"),
+            row("GET", "/ResourceTypes", self.list_resource_types, "List resource types"),
+            row("GET", "/ResourceTypes/{id}", self.show_resource_type, "Show a resource type"),
+            row("GET", "/Schemas", self.list_schemas, "List schemas"),
+            row("GET", "/Schemas/{id}", self.show_schema, "Show a schema"),
+            row("POST", "/Bulk", self.refuse, "Not supported"),
+            row("POST", "/Me", self.refuse, "Not supported"),
+            row("DELETE", "/Me", self.refuse, "Not supported"),
+            *absent,
+        ]
+
+    async def show_config(self, request: web.Request) -> web.StreamResponse:
+        """Answer the ServiceProviderConfig."""
+        return reply(service_provider_config(base_url(request)))
+
+    async def list_resource_types(self, request: web.Request) -> web.StreamResponse:
+        """Answer a ListResponse of ResourceTypes."""
+        return _listed(request, resource_types(base_url(request)))
+
+    async def show_resource_type(self, request: web.Request) -> web.StreamResponse:
+        """Answer a ResourceType; its id is User or Group."""
+        return _shown(request, "resource type", resource_types(base_url(request)))
+
+    async def list_schemas(self, request: web.Request) -> web.StreamResponse:
+        """Answer a ListResponse of Schemas."""
+        return _listed(request, schemas(base_url(request)))
+
+    async def show_schema(self, request: web.Request) -> web.StreamResponse:
+        """Answer a Schema; its id is a URN, in any case."""
+        return _shown(request, "schema", schemas(base_url(request)))
+
+    async def refuse(self, request: web.Request) -> web.StreamResponse:
+        """Say that this is not done here (RFC 7644 sections 3.7 and 3.11)."""
+        raise GatewayError(
+            Kind.INVALID_REQUEST,
+            f"cannot serve {request.path.rpartition('/')[2]}: it is not supported",
+            code="not_implemented",
+        )
+
+
+def _listed(request: web.Request, documents: Sequence[Resource]) -> web.StreamResponse:
+    if "filter" in request.query:
+        raise GatewayError(Kind.FORBIDDEN, "cannot filter what describes the gateway", param="filter")
+    return list_reply(documents, len(documents))
+
+
+def _shown(request: web.Request, what: str, documents: Sequence[Resource]) -> web.StreamResponse:
+    wanted = request.match_info["id"]
+    for document in documents:
+        if document["id"].lower() == wanted.lower():
+            return reply(document)
+    raise not_found(what, wanted)

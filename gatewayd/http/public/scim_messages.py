@@ -1,0 +1,148 @@
+"""SCIM messages in and out: queries, bodies, lists (RFC 7644 sections 3.1, 3.4.2, 3.8)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+from aiohttp import hdrs, web
+
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.http.body import read_object
+from gatewayd.http.errors import SCIM_JSON
+from gatewayd.scim.projection import Projection
+from gatewayd.scim.records import Found, Resource, ResourceType, Search
+
+LIMIT: Final = 4 * 1024 * 1024
+MEDIA_TYPES: Final = frozenset({"application/scim+json", "application/json"})
+LIST_RESPONSE: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
+SEARCH_REQUEST: Final = "urn:ietf:params:scim:api:messages:2.0:SearchRequest"
+WHOLE: Final = re.compile(r"-?[0-9]{1,4000}")
+# More than any list has, and small enough for every database.
+MAX_WHOLE: Final = 2**53
+ORDERS: Final = {"ascending": False, "descending": True}
+PARAMETERS: Final = (
+    "filter",
+    "startIndex",
+    "count",
+    "sortBy",
+    "sortOrder",
+    "attributes",
+    "excludedAttributes",
+)
+
+Asked = Mapping[str, Any]
+"""The parameters of a list by name, from a query string or from a SearchRequest."""
+
+
+async def read_body(request: web.Request) -> dict[str, Any]:
+    """Return the body of a write: a JSON object of at most 4 MiB; another media type is refused (415)."""
+    declared = request.headers.get(hdrs.CONTENT_TYPE, "").partition(";")[0].strip().lower()
+    if declared and declared not in MEDIA_TYPES:
+        raise invalid(
+            f"cannot read a body of the type {declared[:100]!r}: send {SCIM_JSON}",
+            param=hdrs.CONTENT_TYPE,
+            code="unsupported_media_type",
+        )
+    try:
+        return await read_object(request, LIMIT)
+    except GatewayError as error:
+        if error.kind is Kind.INVALID_REQUEST and error.code is None:
+            raise invalid(error.message, param=error.param, code="invalidSyntax") from error
+        raise
+
+
+def read_query(request: web.Request) -> Asked:
+    """Return the parameters of a query string; invalid_request for one that is given twice."""
+    for name in PARAMETERS:
+        if len(request.query.getall(name, ())) > 1:
+            raise _bad(name, "it is given more than once")
+    return {name: request.query[name] for name in PARAMETERS if name in request.query}
+
+
+async def read_search(request: web.Request) -> Asked:
+    """Return the parameters of a SearchRequest (RFC 7644 section 3.4.3)."""
+    body = {name.lower(): value for name, value in (await read_body(request)).items()}
+    schemas = body.get("schemas")
+    if schemas is not None and (not isinstance(schemas, list) or SEARCH_REQUEST not in schemas):
+        raise invalid(
+            f"cannot accept schemas: expected {SEARCH_REQUEST}", param="schemas", code="invalidSyntax"
+        )
+    return {name: body[name.lower()] for name in PARAMETERS if body.get(name.lower()) is not None}
+
+
+def search_of(asked: Asked) -> Search:
+    """Return what a list is asked for; invalid_request naming the parameter that is wrong."""
+    order = _text(asked, "sortOrder") or "ascending"
+    if order.lower() not in ORDERS:
+        raise _bad("sortOrder", "expected ascending or descending")
+    return Search(
+        filter=_text(asked, "filter"),
+        start_index=_whole(asked, "startIndex"),
+        count=_whole(asked, "count"),
+        sort_by=_text(asked, "sortBy") or None,
+        descending=ORDERS[order.lower()],
+    )
+
+
+def projection_of(asked: Asked, resource: ResourceType) -> Projection:
+    """Return which attributes are asked for."""
+    return Projection.read(resource, _names(asked, "attributes"), _names(asked, "excludedAttributes"))
+
+
+def reply(
+    body: Resource | None, status: int = 200, headers: Mapping[str, str] | None = None
+) -> web.StreamResponse:
+    """Return an answer; 204 when there is nothing to show."""
+    if body is None:
+        return web.Response(status=204, headers=headers)
+    return web.Response(status=status, body=orjson.dumps(body), content_type=SCIM_JSON, headers=headers)
+
+
+def list_reply(resources: Sequence[Resource], total: int, start_index: int = 1) -> web.StreamResponse:
+    """Return a ListResponse."""
+    return reply(
+        {
+            "schemas": [LIST_RESPONSE],
+            "totalResults": total,
+            "startIndex": start_index,
+            "itemsPerPage": len(resources),
+            "Resources": list(resources),
+        }
+    )
+
+
+def found_reply(found: Found[Any], resources: Sequence[Resource]) -> web.StreamResponse:
+    """Return a page of what was found."""
+    return list_reply(resources, found.total, found.start_index)
+
+
+def _text(asked: Asked, name: str) -> str | None:
+    value = asked.get(name)
+    if value is not None and not isinstance(value, str):
+        raise _bad(name, "expected a text")
+    return value
+
+
+def _whole(asked: Asked, name: str) -> int | None:
+    value = asked.get(name)
+    if value is None:
+        return None
+    if isinstance(value, str) and WHOLE.fullmatch(value.strip()):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _bad(name, "expected a whole number")
+    return max(min(value, MAX_WHOLE), -MAX_WHOLE)
+
+
+def _names(asked: Asked, name: str) -> Sequence[str] | None:
+    value = asked.get(name)
+    if value is None or isinstance(value, str):
+        return None if value is None else [value]
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise _bad(name, "expected a list of texts")
+    return value
+
+
+def _bad(name: str, why: str) -> GatewayError:
+    return invalid(f"cannot accept {name}: {why}", param=name, code="invalidValue")
