@@ -4,8 +4,9 @@ Written for plainness: it turns a resource into the values that SCIM shows, and 
 A comparison with a text that no column can hold (a NUL character, a lone surrogate) is false, and NE is true.
 """
 
+import operator as python
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gatewayd.accounts.identities import shown
@@ -26,6 +27,17 @@ from gatewayd.scim.records import GroupEntry, Reference, ResourceType, UserEntry
 
 Values = Mapping[str, Sequence[Value]]
 """The values of each attribute by whole name; empty texts are no values."""
+
+COMPARISONS: Mapping[Operator, Callable[[Any, Any], bool]] = {
+    Operator.EQ: python.eq,
+    Operator.CO: python.contains,
+    Operator.SW: str.startswith,
+    Operator.EW: str.endswith,
+    Operator.GT: python.gt,
+    Operator.GE: python.ge,
+    Operator.LT: python.lt,
+    Operator.LE: python.le,
+}
 
 
 def evaluate(
@@ -123,23 +135,7 @@ def _one(value: Any, operator: Operator, wanted: Any, exact: bool) -> bool:
             return False
         if not exact:
             value, wanted = fold(value), fold(wanted)
-    match operator:
-        case Operator.EQ | Operator.NE:
-            return bool((value == wanted) is (operator is Operator.EQ))
-        case Operator.CO:
-            return wanted in value
-        case Operator.SW:
-            return bool(value.startswith(wanted))
-        case Operator.EW:
-            return bool(value.endswith(wanted))
-        case Operator.GT:
-            return bool(value > wanted)
-        case Operator.GE:
-            return bool(value >= wanted)
-        case Operator.LT:
-            return bool(value < wanted)
-        case Operator.LE:
-            return bool(value <= wanted)
+    return COMPARISONS[operator](value, wanted)
 
 
 def fold(text: str) -> str:

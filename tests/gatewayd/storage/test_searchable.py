@@ -3,13 +3,13 @@
 import pytest
 
 from gatewayd.scim.attributes import Kind, places
-from gatewayd.scim.conditions import Compare, Condition, Operator, Present
+from gatewayd.scim.conditions import Compare, Condition, Operator, Present, Value
 from gatewayd.scim.records import Query, ResourceType
 from gatewayd.storage.database import Database
 from gatewayd.storage.directory import TortoiseDirectory
 from gatewayd.storage.searchable import EXTERNAL_IDS, SUBJECTS, Side, Type, table_of
 
-VALUES = {
+VALUES: dict[Type, Value] = {
     Type.FOLDED: "x",
     Type.EXACT: "x",
     Type.CONSTANT: "x",
