@@ -57,8 +57,8 @@ class UserRow(Model):
     class Meta:
         table = "users"
         unique_together = (("user_name_key",),)
-        # Covers a search in display names in the order of creation.
-        indexes = (("id", "display_name_key"),)
+        # They cover a search in display names in the order of creation, and one for a name or in its order.
+        indexes = (("id", "display_name_key"), ("display_name_key", "id"))
 
 
 class UserEmailRow(Model):

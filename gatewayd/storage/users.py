@@ -89,7 +89,10 @@ class TortoiseUsers:
                 row = await UserRow.filter(id=user.id).select_for_update(no_key=True).first()
                 if row is None:
                     return False
-                await UserRow.filter(id=user.id).update(**columns)
+                # A column that is written costs its indexes too, changed or not.
+                changed = {name: value for name, value in columns.items() if value != getattr(row, name)}
+                if changed:
+                    await UserRow.filter(id=user.id).update(**changed)
                 before, after = lookups.of_user(record_of(row)), lookups.of_user(user)
                 await lookups.keep(client, {"user_id": user.id}, before, after)
         return True

@@ -253,4 +253,5 @@ class Migration(migrations.Migration):
         ops.RunPython(fill_in),
         ops.AddConstraint("UserRow", UniqueConstraint(fields=("user_name_key",))),
         ops.AddIndex("UserRow", Index(fields=["id", "display_name_key"])),
+        ops.AddIndex("UserRow", Index(fields=["display_name_key", "id"])),
     ]
