@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import json
+import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import typer
@@ -22,14 +24,24 @@ NOBODY = "nobody@example.org"
 
 @dataclass(frozen=True)
 class Step:
-    """One command line, its exit code and its standard input; `{f}` is the form, `{key}` the newest key."""
+    """One command line, its exit code and its standard input.
+
+    `{f}` is the form, `{key}` the newest key, `{url}` the address of the daemon, `{token}` the file of its
+    SCIM tokens, which is removed before a step that says so.
+    """
 
     line: str
     code: int = 0
     stdin: str = ""
+    removes_token: bool = False
 
-    def arguments(self, form: str, key: str) -> list[str]:
-        return self.line.format(f=form, key=key, root=ROOT, nobody=NOBODY).split()
+    def arguments(self, daemon: Daemon, form: str, key: str) -> list[str]:
+        names = {"f": form, "key": key, "root": ROOT, "nobody": NOBODY}
+        return self.line.format(**names, url=daemon.base_url, token=token_file(daemon)).split()
+
+
+def token_file(daemon: Daemon) -> Path:
+    return daemon.state / "scim-token"
 
 
 # Each script stands alone, so that they run in any order. The first words of a line are the command.
@@ -64,6 +76,11 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("user deactivate {nobody}", 5),
         Step("user activate {f}-a@example.org"),
         Step("user activate {nobody}", 5),
+        Step("user link {f}-a@example.org --external-id {f}-1 --oauth-subject {f}-s"),
+        Step("user link {root} --external-id {f}-1", 6),
+        Step("user link {root}", 2),
+        Step("user unlink {f}-a@example.org --oauth-subject"),
+        Step("user unlink {nobody}", 5),
         Step("user remove {f}-a@example.org", 2),
         Step("user remove {f}-a@example.org --yes"),
         Step("user remove {f}-a@example.org --yes", 5),
@@ -83,8 +100,14 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("group add-member {f}-h {nobody}", 5),
         Step("group members {f}-h"),
         Step("group members {f}-g", 5),
+        Step("group remove-member {f}-h {root} --source scim"),
         Step("group remove-member {f}-h {root}"),
         Step("group remove-member {f}-g {root}", 5),
+        Step("group link {f}-h --external-id {f}-g"),
+        Step("group link api-users --external-id {f}-g", 6),
+        Step("group unlink {f}-h --dry-run"),
+        Step("group unlink {f}-h"),
+        Step("group unlink {f}-g", 5),
         Step("group remove {f}-h --yes"),
         Step("group remove {f}-h --yes", 5),
     ],
@@ -130,6 +153,29 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("model revoke-access m --group api-users --user {root}"),
         Step("model revoke-access m --user {nobody}", 5),
     ],
+    "scim-token": [
+        Step("scim-token create --dry-run", removes_token=True),
+        Step("scim-token rotate", 6),
+        Step("scim-token create"),
+        Step("scim-token create", 6),
+        Step("scim-token retire", 6),
+        Step("scim-token rotate"),
+        Step("scim-token retire --dry-run"),
+        Step("scim-token retire"),
+        Step("scim-token show"),
+        Step("scim-token show --bogus", 2),
+    ],
+    "scim": [
+        Step("scim-token create", removes_token=True),
+        Step("scim check {url} --token-file {token}"),
+        Step("scim check {url}/api/v1/scim/v2/ --token-file {token} --write"),
+        Step("scim check chat.example.org --token-file {token}", 2),
+        Step("scim check {url} --token-file {token}-none", 2),
+        Step("scim status"),
+        Step("scim status --bogus", 2),
+        Step("scim log --limit 20"),
+        Step("scim log --limit 0", 2),
+    ],
     "setting": [
         Step("setting list"),
         Step("setting list --bogus", 2),
@@ -164,7 +210,8 @@ def provider() -> Iterator[FakeUpstream]:
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """Return a daemon with one model and its first administrator."""
     with provider() as fake:
-        settings = {"OPENAI_API_BASE_URLS": fake.openai_url, "OPENAI_API_KEYS": "k"}
+        sources = {"OPENAI_API_BASE_URLS": fake.openai_url, "OPENAI_API_KEYS": "k"}
+        settings = {**sources, "SCIM_ENABLED": "true", "SCIM_AUTH_PROVIDER": "okta"}
         with running_daemon(tmp_path_factory.mktemp("s"), **settings) as running:
             made = running.run_ctl("setup", "--email", ROOT, "--name", "Root", "-o", "json")
             assert made.returncode == 0, made.stderr
@@ -177,7 +224,9 @@ def check(daemon: Daemon, step: Step, form: str) -> None:
     key = ""
     if "{key}" in step.line:
         key = daemon.run_ctl("key", "list", "-o", "name").stdout.split()[-1]
-    arguments = step.arguments(form, key)
+    if step.removes_token:
+        token_file(daemon).unlink(missing_ok=True)
+    arguments = step.arguments(daemon, form, key)
     done = daemon.run_ctl(*arguments, "-o", form, input=step.stdin)
     assert done.returncode == step.code, f"{arguments}: {done.stdout}{done.stderr}"
     assert "Traceback" not in done.stderr
@@ -239,3 +288,41 @@ def test_a_write_leaves_one_audit_line_without_secrets(daemon: Daemon) -> None:
     assert "target=audit@example.org" in log
     assert "target=dry@example.org" not in log
     assert "hunter22" not in log
+
+
+@pytest.mark.slow
+def test_a_token_is_in_force_at_once_and_after_a_reload(daemon: Daemon) -> None:
+    def status(token: str) -> int:
+        return daemon.call(
+            "GET", "/api/v1/scim/v2/ServiceProviderConfig", headers={"Authorization": f"Bearer {token}"}
+        )[0]
+
+    token_file(daemon).unlink(missing_ok=True)
+    first = daemon.run_ctl("scim-token", "create", "-o", "name").stdout.strip()
+    second = daemon.run_ctl("scim-token", "rotate", "-o", "name").stdout.strip()
+    assert (status(first), status(second), status("other")) == (200, 200, 401)
+    daemon.log.clear()
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_for("reloaded")
+    assert (status(first), status(second)) == (200, 200)
+    daemon.run_ctl("scim-token", "retire")
+    assert (status(first), status(second)) == (401, 200)
+    token_file(daemon).write_text("a b c")
+    daemon.process.send_signal(signal.SIGHUP)
+    assert "scim-token: cannot use scim_token" in daemon.wait_for("reload refused")
+    assert status(second) == 200
+    token_file(daemon).write_text(second)
+    assert not {first, second} & set("".join(daemon.log).split())
+
+
+@pytest.mark.slow
+def test_a_check_with_a_wrong_token_says_what_to_compare(daemon: Daemon) -> None:
+    done = daemon.run_ctl("scim", "check", daemon.base_url, "-o", "json", input="wrong-token")
+    assert (done.returncode, done.stderr) == (1, "")
+    rows = {row["step"]: row for row in json.loads(done.stdout)}
+    assert (rows["reach"]["result"], rows["token"]["result"]) == ("ok", "failed")
+    assert "compare it with gatewayctl scim-token show" in rows["token"]["advice"]
+    log = json.loads(daemon.run_ctl("scim", "log", "--limit", "1", "-o", "json").stdout)
+    assert (log[0]["status"], log[0]["method"]) == (401, "GET")
+    status = json.loads(daemon.run_ctl("scim", "status", "-o", "json").stdout)
+    assert status["last_refused"]["request_id"] == log[0]["request_id"]
