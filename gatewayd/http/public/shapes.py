@@ -11,6 +11,8 @@ PAGE_SIZE: Final = 30
 LAST_PAGE: Final = 1_000_000
 # An account counts as active this long after its last request.
 ACTIVE_SECONDS: Final = 180
+# What a group has for SCIM alone.
+PROVISIONING: Final = frozenset({"scim", "modified_us"})
 
 PROFILE: Final = (
     "profile_banner_image_url",
@@ -74,8 +76,8 @@ def show_account(user: User) -> dict[str, Any]:
 
 
 def show_group(group: Group) -> dict[str, Any]:
-    """Return a group without its members."""
-    return asdict(group)
+    """Return a group without its members and without what providers call it."""
+    return {name: value for name, value in asdict(group).items() if name not in PROVISIONING}
 
 
 def show_group_name(group: Group) -> dict[str, Any]:
