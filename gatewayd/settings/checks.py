@@ -68,7 +68,10 @@ def _weak_scim_token(settings: Settings) -> Found:
 
 def _unset_scim_provider(settings: Settings) -> Found:
     if settings.scim_enabled and not settings.scim_auth_provider:
-        yield "scim_auth_provider", "external ids of SCIM clients are not kept: scim_auth_provider is not set"
+        yield (
+            "scim_auth_provider",
+            "SCIM requests with an externalId are refused: scim_auth_provider is not set",
+        )
 
 
 def _allowed_endpoints(settings: Settings) -> Found:

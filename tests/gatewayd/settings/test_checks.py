@@ -79,7 +79,7 @@ def test_good_combinations_pass_silently(load_text: Load, text: str) -> None:
         ),
         (
             f"scim_enabled = true\nscim_token = '{'t' * 32}'",
-            "external ids of SCIM clients are not kept: scim_auth_provider is not set",
+            "SCIM requests with an externalId are refused: scim_auth_provider is not set",
         ),
         (
             "enable_api_keys_endpoint_restrictions = true",
