@@ -3,7 +3,7 @@
 import pytest
 
 from gatewayctl.failures import CommandError
-from gatewayctl.values import parse_duration, parse_flags, parse_pairs, split_permission, tree_of
+from gatewayctl.values import by_name, parse_duration, parse_flags, parse_pairs, split_permission, tree_of
 
 
 def test_pairs_keep_everything_after_the_first_equals_sign() -> None:
@@ -43,3 +43,8 @@ def test_durations(text: str, seconds: int) -> None:
 def test_bad_durations(text: str) -> None:
     with pytest.raises(CommandError):
         parse_duration(text)
+
+
+def test_values_by_name() -> None:
+    assert by_name({"okta": "1", "entra": 2}) == ["okta=1", "entra=2"]
+    assert by_name({}) == []
