@@ -36,7 +36,7 @@ from gatewayd.scim.syntax import (
 )
 
 MAX_TEXT: Final = 8192
-MAX_COMPARISONS: Final = 500
+MAX_COMPARISONS: Final = 100
 MAX_DEPTH: Final = 50
 """How deep parentheses may nest; the library itself refuses more than 32 operators within each other."""
 
