@@ -84,6 +84,11 @@ class ChunkedReply(DirectReply):
         """Whether the head is made: nothing can be added to it."""
         return True
 
+    @property
+    def is_sent(self) -> bool:
+        """Whether anything was sent; until then another reply can take the place of this one."""
+        return self._is_sent
+
     async def prepare(self, request: web.BaseRequest) -> None:
         """Do nothing: the head waits for the first bytes."""
 

@@ -3,6 +3,7 @@
 Request id, path sanity, authentication by the route row, endpoint restrictions, errors, headers.
 """
 
+import asyncio
 import logging
 import re
 import time
@@ -37,6 +38,9 @@ EXPOSED_HEADERS: Final = "X-Request-Id, request-id, X-Gateway-Warning, Retry-Aft
 SANE_HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](?::[0-9]{1,5})?")
 RUNTIME_PREFIX: Final = "/ollama/api/"
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+SLASHES: Final = re.compile(r"/{2,}")
+CLIENT_LEFT: Final = 499
+"""What is noted as the status of a request whose client did not wait for the answer."""
 
 
 class Wrapper(Protocol):
@@ -101,7 +105,7 @@ class Edge:
             work = guard(self._admitted(route, request), dialect, request, route.path)
             if route.access is Access.SCIM:
                 work = self._noted(route, request, work)
-            if route.interruptible or request.method in SAFE_METHODS:
+            if may_end(route, request):
                 return await work
             return await self._tasks.finish(route.path, work)
 
@@ -112,13 +116,13 @@ class Edge:
             raise GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
         if route.access is Access.SCIM:
             self._provisioning.check(request)
-            return await route.handler(request)
-        if route.access is Access.PUBLIC:
-            return await route.handler(request)
-        actor = request[ACTOR] = await self._identify(route, request)
-        if actor is not None and (route.interruptible or request.method in SAFE_METHODS):
-            return await self._shut_out.run(actor.user_id, request, route.handler(request))
-        reply = await route.handler(request)
+        elif route.access is not Access.PUBLIC:
+            request[ACTOR] = await self._identify(route, request)
+        actor = request.get(ACTOR)
+        if actor is not None and may_end(route, request):
+            reply = await self._shut_out.run(actor.user_id, route.handler(request))
+        else:
+            reply = await route.handler(request)
         if actor is not None and route.access is Access.ADMIN and request.method not in SAFE_METHODS:
             audit_log.info(
                 "%s %s",
@@ -135,7 +139,11 @@ class Edge:
     async def _noted(
         self, route: Route | None, request: web.Request, work: Awaitable[web.StreamResponse]
     ) -> web.StreamResponse:
-        reply = await work
+        try:
+            reply = await work
+        except asyncio.CancelledError:
+            self._provisioning.note(route, request, CLIENT_LEFT)
+            raise
         self._provisioning.note(route, request, reply.status)
         return reply
 
@@ -146,7 +154,9 @@ class Edge:
                 return None
             raise GatewayError(Kind.UNAUTHENTICATED, "Not authenticated")
         try:
-            actor = await self._authenticator.authenticate(credential, request.method, request.path)
+            actor = await self._shut_out.identified(
+                lambda: self._authenticator.authenticate(credential, request.method, request.path)
+            )
         except GatewayError as error:
             # A database that does not answer says nothing about the credential.
             if route.access is Access.OPTIONAL and error.kind in {Kind.UNAUTHENTICATED, Kind.FORBIDDEN}:
@@ -260,11 +270,16 @@ def dialect_of(route: Route, request: web.Request) -> Dialect:
 
 def unrouted_dialect(request: web.Request) -> Dialect:
     """Return the dialect in which a request that no row takes is refused."""
+    if f"{SLASHES.sub('/', request.path)}/".startswith(f"{ROOT}/"):
+        return Dialect.SCIM
     if ANTHROPIC_VERSION in request.headers:
         return Dialect.ANTHROPIC
-    if request.path == ROOT or request.path.startswith(f"{ROOT}/"):
-        return Dialect.SCIM
     return Dialect.OLLAMA if request.path.startswith(RUNTIME_PREFIX) else Dialect.NATIVE
+
+
+def may_end(route: Route, request: web.Request) -> bool:
+    """Tell whether a request may end before its handler is done: what changes nothing, and what says so."""
+    return route.interruptible or request.method in SAFE_METHODS
 
 
 def admit(access: Access, actor: Actor) -> None:

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.context import FAILURE, REQUEST_ID, STARTED
+from gatewayd.http.direct import ChunkedReply
 from gatewayd.http.routes import Dialect
 
 log = logging.getLogger(__name__)
@@ -181,7 +182,7 @@ async def guard(
             extra={"request_id": request_id, "route": route, "status": status, "kind": failure.kind.value},
         )
     begun: web.StreamResponse | None = request.get(STARTED)
-    if begun is not None:
+    if begun is not None and not (isinstance(begun, ChunkedReply) and not begun.is_sent):
         cut(request)
         return begun
     reply = render(failure, dialect)

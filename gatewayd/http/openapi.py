@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.errors import SCIM_JSON
+from gatewayd.http.routes import Access, Dialect, Route
 
 PARAMETER: Final = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 SCHEMAS: Final = "#/components/schemas/{model}"
@@ -15,6 +16,7 @@ POLICY: Final[dict[Access, str]] = {
     Access.ACCOUNT: "Needs an account, pending ones included.",
     Access.VERIFIED: "Needs an active account with the role user or admin.",
     Access.ADMIN: "Needs an administrator.",
+    Access.SCIM: "Needs the SCIM token.",
     Access.CONTROL: "Needs a peer of the control socket.",
 }
 
@@ -22,7 +24,7 @@ POLICY: Final[dict[Access, str]] = {
 def describe(rows: Iterable[Route], *, title: str, version: str) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of the rows."""
     paths: dict[str, dict[str, Any]] = {}
-    schemas: dict[str, Any] = {"Error": _error_schema()}
+    schemas: dict[str, Any] = {"Error": _error_schema(), "ScimError": _scim_error_schema()}
     for row in rows:
         path = PARAMETER.sub(r"{\1}", row.path)
         paths.setdefault(path, {})[row.method.lower()] = _operation(row, path, schemas)
@@ -35,12 +37,16 @@ def describe(rows: Iterable[Route], *, title: str, version: str) -> dict[str, An
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+                "scim": {"type": "http", "scheme": "bearer", "description": "The SCIM token"},
             },
         },
     }
 
 
 def _operation(row: Route, path: str, schemas: dict[str, Any]) -> dict[str, Any]:
+    is_scim = row.dialect is Dialect.SCIM
+    media_type = SCIM_JSON if is_scim else "application/json"
+    error = {"$ref": SCHEMAS.format(model="ScimError" if is_scim else "Error")}
     operation: dict[str, Any] = {
         "operationId": f"{row.method.lower()} {path}",
         "summary": row.summary,
@@ -50,7 +56,7 @@ def _operation(row: Route, path: str, schemas: dict[str, Any]) -> dict[str, Any]
             "200": {"description": "The answer", **_content(row.reply, schemas)},
             "default": {
                 "description": "A failure",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+                "content": {media_type: {"schema": error}},
             },
         },
     }
@@ -62,11 +68,20 @@ def _operation(row: Route, path: str, schemas: dict[str, Any]) -> dict[str, Any]
     if row.request is not None:
         operation["requestBody"] = _content(row.request, schemas)
     elif row.method in {"POST", "PUT", "PATCH"}:
-        operation["requestBody"] = {"content": {"application/json": {"schema": {"type": "object"}}}}
+        operation["requestBody"] = {"content": {media_type: {"schema": {"type": "object"}}}}
     if row.access is not Access.PUBLIC:
-        anonymous: list[dict[str, list[str]]] = [{}] if row.access is Access.OPTIONAL else []
-        operation["security"] = [*anonymous, {"bearer": []}, {"key": []}]
+        operation["security"] = _credentials(row.access)
     return operation
+
+
+def _credentials(access: Access) -> list[dict[str, list[str]]]:
+    match access:
+        case Access.SCIM:
+            return [{"scim": []}]
+        case Access.OPTIONAL:
+            return [{}, {"bearer": []}, {"key": []}]
+        case _:
+            return [{"bearer": []}, {"key": []}]
 
 
 def _content(model: Any, schemas: dict[str, Any]) -> dict[str, Any]:
@@ -95,5 +110,19 @@ def _error_schema() -> dict[str, Any]:
                     "code": text,
                 },
             },
+        },
+    }
+
+
+def _scim_error_schema() -> dict[str, Any]:
+    text = {"type": "string"}
+    return {
+        "type": "object",
+        "required": ["schemas", "status", "detail"],
+        "properties": {
+            "schemas": {"type": "array", "items": text},
+            "status": text,
+            "scimType": text,
+            "detail": text,
         },
     }

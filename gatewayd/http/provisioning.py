@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+import orjson
 from aiohttp import hdrs, web
 
 from gatewayd import ids
@@ -16,6 +17,9 @@ from gatewayd.scim.rendering import ROOT
 from gatewayd.scim.tokens import ScimTokens
 
 audit_log = logging.getLogger("gatewayd.audit")
+
+LONGEST: Final = 1000
+"""Characters of JSON that the audit keeps of one attribute."""
 
 
 @dataclass(slots=True)
@@ -55,9 +59,8 @@ class ProvisioningDoor:
         failure = request.get(FAILURE)
         detail = failure.message if failure is not None else ""
         address, request_id = client_address(request), request[REQUEST_ID]
-        self._activity.add(
-            Seen(self._clock(), request.method, request.path, status, address, request_id, detail)
-        )
+        path = f"{request.path}?{request.query_string}" if request.query_string else request.path
+        self._activity.add(Seen(self._clock(), request.method, path, status, address, request_id, detail))
         if route is None:
             return
         deed = request.get(DEED) or Deed()
@@ -82,4 +85,14 @@ class ProvisioningDoor:
 def changed(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the attributes of a resource that another state of it has not, or has otherwise."""
     other = other or {}
-    return {name: value for name, value in (one or {}).items() if name not in other or other[name] != value}
+    return {
+        name: shortened(value)
+        for name, value in (one or {}).items()
+        if name not in other or other[name] != value
+    }
+
+
+def shortened(value: Any) -> Any:
+    """Return a value, or the beginning of its JSON when that is long."""
+    text = orjson.dumps(value).decode()
+    return value if len(text) <= LONGEST else f"{text[:LONGEST]}..."

@@ -1,14 +1,13 @@
 """Ends what an account has open, at the moment when it may no longer have it."""
 
 import asyncio
-from collections.abc import Awaitable
-
-from aiohttp import web
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from gatewayd.accounts.changes import Change
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.context import STARTED
-from gatewayd.http.errors import cut
+
+Result = TypeVar("Result")
 
 
 class ShutOut:
@@ -20,13 +19,23 @@ class ShutOut:
     def __init__(self) -> None:
         self._running: dict[str, set[asyncio.Task[object]]] = {}
         self._put_out: set[asyncio.Task[object]] = set()
+        self._count = 0
 
-    async def run(
-        self, user_id: str, request: web.Request, work: Awaitable[web.StreamResponse]
-    ) -> web.StreamResponse:
+    async def identified(self, find: Callable[[], Awaitable[Result]]) -> Result:
+        """Return who asks, found anew as often as somebody is put out meanwhile.
+
+        Who was found may have been read before that, and the request is not among those in flight yet.
+        """
+        while True:
+            before = self._count
+            found = await find()
+            if before == self._count:
+                return found
+
+    async def run(self, user_id: str, work: Awaitable[Result]) -> Result:
         """Await the work of a request; unauthenticated as soon as the account is put out.
 
-        A stream that has begun is cut then: its client must not take what it has for the whole answer.
+        To tell that from a client that leaves, which cancels the request as well, is the point of it.
         """
         task = asyncio.current_task()
         if task is None:
@@ -36,24 +45,26 @@ class ShutOut:
         try:
             return await work
         except asyncio.CancelledError:
-            if task not in self._put_out:
+            if task not in self._put_out or task.cancelling() > 1:
                 raise
-            task.uncancel()
-            if STARTED in request:
-                cut(request)
             raise GatewayError(
-                Kind.UNAUTHENTICATED, "cannot go on: the account was deactivated or removed"
+                Kind.UNAUTHENTICATED, "cannot go on: the account was deactivated, removed or made pending"
             ) from None
         finally:
-            self._put_out.discard(task)
             mine.discard(task)
             if not mine:
-                self._running.pop(user_id, None)
+                del self._running[user_id]
+            if task in self._put_out:
+                self._put_out.discard(task)
+                task.uncancel()
 
     def on_change(self, change: Change) -> None:
-        """Put an account out, when the change says that it is."""
-        if not change.is_out or change.user_id is None:
+        """Put an account out, or everybody, when the change says so."""
+        if not change.is_out:
             return
-        for task in self._running.get(change.user_id, ()):
-            self._put_out.add(task)
-            task.cancel()
+        self._count += 1
+        found = self._running.values() if change.user_id is None else [self._running.get(change.user_id, ())]
+        for task in [task for tasks in found for task in tasks]:
+            if task not in self._put_out:
+                self._put_out.add(task)
+                task.cancel()

@@ -2,15 +2,17 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 KEPT: Final = 100
+LONGEST: Final = 500
+"""Characters that are kept of what a client sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One request; `at` in epoch seconds, `detail` why it was refused, "" when it was not."""
+    """One request; `at` in epoch seconds, `path` with the query, `detail` why it was refused, "" if not."""
 
     at: int
     method: str
@@ -29,7 +31,15 @@ class Activity:
 
     def add(self, seen: Seen) -> None:
         """Remember a request."""
-        self._seen.append(seen)
+        self._seen.append(
+            replace(
+                seen,
+                method=seen.method[:LONGEST],
+                path=seen.path[:LONGEST],
+                address=seen.address[:LONGEST],
+                detail=seen.detail[:LONGEST],
+            )
+        )
 
     def list(self) -> Sequence[Seen]:
         """Return the requests, the newest first."""

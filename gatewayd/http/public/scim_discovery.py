@@ -33,6 +33,7 @@ class ScimDiscoveryRoutes:
 
     async def show_config(self, request: web.Request) -> web.StreamResponse:
         """Answer the ServiceProviderConfig."""
+        _check(request)
         return reply(service_provider_config(base_url(request)))
 
     async def list_resource_types(self, request: web.Request) -> web.StreamResponse:
@@ -61,14 +62,19 @@ class ScimDiscoveryRoutes:
 
 
 def _listed(request: web.Request, documents: Sequence[Resource]) -> web.StreamResponse:
-    if "filter" in request.query:
-        raise GatewayError(Kind.FORBIDDEN, "cannot filter what describes the gateway", param="filter")
+    _check(request)
     return list_reply(documents, len(documents))
 
 
 def _shown(request: web.Request, what: str, documents: Sequence[Resource]) -> web.StreamResponse:
+    _check(request)
     wanted = request.match_info["id"]
     for document in documents:
         if document["id"].lower() == wanted.lower():
             return reply(document)
     raise not_found(what, wanted)
+
+
+def _check(request: web.Request) -> None:
+    if any(name.lower() == "filter" for name in request.query):
+        raise GatewayError(Kind.FORBIDDEN, "cannot filter what describes the gateway", param="filter")

@@ -1,7 +1,7 @@
 """SCIM messages in and out: queries, bodies, lists (RFC 7644 sections 3.1, 3.4.2, 3.8)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -11,25 +11,22 @@ from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.http.body import read_object
 from gatewayd.http.errors import SCIM_JSON
 from gatewayd.scim.projection import Projection
+from gatewayd.scim.reading import check_schemas
 from gatewayd.scim.records import Found, Resource, ResourceType, Search
 
 LIMIT: Final = 4 * 1024 * 1024
 MEDIA_TYPES: Final = frozenset({"application/scim+json", "application/json"})
 LIST_RESPONSE: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 SEARCH_REQUEST: Final = "urn:ietf:params:scim:api:messages:2.0:SearchRequest"
-WHOLE: Final = re.compile(r"-?[0-9]{1,4000}")
-# More than any list has, and small enough for every database.
-MAX_WHOLE: Final = 2**53
+WHOLE: Final = re.compile(r"-?[0-9]+")
+# More than any list has, and small enough for every database; a longer number stands for the largest.
+MAX_DIGITS: Final = 15
+MAX_WHOLE: Final = 10**MAX_DIGITS
 ORDERS: Final = {"ascending": False, "descending": True}
-PARAMETERS: Final = (
-    "filter",
-    "startIndex",
-    "count",
-    "sortBy",
-    "sortOrder",
-    "attributes",
-    "excludedAttributes",
-)
+PARAMETERS: Final = {
+    name.lower(): name
+    for name in ("filter", "startIndex", "count", "sortBy", "sortOrder", "attributes", "excludedAttributes")
+}
 
 Asked = Mapping[str, Any]
 """The parameters of a list by name, from a query string or from a SearchRequest."""
@@ -53,22 +50,18 @@ async def read_body(request: web.Request) -> dict[str, Any]:
 
 
 def read_query(request: web.Request) -> Asked:
-    """Return the parameters of a query string; invalid_request for one that is given twice."""
-    for name in PARAMETERS:
-        if len(request.query.getall(name, ())) > 1:
-            raise _bad(name, "it is given more than once")
-    return {name: request.query[name] for name in PARAMETERS if name in request.query}
+    """Return the parameters of a query string; invalid_request for one that is given twice.
+
+    Names are taken in any case: a start that is passed over would give the first page for ever.
+    """
+    return _by_name(request.query.items())
 
 
 async def read_search(request: web.Request) -> Asked:
     """Return the parameters of a SearchRequest (RFC 7644 section 3.4.3)."""
-    body = {name.lower(): value for name, value in (await read_body(request)).items()}
-    schemas = body.get("schemas")
-    if schemas is not None and (not isinstance(schemas, list) or SEARCH_REQUEST not in schemas):
-        raise invalid(
-            f"cannot accept schemas: expected {SEARCH_REQUEST}", param="schemas", code="invalidSyntax"
-        )
-    return {name: body[name.lower()] for name in PARAMETERS if body.get(name.lower()) is not None}
+    body = await read_body(request)
+    check_schemas(body, SEARCH_REQUEST)
+    return _by_name((name, value) for name, value in body.items() if value is not None)
 
 
 def search_of(asked: Asked) -> Search:
@@ -128,11 +121,29 @@ def _whole(asked: Asked, name: str) -> int | None:
     value = asked.get(name)
     if value is None:
         return None
-    if isinstance(value, str) and WHOLE.fullmatch(value.strip()):
-        value = int(value)
+    if isinstance(value, str) and WHOLE.fullmatch(value):
+        value = _bounded(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise _bad(name, "expected a whole number")
     return max(min(value, MAX_WHOLE), -MAX_WHOLE)
+
+
+def _bounded(digits: str) -> int:
+    """Return a number; to read a very long one would take long, and the interpreter refuses to."""
+    magnitude = digits.removeprefix("-").lstrip("0") or "0"
+    value = int(magnitude) if len(magnitude) <= MAX_DIGITS else MAX_WHOLE
+    return -value if digits.startswith("-") else value
+
+
+def _by_name(given: Iterable[tuple[str, Any]]) -> Asked:
+    asked: dict[str, Any] = {}
+    for spelling, value in given:
+        name = PARAMETERS.get(spelling.lower())
+        if name in asked:
+            raise _bad(name, "it is given more than once")
+        if name is not None:
+            asked[name] = value
+    return asked
 
 
 def _names(asked: Asked, name: str) -> Sequence[str] | None:
