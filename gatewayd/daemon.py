@@ -168,6 +168,9 @@ class Daemon:
             return
         table = definitions()
         waiting = [name for name in names if not table[name].reloadable]
+        for warning in fresh.warnings:
+            if warning not in self._settings.warnings:
+                log.warning("%s", warning)
         self._settings = fresh
         start_logging(fresh, self._invocation.environ)
         for name in waiting:

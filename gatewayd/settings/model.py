@@ -197,7 +197,7 @@ class Settings(PermissionFields):
         "File that holds one or two SCIM tokens, a line each, and that gatewayctl scim-token writes; "
         "scim-token in data_dir when empty.",
     )
-    scim_auth_provider: types.Line = setting(
+    scim_auth_provider: types.ProviderName = setting(
         restart(PROVISIONING), "", "Name of the sign-in provider that external ids belong to."
     )
 

@@ -20,6 +20,7 @@ _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|[smhdw])")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 MINIMUM_SECRET_BYTES: Final = 32
 MOST_SCIM_TOKENS: Final = 2
+MAX_PROVIDER_NAME: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,12 @@ def _line(text: str) -> str:
     if not text.isprintable():
         raise ValueError("not printable")
     return text
+
+
+def _provider_name(text: str) -> str:
+    if len(text) > MAX_PROVIDER_NAME or text != text.strip():
+        raise ValueError("not a name")
+    return _line(text)
 
 
 def _header_name(text: str) -> str:
@@ -200,6 +207,9 @@ OwnSeconds = Annotated[
     Expect('a number of seconds, or "" for the general setting'),
 ]
 Line = Annotated[str, AfterValidator(_line), Expect("one line of text")]
+ProviderName = Annotated[
+    str, AfterValidator(_provider_name), Expect(f"a name of at most {MAX_PROVIDER_NAME} characters")
+]
 Lifetime = Annotated[
     str, AfterValidator(_lifetime), Expect('a duration such as "4w" (ms, s, m, h, d, w), at least a second')
 ]

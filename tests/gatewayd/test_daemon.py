@@ -89,6 +89,19 @@ def test_reload_takes_a_good_configuration_and_keeps_the_old_for_a_bad(
         assert daemon.call("GET", "/api/config")[1]["features"]["enable_signup"] is False
 
 
+def test_reload_says_what_the_new_configuration_makes_worth_a_look(state: Path, notify: NotifySocket) -> None:
+    file = state / "gatewayd.toml"
+    file.write_text("")
+    with running_daemon(state, "-f", str(file), ready=False, NOTIFY_SOCKET=str(notify.path)) as daemon:
+        notify.until("READY")
+        assert "there is no SCIM token yet" not in "".join(daemon.log)
+        file.write_text("scim_enabled = true\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        notify.until("RELOADING")
+        notify.until("READY")
+        daemon.wait_for("SCIM clients are refused: there is no SCIM token yet")
+
+
 def test_reload_opens_and_closes_providers(state: Path, notify: NotifySocket) -> None:
     file = state / "gatewayd.toml"
     file.write_text("")
