@@ -1,6 +1,9 @@
 """Tests for gatewayd.http.errors."""
 
+from typing import Any
+
 import orjson
+import pytest
 from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind
@@ -56,3 +59,77 @@ def test_what_aiohttp_raises_is_translated() -> None:
     assert errors.status_of(errors.from_http(web.HTTPMethodNotAllowed("GET", ["POST"]))) == 405
     assert errors.status_of(errors.from_http(web.HTTPRequestEntityTooLarge(1, 2))) == 413
     assert errors.status_of(errors.from_http(web.HTTPBadRequest())) == 400
+
+
+SCIM_ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"
+
+
+def scim(kind: Kind, code: str | None = None) -> tuple[int, Any]:
+    reply = errors.render(GatewayError(kind, "cannot do it", code=code), Dialect.SCIM)
+    assert reply.headers["Content-Type"] == "application/scim+json"
+    assert isinstance(reply.body, bytes)
+    body = orjson.loads(reply.body)
+    assert (body["schemas"], body["status"], body["detail"]) == (
+        [SCIM_ERROR],
+        str(reply.status),
+        "cannot do it",
+    )
+    assert body.keys() <= {"schemas", "status", "scimType", "detail"}
+    return reply.status, body.get("scimType")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("invalidFilter", "tooMany", "mutability", "invalidSyntax"),
+        *("invalidPath", "noTarget", "invalidValue", "sensitive"),
+    ],
+)
+def test_the_error_types_of_scim_go_out_as_they_are(code: str) -> None:
+    assert scim(Kind.INVALID_REQUEST, code) == (400, code)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "status", "kind_of_error"),
+    [
+        (Kind.INVALID_REQUEST, None, 400, "invalidValue"),
+        (Kind.INVALID_REQUEST, "validation", 400, "invalidValue"),
+        (Kind.INVALID_REQUEST, "json_invalid", 400, "invalidSyntax"),
+        (Kind.INVALID_REQUEST, "unsupported_media_type", 415, None),
+        (Kind.INVALID_REQUEST, "method_not_allowed", 405, None),
+        (Kind.INVALID_REQUEST, "body_timeout", 408, None),
+        (Kind.INVALID_REQUEST, "not_implemented", 501, None),
+        (Kind.UNAUTHENTICATED, None, 401, None),
+        (Kind.FORBIDDEN, None, 403, None),
+        (Kind.NOT_FOUND, None, 404, None),
+        (Kind.CONFLICT, "taken", 409, "uniqueness"),
+        (Kind.CONFLICT, None, 409, None),
+        (Kind.CONFLICT, "last_administrator", 403, None),
+        (Kind.TOO_LARGE, None, 413, None),
+        (Kind.NOT_CONFIGURED, None, 500, None),
+        (Kind.INTERNAL, None, 500, None),
+        (Kind.UNAVAILABLE, None, 503, None),
+    ],
+)
+def test_each_failure_has_its_scim_form(
+    kind: Kind, code: str | None, status: int, kind_of_error: str | None
+) -> None:
+    assert scim(kind, code) == (status, kind_of_error)
+
+
+def test_every_kind_can_be_told_to_clients_of_scim() -> None:
+    for kind in Kind:
+        assert 400 <= scim(kind)[0] < 600
+
+
+def test_a_conflict_about_administrators_is_one_for_others() -> None:
+    failure = GatewayError(Kind.CONFLICT, "cannot", code="last_administrator")
+    assert errors.status_of(failure) == 409
+    assert errors.status_of(failure, Dialect.SCIM) == 403
+
+
+def test_scim_clients_are_told_how_to_come_in_and_when_to_come_again() -> None:
+    refused = errors.render(GatewayError(Kind.UNAUTHENTICATED, "cannot"), Dialect.SCIM)
+    assert refused.headers["WWW-Authenticate"] == "Bearer"
+    busy = errors.render(GatewayError(Kind.UNAVAILABLE, "cannot", retry_after=3), Dialect.SCIM)
+    assert busy.headers["Retry-After"] == "3"
