@@ -22,6 +22,13 @@ def is_plain(value: str) -> bool:
     return not any(unicodedata.category(character) in {"Cc", "Cs"} for character in value)
 
 
+def folded(text: str) -> str:
+    """Return the form that is equal for texts that differ only in case or composition."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
 def normalise_email(value: str) -> str:
     """Return the form in which addresses are stored and compared: NFKC, case-folded, stripped.
 
@@ -29,12 +36,12 @@ def normalise_email(value: str) -> str:
     control characters, and at most 254 characters.
     """
     # Folding can undo the composed form, so it is composed once more.
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value).strip().casefold())
-    local, at, domain = folded.partition("@")
-    sound = bool(local and at and domain) and "@" not in domain and len(folded) <= MAX_EMAIL
-    if not sound or not is_plain(folded) or any(character.isspace() for character in folded):
+    address = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value).strip().casefold())
+    local, at, domain = address.partition("@")
+    sound = bool(local and at and domain) and "@" not in domain and len(address) <= MAX_EMAIL
+    if not sound or not is_plain(address) or any(character.isspace() for character in address):
         raise invalid("cannot accept email: it is not a valid e-mail address", param="email")
-    return folded
+    return address
 
 
 def clean(value: str, name: str, *, longest: int = MAX_NAME, empty: bool = False) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from gatewayd.accounts.records import Email
+from gatewayd.accounts.texts import folded
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.scim.conditions import Operator
 from gatewayd.scim.drafts import Verb
@@ -24,7 +25,6 @@ from gatewayd.scim.values import (
     by_name,
     check_one_primary,
     email_key,
-    folded,
     invalid_value,
     listed,
     read_address,

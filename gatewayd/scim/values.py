@@ -4,13 +4,12 @@ A null and a blank text are no value (RFC 7643 section 2.5). Errors are invalid_
 and name the attribute, such as `name.givenName` or `emails[1].value`; elements count from 0.
 """
 
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gatewayd.accounts.records import Email
-from gatewayd.accounts.texts import MAX_EMAIL, MAX_NAME, clean, normalise_email
+from gatewayd.accounts.texts import MAX_EMAIL, MAX_NAME, clean, folded, normalise_email
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.scim.records import ResourceType
 
@@ -31,13 +30,6 @@ class SentEmail:
     value: str | None = None
     type: str | None = None
     primary: bool | None = None
-
-
-def folded(text: str) -> str:
-    """Return the form in which texts are compared where case does not matter."""
-    if text.isascii():
-        return text.lower()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 def invalid_value(name: str, reason: str) -> GatewayError:

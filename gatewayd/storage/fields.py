@@ -5,7 +5,6 @@ number that is too big. Here each is an refusal that names the field, before any
 """
 
 import math
-import unicodedata
 from typing import Any
 
 import orjson
@@ -42,11 +41,6 @@ def fits(row: type[Model], **values: str) -> bool:
     except GatewayError:
         return False
     return True
-
-
-def folded(name: str) -> str:
-    """Return the form of a name that is equal for names that differ only in case or composition."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def encode(value: Any, field: str) -> str:

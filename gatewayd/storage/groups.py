@@ -8,10 +8,11 @@ from tortoise.functions import Count
 from tortoise.queryset import QuerySet
 
 from gatewayd.accounts.records import Group, Source, User
+from gatewayd.accounts.texts import folded
 from gatewayd.errors import not_found
 from gatewayd.storage import lookups
 from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import decode, encode, encode_optional, fits, folded
+from gatewayd.storage.fields import decode, encode, encode_optional, fits
 from gatewayd.storage.rows import GroupRow, MembershipRow, UserRow
 from gatewayd.storage.transactions import placeholder, writing
 from gatewayd.storage.users import record_of

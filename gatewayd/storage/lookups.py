@@ -7,7 +7,7 @@ from tortoise.models import Model
 
 from gatewayd.accounts.identities import shown
 from gatewayd.accounts.records import Group, User
-from gatewayd.storage.fields import folded
+from gatewayd.accounts.texts import folded
 from gatewayd.storage.rows import GroupExternalIdRow, UserEmailRow, UserExternalIdRow, UserSubjectRow
 from gatewayd.storage.transactions import placeholder
 

@@ -8,10 +8,11 @@ from typing import Any, Final
 from tortoise.expressions import Q
 
 from gatewayd.accounts.records import Email, Identity, Role, User
+from gatewayd.accounts.texts import folded
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.storage import lookups
 from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import decode, encode_optional, fits, folded
+from gatewayd.storage.fields import decode, encode_optional, fits
 from gatewayd.storage.rows import UserRow
 from gatewayd.storage.transactions import placeholder, writing
 

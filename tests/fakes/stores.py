@@ -10,8 +10,8 @@ from typing import Any
 
 from gatewayd.accounts.identities import shown
 from gatewayd.accounts.records import ApiKey, Group, Role, Source, User
+from gatewayd.accounts.texts import folded
 from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.storage.fields import folded
 
 
 @dataclass

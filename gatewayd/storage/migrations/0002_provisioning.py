@@ -11,7 +11,8 @@ from tortoise.indexes import Index
 from tortoise.migrations import operations as ops
 from tortoise.migrations.constraints import UniqueConstraint
 
-from gatewayd.storage.fields import Json, Name, Whole, folded
+from gatewayd.accounts.texts import folded
+from gatewayd.storage.fields import Json, Name, Whole
 from gatewayd.storage.transactions import placeholder
 
 BATCH: Final = 500

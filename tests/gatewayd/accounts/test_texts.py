@@ -2,8 +2,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.accounts.texts import clean, clean_long, clean_object, clean_picture, is_plain, normalise_email
+from gatewayd.accounts.texts import (
+    clean,
+    clean_long,
+    clean_object,
+    clean_picture,
+    folded,
+    is_plain,
+    normalise_email,
+)
 from gatewayd.errors import GatewayError, Kind
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("ADA", "ada"), ("Straße", "STRASSE"), ("e\u0301", "É"), ("ΣΑΣ", "σας")]
+)
+def test_texts_that_differ_in_case_or_composition_fold_to_one(one: str, other: str) -> None:
+    assert folded(one) == folded(other)
+
+
+def test_texts_that_differ_otherwise_do_not() -> None:
+    assert folded("a b") != folded("ab")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.scim.values import (
     SentEmail,
     by_name,
-    folded,
     read_address,
     read_email,
     read_emails,
@@ -199,11 +198,6 @@ def test_there_are_at_most_ten_thousand_members() -> None:
     with pytest.raises(GatewayError, match="more than 10000") as caught:
         read_members(["u1"] * 10_001)
     assert caught.value.kind is Kind.TOO_LARGE
-
-
-def test_case_and_composition_do_not_matter_when_folded() -> None:
-    assert folded("STRASSE") == folded("straße")
-    assert folded("E\u0301") == folded("\xe9")
 
 
 def test_a_long_name_is_cut_before_it_is_repeated() -> None:

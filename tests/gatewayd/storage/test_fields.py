@@ -12,20 +12,8 @@ from gatewayd.storage.fields import (
     encode,
     encode_optional,
     fits,
-    folded,
 )
 from gatewayd.storage.rows import UserRow
-
-
-@pytest.mark.parametrize(
-    ("one", "other"), [("ADA", "ada"), ("Straße", "STRASSE"), ("e\u0301", "É"), ("ΣΑΣ", "σας")]
-)
-def test_names_that_differ_in_case_or_composition_fold_to_one(one: str, other: str) -> None:
-    assert folded(one) == folded(other)
-
-
-def test_names_that_differ_otherwise_do_not() -> None:
-    assert folded("a b") != folded("ab")
 
 
 @pytest.mark.parametrize("value", [None, True, 0, 1.5, "", "1", [], {"a": [None, ("x",)]}], ids=repr)
