@@ -145,7 +145,7 @@ class Gateway:
     @contextlib.contextmanager
     def running(self) -> Iterator[tuple[Target, float]]:
         """Start it; yield it with the seconds from exec to READY."""
-        with _started(self.root, self.state) as (port, session, seconds):
+        with started(self.root, self.state) as (port, session, seconds):
             yield Target(self.name, port, GATEWAY_PATH, session, self.key), seconds
 
 
@@ -155,7 +155,7 @@ def prepared_gateway(name: str, root: Path, mock: Mock, state: Path) -> Gateway:
     (state / "gatewayd.toml").write_text(GATEWAY.format(state=state, provider=mock.port))
     command = [sys.executable, "-m", "gatewayctl", "--socket", str(state / "control.sock"), "setup"]
     options = ["--email", "bench@example.org", "--name", "Bench", "-o", "name"]
-    with _started(root, state):
+    with started(root, state):
         done = subprocess.run(
             command + options, cwd=root, env=_environment(), capture_output=True, text=True, check=False
         )
@@ -196,7 +196,7 @@ def check(tools: Tools, target: Target) -> None:
 
 
 @contextlib.contextmanager
-def _started(root: Path, state: Path) -> Iterator[tuple[int, Session, float]]:
+def started(root: Path, state: Path) -> Iterator[tuple[int, Session, float]]:
     """Run a gateway on a free port and wait for READY; yield port, session and the seconds that it took."""
     port = free_port()
     address = state / "notify.sock"
