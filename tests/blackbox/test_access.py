@@ -6,8 +6,9 @@ import pytest
 
 from gatewayd.http.openapi import POLICY
 from gatewayd.http.routes import Access
-from tests.fakes.roles import AUTHS, Site, opened_roles
+from tests.fakes.roles import AUTHS, SCIM_TOKEN, Site, opened_roles
 from tests.fakes.samples import SAMPLES
+from tests.fakes.samples_scim import SCIM_SAMPLES
 
 
 @pytest.fixture(scope="module")
@@ -15,6 +16,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with opened_roles(tmp_path_factory.mktemp("s")) as opened:
         yield opened
 
+
+WAYS = {
+    "bearer": {"Authorization": f"Bearer {SCIM_TOKEN}"},
+    "x-api-key": {"x-api-key": SCIM_TOKEN},
+    "cookie": {"Cookie": f"token={SCIM_TOKEN}"},
+}
+"""The SCIM token in each place where a credential may stand."""
 
 # Rows whose success depends on more than who asks: tested in test_credentials.py and below, by name.
 OWN_TESTS = {
@@ -43,7 +51,8 @@ def rows(site: Site) -> dict[tuple[str, str], Access]:
 def test_each_row_has_a_policy_and_a_sample(site: Site) -> None:
     found = rows(site)
     guarded = {row for row, access in found.items() if access not in {Access.PUBLIC, Access.OPTIONAL}}
-    assert guarded == SAMPLES.keys() | OWN_TESTS
+    assert guarded == SAMPLES.keys() | OWN_TESTS | SCIM_SAMPLES.keys()
+    assert {row for row, access in found.items() if access is Access.SCIM} == SCIM_SAMPLES.keys()
     open_rows = {row for row, access in found.items() if access in {Access.PUBLIC, Access.OPTIONAL}}
     assert open_rows == {
         ("GET", "/health"),
@@ -77,6 +86,16 @@ def test_row_lets_in_whom_it_should(site: Site, row: tuple[str, str]) -> None:
     assert status(site.pending) == (200 if access is Access.ACCOUNT else 403)
     assert status(site.user) == (403 if access is Access.ADMIN else 200)
     assert status(site.admin) == 200
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_scim_token_opens_nothing_but_scim(site: Site, way: str) -> None:
+    found = rows(site)
+    for method, path in SAMPLES.keys() | OWN_TESTS:
+        place = path.replace("{id}", site.ids["user"]).replace("{index}", "0").replace("{digest}", "sha256:0")
+        body = None if method in {"GET", "HEAD"} else b"{}"
+        reply = site.send(method, place, body, headers=WAYS[way])
+        assert reply.status == 401, (method, path, found[method, path])
 
 
 @pytest.mark.parametrize("method", ["POST", "HEAD"])

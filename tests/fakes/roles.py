@@ -19,6 +19,8 @@ AUTHS, USERS, GROUPS, MODELS = "/api/v1/auths", "/api/v1/users", "/api/v1/groups
 PUBLIC_GRANT = [{"principal_type": "user", "principal_id": "*", "permission": "read"}]
 PERMITTED = ("o.m", "a.m", "l.m")
 """Everybody may use these; each source also has a model `other` that nobody was granted."""
+SCIM_TOKEN = "scim-canary-0123456789abcdef0123456789abcdef"
+SETTINGS = {"ENV": "dev", "SCIM_ENABLED": "true", "SCIM_TOKEN": SCIM_TOKEN, "SCIM_AUTH_PROVIDER": "idp"}
 
 
 @dataclass
@@ -80,12 +82,13 @@ class Site:
 
 
 @contextlib.contextmanager
-def opened_roles(folder: Path) -> Iterator[Site]:
-    """Run the gateway until the end of the block."""
+def opened_roles(folder: Path, **settings: str) -> Iterator[Site]:
+    """Run the gateway until the end of the block, by default with SCIM on."""
     with background_upstream(("m", "other"), kind=Everything) as provider:
         configuration = folder / "gatewayd.toml"
         configuration.write_text(PROVIDERS.format(url=provider.url))
-        with running_daemon(folder / "state", "-f", str(configuration), ENV="dev") as daemon:
+        given = {**SETTINGS, **settings}
+        with running_daemon(folder / "state", "-f", str(configuration), **given) as daemon:
             made = Site(daemon, provider)
             form = {"name": "Root", "email": "root@example.org", "password": PASSWORD}
             made.admin = made.call("POST", f"{AUTHS}/signup", form)[1]["token"]
