@@ -24,12 +24,24 @@ def shown(user: User) -> Identity:
     )
 
 
+def address_of(identity: Identity) -> str:
+    """Return the e-mail address of an account: the primary one, else the first, else the user name."""
+    email = _main(identity)
+    return (identity.user_name or "") if email is None else email.value
+
+
 def with_email(identity: Identity, email: str) -> Identity:
     """Return the identity of an account that was given another e-mail address by hand."""
-    emails = tuple(replace(each, value=email) if each.primary else each for each in identity.emails)
+    main = _main(identity)
+    emails = tuple(replace(each, value=email) if each is main else each for each in identity.emails)
     return replace(identity, emails=emails)
 
 
 def with_name(identity: Identity, name: str) -> Identity:
     """Return the identity of an account that was given another display name by hand."""
     return identity if identity.user_name is None else replace(identity, display_name=name)
+
+
+def _main(identity: Identity) -> Email | None:
+    """Return the address that is that of the account."""
+    return next((each for each in identity.emails if each.primary), next(iter(identity.emails), None))

@@ -39,7 +39,8 @@ class Identity:
 
     Accounts made by hand have none: their `user_name` is None, and `identities.shown` tells it from the
     account.
-    At most one of `emails` is primary; its normalised value is the e-mail address of the account.
+    At most one of `emails` is primary. The primary one, else the first, else the user name is, normalised,
+    the e-mail address of the account.
     """
 
     user_name: str | None = None

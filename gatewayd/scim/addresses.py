@@ -1,7 +1,8 @@
 """What PATCH operations make of a user's e-mail addresses (RFC 7644 section 3.5.2).
 
-Each pair of address and type is there once, and one of the addresses is primary as long as there are any:
-marking one takes the mark from the others, and when the primary one goes, the first one left takes its place.
+Each pair of address and type is there once. At most one is primary: marking one takes the mark from the
+others, and when the primary one goes, the first one left takes its place. One that is said not to be primary
+is not.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +46,8 @@ _PARTS: Final = ("value", "type", "primary")
 def patched_emails(emails: Emails, step: Step) -> Emails:
     """Return the addresses after one step.
 
-    A part without a filter is that of the primary address, which is made when there is none. What a filter
+    A part without a filter is that of the primary address, else of the first, which is made when there is
+    none. What a filter
     selects keeps the parts that are not sent. When it selects nothing, and only says what parts are equal to,
     an address with these parts is made, as Entra ID expects; otherwise that is invalid_request, code
     `noTarget`. To remove what is not there is no error.
@@ -76,7 +78,8 @@ def _whole(emails: Emails, step: Step) -> Emails:
 def _chosen(emails: Emails, where: Node | None) -> frozenset[int]:
     """Return the places of the addresses that a step is about."""
     if where is None:
-        return frozenset(index for index, email in enumerate(emails) if email.primary)
+        primary = next((index for index, email in enumerate(emails) if email.primary), 0)
+        return frozenset({primary} if emails else ())
     selects = selector(where, ResourceType.USER, "emails")
     return frozenset(index for index, email in enumerate(emails) if selects(_parts(email)))
 
@@ -112,7 +115,9 @@ def _sent(step: Step) -> SentEmail:
 
 
 def _added(emails: Emails, sent: Iterable[SentEmail]) -> Emails:
-    """Return the addresses with others; one that is there already stays as it is, but may become primary."""
+    """Return the addresses with others; of one that is there already only the mark may change."""
+    if not emails:
+        return settled(tuple(sent))
     found = {email_key(email.value, email.type): email for email in emails}
     for each in sent:
         email = Email(each.value or "", each.type or DEFAULT_TYPE)
@@ -120,6 +125,8 @@ def _added(emails: Emails, sent: Iterable[SentEmail]) -> Emails:
         found.setdefault(key, email)
         if each.primary:
             found = {other: replace(email, primary=other == key) for other, email in found.items()}
+        elif each.primary is False:
+            found[key] = replace(found[key], primary=False)
     return _tidy(found.values())
 
 
@@ -129,9 +136,14 @@ def _changed(emails: Emails, chosen: frozenset[int], sent: SentEmail) -> Emails:
     for index in chosen:
         email = emails[index]
         changed[index] = replace(email, value=sent.value or email.value, type=sent.type or email.type)
-    if sent.primary is not None:
-        heir = _marked(changed, chosen) if sent.primary else _heir(emails, chosen)
-        changed = [replace(email, primary=index == heir) for index, email in enumerate(changed)]
+    if sent.primary:
+        marked = _marked(changed, chosen)
+        changed = [replace(email, primary=index == marked) for index, email in enumerate(changed)]
+    elif sent.primary is False:
+        changed = [
+            replace(email, primary=email.primary and index not in chosen)
+            for index, email in enumerate(changed)
+        ]
     return _tidy(changed)
 
 
@@ -140,13 +152,6 @@ def _marked(emails: Sequence[Email], chosen: frozenset[int]) -> int:
     keys = {email_key(emails[index].value, emails[index].type) for index in chosen}
     check_one_primary([SentEmail(primary=True)] * len(keys))
     return min(chosen)
-
-
-def _heir(emails: Emails, chosen: frozenset[int]) -> int:
-    """Return the place of the primary address once the chosen ones are not: another, if there is any."""
-    primary = next((index for index, email in enumerate(emails) if email.primary), 0)
-    others = (index for index in range(len(emails)) if index not in chosen)
-    return next(others, primary) if primary in chosen else primary
 
 
 def _made(step: Step, sent: SentEmail) -> SentEmail:
@@ -215,11 +220,15 @@ def _described(value: Any, name: str) -> dict[str, Any]:
 
 
 def _without(emails: Emails, chosen: frozenset[int]) -> Emails:
-    return _tidy(email for index, email in enumerate(emails) if index not in chosen)
+    """Return the addresses but the chosen ones; the first one left follows the primary one."""
+    left = [email for index, email in enumerate(emails) if index not in chosen]
+    if left and any(emails[index].primary for index in chosen):
+        left[0] = replace(left[0], primary=True)
+    return tuple(left)
 
 
 def _tidy(emails: Iterable[Email]) -> Emails:
-    """Return each pair of address and type once, one of them primary."""
+    """Return each pair of address and type once, primary when one of them was."""
     found: dict[tuple[str, str], Email] = {}
     for email in emails:
         before = found.setdefault(email_key(email.value, email.type), email)
@@ -227,7 +236,7 @@ def _tidy(emails: Iterable[Email]) -> Emails:
             found[email_key(email.value, email.type)] = replace(before, primary=True)
     if len(found) > MAX_EMAILS:
         raise too_many("emails", MAX_EMAILS)
-    return settled([SentEmail(email.value, email.type, email.primary) for email in found.values()])
+    return tuple(found.values())
 
 
 def _parts(email: Email) -> Mapping[str, Any]:

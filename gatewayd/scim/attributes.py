@@ -135,13 +135,13 @@ USER: Final = Schema(
         Attribute("displayName", "The name that people see."),
         Attribute(
             "emails",
-            "E-mail addresses; the primary one is that of the account.",
+            "E-mail addresses; the primary one, else the first, is that of the account.",
             Kind.COMPLEX,
             is_multiple=True,
             parts=(
                 Attribute("value", "The address."),
                 Attribute("type", "What the address is for.", canonical=("work", "home", "other")),
-                Attribute("primary", "Whether it is the address of the account.", Kind.BOOLEAN),
+                Attribute("primary", "Whether it is the preferred address.", Kind.BOOLEAN),
             ),
         ),
         Attribute("active", "Whether the account may be used.", Kind.BOOLEAN, is_required=True),

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gatewayd.accounts.identities import shown
-from gatewayd.accounts.records import Email, Identity, NewUser, Role, User, UserChange
+from gatewayd.accounts.identities import address_of, shown
+from gatewayd.accounts.records import Identity, NewUser, Role, User, UserChange
 from gatewayd.accounts.users import CHANGING, Users
 from gatewayd.commits import Transactor
 from gatewayd.scim.drafts import UserDraft
@@ -48,7 +48,7 @@ class ProvisionedUsers:
         identity = _completed(draft.identity)
         user = await self._users.create(
             NewUser(
-                email=_address(identity),
+                email=address_of(identity),
                 name=_name(identity),
                 active=draft.active is not False,
                 scim=new_store(draft, self._provider),
@@ -134,19 +134,12 @@ def _change(before: User, draft: UserDraft, provider: str) -> UserChange:
     if draft.identity == shown(before):
         return change
     identity = draft.identity
-    return replace(change, identity=identity, email=_address(identity), name=_name(identity))
+    return replace(change, identity=identity, email=address_of(identity), name=_name(identity))
 
 
 def _completed(identity: Identity) -> Identity:
-    """Return the identity of a whole user: with a display name and an e-mail address."""
-    emails = identity.emails or (Email(identity.user_name or "", primary=True),)
-    return replace(identity, display_name=_name(identity), emails=emails)
-
-
-def _address(identity: Identity) -> str:
-    """Return the e-mail address of the account."""
-    primary = next((email.value for email in identity.emails if email.primary), None)
-    return primary or identity.user_name or ""
+    """Return the identity of a whole user: with a display name."""
+    return replace(identity, display_name=_name(identity))
 
 
 def _name(identity: Identity) -> str:

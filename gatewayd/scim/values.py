@@ -174,15 +174,13 @@ def email_key(value: str, kind: str) -> tuple[str, str]:
 
 
 def settled(emails: Sequence[SentEmail]) -> tuple[Email, ...]:
-    """Return e-mail addresses of which one is primary: the first, when none is marked."""
-    is_marked = any(email.primary for email in emails)
+    """Return e-mail addresses with marks: without a primary one, the first that does not say it is none."""
+    heir = None
+    if not any(email.primary for email in emails):
+        heir = next((email for email in emails if email.primary is None), None)
     return tuple(
-        Email(
-            email.value or "",
-            email.type or DEFAULT_TYPE,
-            primary=bool(email.primary) if is_marked else index == 0,
-        )
-        for index, email in enumerate(emails)
+        Email(email.value or "", email.type or DEFAULT_TYPE, primary=email.primary is True or email is heir)
+        for email in emails
     )
 
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gatewayd.accounts.identities import shown, with_email, with_name
+from gatewayd.accounts.identities import address_of, shown, with_email, with_name
 from gatewayd.accounts.records import Email, Identity
 from tests.fakes.records import user
 
@@ -35,8 +35,18 @@ def test_another_address_replaces_the_primary_one() -> None:
     expected = (Email("ada@x", "home"), Email("new@x", primary=True))
     assert with_email(SENT, "new@x") == replace(SENT, emails=expected)
     assert with_email(Identity(), "new@x") == Identity()
-    without = Identity("Ada@x", emails=(Email("ada@x"),))
-    assert with_email(without, "new@x") == without
+    without = Identity("Ada@x", emails=(Email("ada@x"), Email("a@x", "home")))
+    assert with_email(without, "new@x").emails == (Email("new@x"), Email("a@x", "home"))
+
+
+@pytest.mark.parametrize(
+    ("identity", "address"),
+    [(SENT, "a@x"), (replace(SENT, emails=SENT.emails[:1]), "ada@x"), (Identity("Ada@x"), "Ada@x")],
+)
+def test_the_address_is_the_primary_one_else_the_first_else_the_user_name(
+    identity: Identity, address: str
+) -> None:
+    assert address_of(identity) == address
 
 
 def test_another_name_replaces_the_display_name() -> None:

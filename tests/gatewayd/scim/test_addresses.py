@@ -48,6 +48,17 @@ def test_addresses_are_added(value: Any) -> None:
 
 def test_the_first_one_added_is_primary() -> None:
     assert patched((), "add", "emails", [NEW, HOME.value]) == (Email(NEW, primary=True), Email(HOME.value))
+    first = {"value": NEW, "primary": False}
+    assert patched((), "add", "emails", [first, HOME.value]) == (Email(NEW), Email(HOME.value, primary=True))
+
+
+def test_what_is_said_not_to_be_primary_is_not() -> None:
+    added = {"value": NEW, "primary": False}
+    assert patched((), "add", "emails", added) == (Email(NEW),)
+    assert patched((), "replace", "emails", [added]) == (Email(NEW),)
+    assert patched((), "add", 'emails[type eq "work" and primary eq false].value', NEW) == (Email(NEW),)
+    assert patched((Email(NEW),), "add", "emails", HOME.value) == (Email(NEW), Email(HOME.value))
+    assert patched((WORK,), "add", "emails", {"value": WORK.value, "primary": False}) == (unmarked(WORK),)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +142,13 @@ def test_a_part_alone_is_removed() -> None:
     assert patched(BOTH, "remove", "emails.value") == (marked(HOME),)
     assert patched((), "remove", "emails.value") == ()
     assert patched((marked(HOME),), "remove", "emails.type") == (Email(HOME.value, "work", primary=True),)
-    assert patched(BOTH, "remove", "emails.primary") == (unmarked(WORK), marked(HOME))
+    assert patched(BOTH, "remove", "emails.primary") == (unmarked(WORK), HOME)
+
+
+def test_a_part_alone_is_that_of_the_first_address_when_none_is_primary() -> None:
+    assert patched((HOME, OTHER), "replace", "emails.value", NEW) == (Email(NEW, "home"), OTHER)
+    assert patched((HOME, OTHER), "replace", "emails.primary", True) == (marked(HOME), OTHER)
+    assert patched((HOME, OTHER), "remove", "emails.value") == (OTHER,)
 
 
 def test_a_type_of_nothing_is_refused() -> None:
@@ -201,10 +218,10 @@ def test_a_known_address_is_made_primary() -> None:
     assert patched(BOTH, "replace", 'emails[type eq "home"].primary', "false") == BOTH
 
 
-def test_the_mark_goes_to_another() -> None:
-    assert patched(BOTH, "replace", 'emails[type eq "work"].primary', False) == (unmarked(WORK), marked(HOME))
-    assert patched((WORK,), "replace", 'emails[type eq "work"].primary', False) == (WORK,)
-    assert patched((HOME, WORK), "remove", 'emails[type eq "work"].primary') == (marked(HOME), unmarked(WORK))
+def test_a_mark_that_is_taken_away_goes_to_nobody() -> None:
+    assert patched(BOTH, "replace", 'emails[type eq "work"].primary', False) == (unmarked(WORK), HOME)
+    assert patched((WORK,), "replace", 'emails[type eq "work"].primary', False) == (unmarked(WORK),)
+    assert patched((HOME, WORK), "remove", 'emails[type eq "work"].primary') == (HOME, unmarked(WORK))
 
 
 def test_only_one_can_be_made_primary() -> None:

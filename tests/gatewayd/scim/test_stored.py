@@ -118,7 +118,7 @@ async def test_the_last_of_two_administrators_stays(scim: Provisioning) -> None:
 
 async def test_searches(scim: Provisioning) -> None:
     linked = await scim.accounts.add_user("linked", oauth={"okta": {"sub": "S1"}})
-    await scim.add_user("ann", externalId="7")
+    await scim.add_user("ann", externalId="7", emails=["ann@example.org"])
     assert await scim.found('externalId eq "7"') == ["ann@example.org"]
     assert await scim.found('externalId eq "S1"') == [linked.email]
     assert await scim.found('USERNAME eq "ANN@EXAMPLE.ORG"') == ["ann@example.org"]

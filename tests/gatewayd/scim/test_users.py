@@ -78,26 +78,42 @@ async def test_a_name_is_filled_in(scim: Provisioning, more: Any, name: str, sho
     assert (await scim.shown_user(user.id))["displayName"] == shown
 
 
-async def test_an_address_is_filled_in(scim: Provisioning) -> None:
+async def test_no_address_is_made_up(scim: Provisioning) -> None:
     user = (await scim.users.create({"userName": "B@X.org"})).entry.user
     assert user.email == "b@x.org"
-    assert (await scim.shown_user(user.id))["emails"] == [
-        {"value": "B@X.org", "type": "work", "primary": True}
-    ]
+    assert "emails" not in await scim.shown_user(user.id)
+    written = await scim.users.replace(user.id, {"userName": "C@X.org"})
+    assert written.entry.user.email == "c@x.org"
+    assert "emails" not in await scim.shown_user(user.id)
 
 
 @pytest.mark.parametrize(
-    ("emails", "email"),
+    ("emails", "email", "marks"),
     [
-        ([{"value": "one@x.org"}, {"value": "two@x.org"}], "one@x.org"),
-        ([{"value": "one@x.org"}, {"value": "two@x.org", "primary": True}], "two@x.org"),
-        ([], "ann@example.org"),
+        ([{"value": "one@x.org"}, {"value": "two@x.org"}], "one@x.org", [True, False]),
+        ([{"value": "one@x.org"}, {"value": "two@x.org", "primary": True}], "two@x.org", [False, True]),
+        ([{"value": "one@x.org", "primary": False}, {"value": "two@x.org"}], "two@x.org", [False, True]),
+        ([{"value": "one@x.org", "primary": False}], "one@x.org", [False]),
+        ([], "ann@example.org", []),
     ],
 )
-async def test_the_address_of_the_account(scim: Provisioning, emails: Any, email: str) -> None:
-    user = await scim.account(await scim.add_user(emails=emails))
-    assert user.email == email
-    assert [each.primary for each in user.identity.emails].count(True) == 1
+async def test_the_address_of_the_account(
+    scim: Provisioning, emails: Any, email: str, marks: list[bool]
+) -> None:
+    user_id = await scim.add_user(emails=emails)
+    assert (await scim.account(user_id)).email == email
+    shown = (await scim.shown_user(user_id)).get("emails", [])
+    assert [each["primary"] for each in shown] == marks
+    await scim.patch_user(user_id, replacing("displayName", "Other"))
+    assert (await scim.shown_user(user_id)).get("emails", []) == shown
+
+
+async def test_the_address_of_the_account_is_the_first_once_none_is_primary(scim: Provisioning) -> None:
+    user_id = (await scim.users.create(ADA)).entry.user.id
+    assert (await scim.account(user_id)).email == "mail@example.org"
+    shown = await scim.patch_user(user_id, replacing("emails[primary eq true].primary", "False"))
+    assert [each["primary"] for each in shown["emails"]] == [False, False]
+    assert (await scim.account(user_id)).email == "x@home.org"
 
 
 @pytest.mark.parametrize(
@@ -172,7 +188,7 @@ async def test_replace_leaves_nothing_of_what_was_not_sent(scim: Provisioning) -
         "userName": "new@x.org",
         "displayName": "new@x.org",
         "name": None,
-        "emails": [{"value": "new@x.org", "type": "work", "primary": True}],
+        "emails": None,
     }
     assert (shown["externalId"], shown["active"]) == ("7", True)
     after = written.entry.user

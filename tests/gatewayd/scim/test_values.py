@@ -154,11 +154,14 @@ def test_there_are_at_most_a_hundred_emails() -> None:
     assert caught.value.kind is Kind.TOO_LARGE
 
 
-def test_the_first_email_is_primary_when_none_is_marked() -> None:
+def test_the_first_email_that_may_be_is_primary_when_none_is_marked() -> None:
     first, second = SentEmail(ADA, "work"), SentEmail("b@x.org", "home")
     assert settled((first, second)) == (Email(ADA, primary=True), Email("b@x.org", "home"))
     marked = SentEmail("b@x.org", "home", primary=True)
     assert settled((first, marked)) == (Email(ADA), Email("b@x.org", "home", primary=True))
+    unmarked = SentEmail(ADA, "work", primary=False)
+    assert settled((unmarked, second)) == (Email(ADA), Email("b@x.org", "home", primary=True))
+    assert settled((unmarked,)) == (Email(ADA),)
     assert settled(()) == ()
 
 
