@@ -24,3 +24,10 @@ def test_request_id_and_client() -> None:
     assert context.request_id(request) == "r1"
     request[context.CLIENT] = "203.0.113.9"
     assert context.client_address(request) == "203.0.113.9"
+
+
+def test_the_address_of_the_gateway_is_what_the_client_or_its_proxy_says() -> None:
+    request = make_mocked_request("GET", "/", headers={"Host": "ai.example.org:8080"})
+    assert context.base_url(request) == "http://ai.example.org:8080"
+    request[context.SITE] = "https://ai.example.org"
+    assert context.base_url(request) == "https://ai.example.org"

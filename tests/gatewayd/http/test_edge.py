@@ -299,6 +299,7 @@ async def test_changes_by_administrators_are_audited_once_they_are_made(
         row(Access.ADMIN, "/x"),
         row(Access.VERIFIED, "/y", "POST"),
         Route("POST", "/z", refuse, Access.ADMIN, "Refuse"),
+        Route("POST", "/pull", whoami, Access.ADMIN, "Fetch", interruptible=True),
     ]
     async with serving(rows, ACTORS) as client:
         with caplog.at_level(logging.INFO, logger="gatewayd.audit"):
@@ -307,8 +308,9 @@ async def test_changes_by_administrators_are_audited_once_they_are_made(
             await client.post("/y", headers=bearer("admin"))
             await client.post("/z", headers=bearer("admin"))
             await client.post("/x/7", headers=bearer("user"))
+            await client.post("/pull", headers=bearer("admin"))
         lines = [record for record in caplog.records if record.name == "gatewayd.audit"]
-        assert [record.getMessage() for record in lines] == ["POST /x/{id}"]
+        assert [record.getMessage() for record in lines] == ["POST /x/{id}", "POST /pull"]
         assert vars(lines[0]).items() >= {"by": "a@example.org", "target": "/x/7", "request_id": "r1"}.items()
 
 
