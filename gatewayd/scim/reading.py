@@ -30,6 +30,8 @@ from gatewayd.scim.values import (
 
 PATCH_OP: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 MAX_OPERATIONS: Final = 1000
+DRAFTS: Final = ("urn:scim:schemas:core:1.0", "urn:scim:schemas:core:2.0")
+"""What the drafts of the standard called the schema of a user or a group, as OneLogin still does."""
 NAME_PARTS: Final = ("formatted", "familyName", "givenName")
 
 
@@ -76,21 +78,21 @@ def read_operations(body: Mapping[str, Any]) -> tuple[Operation, ...]:
     return tuple(_operation(item, f"Operations[{index}]") for index, item in enumerate(listed))
 
 
-def check_schemas(body: Mapping[str, Any], urn: str) -> None:
-    """Refuse `schemas` that do not name the kind of message; none at all are fine."""
+def check_schemas(body: Mapping[str, Any], *urns: str) -> None:
+    """Refuse `schemas` that name the kind of message by none of its names; none at all are fine."""
     schemas = by_name(body, ("schemas",)).get("schemas")
     if schemas is None:
         return
     if not isinstance(schemas, list) or not all(isinstance(each, str) for each in schemas):
         raise _invalid_syntax("schemas", "it is not a list of texts")
-    if urn.lower() not in {each.lower() for each in schemas}:
-        raise _invalid_syntax("schemas", f"{urn} is not in it")
+    if {urn.lower() for urn in urns}.isdisjoint(each.lower() for each in schemas):
+        raise _invalid_syntax("schemas", f"{urns[0]} is not in it")
 
 
 def _fields(body: Mapping[str, Any], resource: ResourceType) -> dict[str, Any]:
     """Return what a resource says of the attributes that a client can write, by their names in our case."""
     _check_object(body)
-    check_schemas(body, SCHEMAS[resource].urn)
+    check_schemas(body, SCHEMAS[resource].urn, *DRAFTS, f"{DRAFTS[-1]}:{resource}")
     fields: dict[str, Any] = {}
     for key, value in body.items():
         place = find(resource, key)

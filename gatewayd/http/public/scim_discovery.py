@@ -11,13 +11,14 @@ from gatewayd.http.public.scim_messages import list_reply, reply
 from gatewayd.http.routes import Route
 from gatewayd.scim.discovery import resource_types, schemas, service_provider_config
 from gatewayd.scim.records import Resource
+from gatewayd.scim.rendering import ROOT
 
 
 class ScimDiscoveryRoutes:
     """The documents about resources and abilities."""
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows; bulk operations and `/Me` have rows that say so."""
+        """Return the rows; what is not done here has rows that say so."""
         absent = [row(method, "/Me", self.refuse, "Not supported") for method in ("GET", "PUT", "PATCH")]
         return [
             row("GET", "/ServiceProviderConfig", self.show_config, "Show what is supported"),
@@ -25,6 +26,8 @@ class ScimDiscoveryRoutes:
             row("GET", "/ResourceTypes/{id}", self.show_resource_type, "Show a resource type"),
             row("GET", "/Schemas", self.list_schemas, "List schemas"),
             row("GET", "/Schemas/{id}", self.show_schema, "Show a schema"),
+            row("GET", "", self.refuse, "Not supported"),
+            row("POST", "/.search", self.refuse, "Not supported"),
             row("POST", "/Bulk", self.refuse, "Not supported"),
             row("POST", "/Me", self.refuse, "Not supported"),
             row("DELETE", "/Me", self.refuse, "Not supported"),
@@ -53,10 +56,10 @@ class ScimDiscoveryRoutes:
         return _shown(request, "schema", schemas(base_url(request)))
 
     async def refuse(self, request: web.Request) -> web.StreamResponse:
-        """Say that this is not done here (RFC 7644 sections 3.7 and 3.11)."""
+        """Say that this is not done: bulk, `/Me`, all types in one search (RFC 7644 3.4.2.1, 3.7, 3.11)."""
         raise GatewayError(
             Kind.INVALID_REQUEST,
-            f"cannot serve {request.path.rpartition('/')[2]}: it is not supported",
+            f"cannot serve {request.path.removeprefix(ROOT) or '/'}: it is not supported",
             code="not_implemented",
         )
 

@@ -119,6 +119,7 @@ def test_an_address_may_stand_for_a_list_of_it() -> None:
         ({"schemas": USER}, "invalidSyntax", "schemas"),
         ({"schemas": [1]}, "invalidSyntax", "schemas"),
         ({"schemas": [GROUP]}, "invalidSyntax", "schemas"),
+        ({"schemas": ["urn:scim:schemas:core:2.0:Group"]}, "invalidSyntax", "schemas"),
         ({"schemas": [USER], "Schemas": [USER]}, "invalidSyntax", "schemas"),
     ],
 )
@@ -219,6 +220,15 @@ def test_bad_operations_are_refused_by_place(operation: Any, code: str, param: s
 @pytest.mark.parametrize("body", [{}, {"Operations": None}, {"Operations": {"op": "add"}}])
 def test_operations_are_a_list(body: Any) -> None:
     assert refusal(read_operations, body) == ("invalidSyntax", "Operations")
+
+
+@pytest.mark.parametrize("draft", ["urn:scim:schemas:core:1.0", "URN:SCIM:schemas:core:2.0"])
+def test_schemas_may_have_the_names_of_drafts(draft: str) -> None:
+    assert read_user({"schemas": [draft], "userName": ADA}).identity.user_name == ADA
+    assert read_group({"schemas": [draft], "displayName": "G"}).display_name == "G"
+    named = "urn:scim:schemas:core:2.0:USER"
+    assert read_user({"schemas": [named], "userName": ADA}).identity.user_name == ADA
+    assert refusal(read_operations, {"schemas": [draft], "Operations": []}) == ("invalidSyntax", "schemas")
 
 
 def test_the_schemas_of_a_patch_are_its_own() -> None:

@@ -67,9 +67,16 @@ async def test_documents_are_not_written(site: ScimSite, path: str, method: str)
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("POST", "/Bulk"), *((method, "/Me") for method in ("GET", "POST", "PUT", "PATCH", "DELETE"))],
+    [
+        ("GET", ""),
+        ("GET", "/"),
+        ("POST", "/.search"),
+        ("POST", "/.search/"),
+        ("POST", "/Bulk"),
+        *((method, "/Me") for method in ("GET", "POST", "PUT", "PATCH", "DELETE")),
+    ],
 )
 async def test_what_is_not_done_here_is_said(site: ScimSite, method: str, path: str) -> None:
     reply = await site.call(method, path, {} if method != "GET" else None)
     assert reply.error == (501, None)
-    assert path.removeprefix("/") in reply.body["detail"]
+    assert f"cannot serve {path or '/'}: " in reply.body["detail"]
