@@ -59,6 +59,8 @@ SCIM_SAMPLES: dict[Row, ScimSample] = {
     ("GET", f"{ROOT}/ResourceTypes/{{id}}"): plain("/ResourceTypes/User"),
     ("GET", f"{ROOT}/Schemas"): plain("/Schemas"),
     ("GET", f"{ROOT}/Schemas/{{id}}"): plain(f"/Schemas/{GROUP}"),
+    ("GET", ROOT): plain("", status=501),
+    ("POST", f"{ROOT}/.search"): plain("/.search", {}, 501),
     ("POST", f"{ROOT}/Bulk"): plain("/Bulk", {"Operations": []}, 501),
     **{
         (method, f"{ROOT}/Me"): plain("/Me", None if method in {"GET", "DELETE"} else {}, 501)
