@@ -11,7 +11,7 @@ from gatewayd.commits import after_commit
 class Change:
     """What one user may do has changed; `user_id` None means everybody.
 
-    `is_out` says that the account is gone, deactivated or pending: nothing that it has open may go on.
+    `is_out` says that the account was removed, deactivated or made pending: what it has open must end.
     """
 
     user_id: str | None

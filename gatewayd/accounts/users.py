@@ -139,7 +139,7 @@ class Users:
                 token_version=before.token_version + _ends_sessions(before, user, password_hash),
             )
             await self._write(user, password_hash)
-        self._changes.publish(Change(user_id, is_out=not user.is_verified))
+        self._changes.publish(Change(user_id, is_out=before.is_verified and not user.is_verified))
         return user
 
     async def change_shown(self, user_id: str, change: UserChange, by: Actor | None) -> User:

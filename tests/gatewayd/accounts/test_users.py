@@ -162,6 +162,13 @@ async def test_who_is_out_is_told(accounts: Accounts, change: UserChange, is_out
     assert accounts.heard[-1].is_out
 
 
+async def test_who_is_out_already_is_not_put_out_again(accounts: Accounts) -> None:
+    user = await accounts.users.create(replace(ANN, role=Role.PENDING))
+    accounts.heard.clear()
+    await accounts.users.change(user.id, UserChange(name="Bea"), None)
+    assert accounts.heard == [Change(user.id, is_out=False)]
+
+
 async def test_objects_are_merged_and_taken_away(accounts: Accounts) -> None:
     user = await accounts.users.create(ANN)
     for change in (
