@@ -54,7 +54,7 @@ def limit_of(path: str) -> int:
 
 def post_rows(site: Site) -> list[tuple[str, list[str]]]:
     """Return path template and known field names of every POST row, from the API description."""
-    document = site.daemon.call("GET", "/openapi.json")[1]
+    document = site.described()
     schemas = document["components"]["schemas"]
     rows = []
     for path, operations in document["paths"].items():

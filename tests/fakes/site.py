@@ -21,6 +21,7 @@ AUTHS = "/api/v1/auths"
 CHATS = tuple(f"{base}/chat/completions" for base in BASES)
 MESSAGES = ("/api/v1/messages", "/api/message", "/v1/messages", "/ollama/v1/messages")
 RUNTIME = "/ollama/api/"
+SCIM = "/api/v1/scim/v2"
 UNROUTED = {"route_not_found", "method_not_allowed"}
 """The codes of refusals for which no row, and so no dialect, was found."""
 CANARY = b"canary-in-a-header"
@@ -92,6 +93,12 @@ class Site:
             return
         assert reply.headers["content-type"].startswith("application/json"), (what, reply)
         assert_refusal(what.partition(" ")[2].partition("?")[0], reply)
+
+    def described(self) -> Any:
+        """Return the API description without provisioning, which this administrator may not use."""
+        document = self.daemon.call("GET", "/openapi.json")[1]
+        paths = {path: rows for path, rows in document["paths"].items() if not path.startswith(SCIM)}
+        return {**document, "paths": paths}
 
     def filled(self, template: str) -> str:
         """Return a path to something that exists."""
