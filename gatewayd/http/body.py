@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -19,6 +19,8 @@ MAX_INTEGER: Final = 2**64 - 1
 LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 SMALL_BODY: Final = 1024 * 1024
 BODY_TIMEOUT_SECONDS: Final = 30.0
+
+_CONTAINERS: Final = (dict, list)
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -131,13 +133,14 @@ def _exact(digits: str) -> int:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    pending = [(value, 1)]
-    while pending:
-        item, depth = pending.pop()
-        if not isinstance(item, dict | list):
-            continue
-        if depth > levels:
-            return True
-        children = item.values() if isinstance(item, dict) else item
-        pending.extend((child, depth + 1) for child in children)
-    return False
+    """Tell whether a value nests deeper; level by level, as that is the fastest for a million values."""
+    nested = [value] if isinstance(value, _CONTAINERS) else []
+    for _ in range(levels):
+        nested = [child for item in nested for child in _children(item) if isinstance(child, _CONTAINERS)]
+        if not nested:
+            return False
+    return True
+
+
+def _children(item: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return item.values() if isinstance(item, dict) else item
