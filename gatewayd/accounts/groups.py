@@ -105,24 +105,38 @@ class Groups:
         return await self._groups.list_sources(group_id)
 
     async def add_members(
-        self, group_id: str, user_ids: Sequence[str], source: Source = Source.MANUAL
+        self,
+        group_id: str,
+        user_ids: Sequence[str],
+        source: Source = Source.MANUAL,
+        displays: Mapping[str, str] | None = None,
     ) -> int:
-        """Add users, leaving out unknown ones and those whom `source` has added; return how many."""
+        """Add users, leaving out unknown ones and those whom `source` has added; return how many.
+
+        `displays` is what the source calls some of them, by user id; one who is called otherwise from now on
+        counts as added.
+        """
         wanted = _checked_ids(user_ids)
         async with self._transactor.transaction():
-            added = await self._add(group_id, wanted, source)
+            added = await self._add(group_id, wanted, source, displays)
             await self._touch(group_id, added)
         self._announce(wanted)
         return added
 
-    async def set_members(self, group_id: str, user_ids: Sequence[str], source: Source) -> tuple[int, int]:
+    async def set_members(
+        self,
+        group_id: str,
+        user_ids: Sequence[str],
+        source: Source,
+        displays: Mapping[str, str] | None = None,
+    ) -> tuple[int, int]:
         """Make these users all that `source` has in the group; return how many were added, how many removed.
 
-        What other sources added stays.
+        What other sources added stays. `displays` is as in `add_members`.
         """
         wanted = _checked_ids(user_ids)
         async with self._transactor.transaction():
-            added = await self._add(group_id, wanted, source)
+            added = await self._add(group_id, wanted, source, displays)
             removed = await self._groups.keep_members(group_id, wanted, source=source)
             await self._touch(group_id, added + removed)
         if added or removed:
@@ -157,8 +171,12 @@ class Groups:
         )
         return group, Outcome.UNCHANGED if group == existing else Outcome.CHANGED
 
-    async def _add(self, group_id: str, user_ids: Sequence[str], source: Source) -> int:
-        return await self._groups.add_members(_plain(group_id), user_ids, source=source, at=self._clock())
+    async def _add(
+        self, group_id: str, user_ids: Sequence[str], source: Source, displays: Mapping[str, str] | None
+    ) -> int:
+        return await self._groups.add_members(
+            _plain(group_id), user_ids, source=source, at=self._clock(), displays=displays
+        )
 
     async def _touch(self, group_id: str, changed: int) -> None:
         """Note when a group changed; not_found when there is none, which counting its members would tell."""

@@ -123,10 +123,20 @@ class GroupStore(Protocol):
         """Return who put each member into a group, by user id."""
         ...
 
-    async def add_members(self, group_id: str, user_ids: Sequence[str], *, source: Source, at: int) -> int:
+    async def add_members(
+        self,
+        group_id: str,
+        user_ids: Sequence[str],
+        *,
+        source: Source,
+        at: int,
+        displays: Mapping[str, str] | None = None,
+    ) -> int:
         """Add the existing users among `user_ids` whom `source` has not added yet; return how many.
 
-        Raise not_found without such a group.
+        `displays` is what the source calls some of them, by user id, each at most 255 characters; otherwise
+        they are called as they are shown. A member who is called otherwise from now on counts as added. Raise
+        not_found without such a group.
         """
         ...
 

@@ -154,7 +154,7 @@ USER: Final = Schema(
             parts=(
                 _read_only("value", "The id of the group."),
                 _read_only("$ref", "The address of the group.", Kind.REFERENCE, refers_to=("Group",)),
-                _read_only("display", "The name of the group."),
+                Attribute("display", "The name of the group.", mutability=Mutability.READ_ONLY),
                 _read_only("type", "How the account belongs to it.", canonical=("direct",)),
             ),
         ),
@@ -184,7 +184,11 @@ GROUP: Final = Schema(
                     mutability=Mutability.IMMUTABLE,
                     refers_to=("User",),
                 ),
-                _read_only("display", "The display name of the account."),
+                Attribute(
+                    "display",
+                    "The name that the provider sent, else the display name of the account.",
+                    mutability=Mutability.IMMUTABLE,
+                ),
                 Attribute(
                     "type",
                     "What the member is.",

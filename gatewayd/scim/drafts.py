@@ -1,6 +1,7 @@
 """What a client wants a resource to be, once its message is understood."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -24,12 +25,16 @@ class UserDraft:
 
 @dataclass(frozen=True, slots=True)
 class GroupDraft:
-    """A group as a client describes it; `members` are ids of users, None when they were not sent."""
+    """A group as a client describes it; `members` are ids of users, None when they were not sent.
+
+    `displays` is what the client calls some of them, by user id.
+    """
 
     display_name: str
     external_id: str | None = None
     has_external_id: bool = False
     members: tuple[str, ...] | None = None
+    displays: Mapping[str, str] = field(default_factory=dict)
 
 
 class Verb(StrEnum):
@@ -55,8 +60,10 @@ class MemberChange:
     """One change of a group's members: ADD or REMOVE these, or REPLACE all by these.
 
     A REMOVE with `where` removes the members for which it holds; its names are the parts of a member.
+    `displays` is what the client calls some of those whom it adds, by user id.
     """
 
     verb: Verb
     user_ids: tuple[str, ...] = ()
     where: Node | None = None
+    displays: Mapping[str, str] = field(default_factory=dict)

@@ -63,7 +63,7 @@ class ProvisionedGroups:
             group = await self._groups.create(new)
             if not members:
                 return Written(GroupEntry(group, ()), None, self._audited(group))
-            added = await self._groups.add_members(group.id, members, Source.SCIM)
+            added = await self._groups.add_members(group.id, members, Source.SCIM, draft.displays)
             group = await self._find(group.id)
         return Written(GroupEntry(group), None, self._audited(group), _tally(added, 0))
 
@@ -76,7 +76,9 @@ class ProvisionedGroups:
         """Replace a group; absent `members` and `externalId` stay as they are."""
         draft = read_group(body)
         check_draft(draft, self._provider)
-        changes = () if draft.members is None else (MemberChange(Verb.REPLACE, draft.members),)
+        changes: tuple[MemberChange, ...] = ()
+        if draft.members is not None:
+            changes = (MemberChange(Verb.REPLACE, draft.members, displays=draft.displays),)
         async with self._transactor.exclusive(CHANGING):
             before = await self._find(group_id)
             return await self._apply(before, draft, changes)
@@ -132,9 +134,9 @@ class ProvisionedGroups:
         for change in changes:
             match change.verb:
                 case Verb.ADD:
-                    added += await self._add(group_id, change.user_ids)
+                    added += await self._add(group_id, change)
                 case Verb.REPLACE:
-                    more, fewer = await self._set(group_id, change.user_ids)
+                    more, fewer = await self._set(group_id, change)
                     added, removed = added + more, removed + fewer
                 case Verb.REMOVE if change.where is None:
                     removed += await self._remove(group_id, change.user_ids)
@@ -142,8 +144,9 @@ class ProvisionedGroups:
                     removed += await self._remove_where(group_id, change.where)
         return added, removed
 
-    async def _add(self, group_id: str, user_ids: Sequence[str]) -> int:
+    async def _add(self, group_id: str, change: MemberChange) -> int:
         """Add those who are users; that none of them is one is an error."""
+        user_ids = change.user_ids
         if not user_ids:
             return 0
         _check_count(user_ids)
@@ -151,11 +154,11 @@ class ProvisionedGroups:
         if not known:
             raise _unknown(user_ids)
         wanted = [user_id for user_id in user_ids if user_id in known]
-        return await self._groups.add_members(group_id, wanted, Source.SCIM)
+        return await self._groups.add_members(group_id, wanted, Source.SCIM, change.displays)
 
-    async def _set(self, group_id: str, user_ids: Sequence[str]) -> tuple[int, int]:
-        await self._check_known(user_ids)
-        return await self._groups.set_members(group_id, user_ids, Source.SCIM)
+    async def _set(self, group_id: str, change: MemberChange) -> tuple[int, int]:
+        await self._check_known(change.user_ids)
+        return await self._groups.set_members(group_id, change.user_ids, Source.SCIM, change.displays)
 
     async def _remove(self, group_id: str, user_ids: Sequence[str]) -> int:
         if not user_ids:

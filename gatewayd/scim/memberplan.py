@@ -5,6 +5,7 @@ RFC 7644 section 3.5.2. A group may have many members, so that none are read to 
 
 from collections.abc import Iterable
 from itertools import groupby
+from typing import Final
 
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.scim.conditions import Operator
@@ -13,7 +14,9 @@ from gatewayd.scim.records import ResourceType
 from gatewayd.scim.selecting import selector
 from gatewayd.scim.syntax import Comparison, Disjunction, Node
 from gatewayd.scim.targets import Step
-from gatewayd.scim.values import read_members
+from gatewayd.scim.values import SentMembers, read_members, too_many
+
+MAX_FILTERS: Final = 20
 
 Changes = tuple[MemberChange, ...]
 
@@ -29,20 +32,23 @@ def member_changes(step: Step) -> Changes:
         raise _immutable(step.place.name)
     if step.where is not None:
         return _selected(step, step.where)
-    user_ids = read_members(step.value)
+    sent = read_members(step.value)
     match step.verb:
         case Verb.ADD:
-            return _change(Verb.ADD, user_ids)
+            return _addition(sent)
         case Verb.REPLACE:
-            return (MemberChange(Verb.REPLACE, user_ids),)
+            return (MemberChange(Verb.REPLACE, sent.user_ids, displays=sent.displays),)
         case Verb.REMOVE if step.value is None:
             return (MemberChange(Verb.REPLACE),)
         case Verb.REMOVE:
-            return _change(Verb.REMOVE, user_ids)
+            return _removal(sent.user_ids)
 
 
 def merged(changes: Iterable[MemberChange]) -> Changes:
-    """Return changes in their order, neighbours that do the same as one."""
+    """Return changes in their order, neighbours that do the same as one.
+
+    Raises too_large, code `tooMany`, for more than 20 removals by a filter for which members are read.
+    """
     found: list[MemberChange] = []
     for (verb, is_listed), group in groupby(changes, key=lambda change: (change.verb, change.where is None)):
         alike = list(group)
@@ -50,9 +56,12 @@ def merged(changes: Iterable[MemberChange]) -> Changes:
             found.append(alike[-1])
         elif is_listed:
             ids = dict.fromkeys(user_id for change in alike for user_id in change.user_ids)
-            found.append(MemberChange(verb, tuple(ids)))
+            displays = {user_id: each for change in alike for user_id, each in change.displays.items()}
+            found.append(MemberChange(verb, tuple(ids), displays=displays))
         else:
             found.extend(alike)
+    if sum(change.where is not None for change in found) > MAX_FILTERS:
+        raise too_many("filters on members", MAX_FILTERS)
     return tuple(found)
 
 
@@ -61,10 +70,10 @@ def _selected(step: Step, where: Node) -> Changes:
     if step.verb is Verb.ADD:
         raise _immutable("members")
     ids = _ids(where)
-    removal = (MemberChange(Verb.REMOVE, where=where),) if ids is None else _change(Verb.REMOVE, ids)
+    removal = (MemberChange(Verb.REMOVE, where=where),) if ids is None else _removal(ids)
     if step.verb is Verb.REMOVE:
         return removal
-    return removal + _change(Verb.ADD, read_members(step.value))
+    return removal + _addition(read_members(step.value))
 
 
 def _ids(node: Node) -> tuple[str, ...] | None:
@@ -85,8 +94,12 @@ def _ids(node: Node) -> tuple[str, ...] | None:
             return None
 
 
-def _change(verb: Verb, user_ids: tuple[str, ...]) -> Changes:
-    return (MemberChange(verb, user_ids),) if user_ids else ()
+def _addition(sent: SentMembers) -> Changes:
+    return (MemberChange(Verb.ADD, sent.user_ids, displays=sent.displays),) if sent.user_ids else ()
+
+
+def _removal(user_ids: tuple[str, ...]) -> Changes:
+    return (MemberChange(Verb.REMOVE, user_ids),) if user_ids else ()
 
 
 def _immutable(name: str) -> GatewayError:

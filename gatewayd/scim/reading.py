@@ -54,11 +54,13 @@ def read_group(body: Mapping[str, Any]) -> GroupDraft:
     """Return the group that a resource describes; members of null were not sent, those of [] are none."""
     fields = _fields(body, ResourceType.GROUP)
     members = fields.get("members")
+    sent = read_members(members)
     return GroupDraft(
         display_name=required(read_text(fields.get("displayName"), "displayName"), "displayName"),
         external_id=read_external_id(fields.get("externalId")),
         has_external_id="externalId" in fields,
-        members=None if members is None else read_members(members),
+        members=None if members is None else sent.user_ids,
+        displays=sent.displays,
     )
 
 

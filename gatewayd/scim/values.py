@@ -5,7 +5,7 @@ and name the attribute, such as `name.givenName` or `emails[1].value`; elements 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from gatewayd.accounts.records import Email
@@ -30,6 +30,14 @@ class SentEmail:
     value: str | None = None
     type: str | None = None
     primary: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SentMembers:
+    """Members of a group as they were sent; `displays` has the names of those who have one, by id."""
+
+    user_ids: tuple[str, ...] = ()
+    displays: Mapping[str, str] = field(default_factory=dict)
 
 
 def invalid_value(name: str, reason: str) -> GatewayError:
@@ -184,25 +192,32 @@ def settled(emails: Sequence[SentEmail]) -> tuple[Email, ...]:
     )
 
 
-def read_members(value: Any, name: str = "members") -> tuple[str, ...]:
-    """Return the ids of members, each once: objects with a `value`, or ids alone, in a list or one.
+def read_members(value: Any, name: str = "members") -> SentMembers:
+    """Return members, each once: objects with a `value`, or ids alone, in a list or one.
 
     Members are users; any other type is refused. More than 10,000 are too_large.
     """
-    elements = listed(value, name, MAX_MEMBERS)
-    return tuple(dict.fromkeys(_read_member(item, f"{name}[{index}]") for index, item in enumerate(elements)))
+    user_ids: dict[str, None] = {}
+    displays: dict[str, str] = {}
+    for index, item in enumerate(listed(value, name, MAX_MEMBERS)):
+        user_id, display = _read_member(item, f"{name}[{index}]")
+        user_ids[user_id] = None
+        if display is not None:
+            displays[user_id] = display
+    return SentMembers(tuple(user_ids), displays)
 
 
-def _read_member(value: Any, name: str) -> str:
+def _read_member(value: Any, name: str) -> tuple[str, str | None]:
     if isinstance(value, str):
-        return required(read_text(value, name), name)
+        return required(read_text(value, name), name), None
     if not isinstance(value, dict):
         raise invalid_value(name, "it is neither an object nor an id")
-    parts = by_name(value, ("value", "type"), name)
+    parts = by_name(value, ("value", "type", "display"), name)
     kind = read_text(parts.get("type"), f"{name}.type", longest=MAX_TYPE)
     if kind is not None and kind.lower() != ResourceType.USER.lower():
         raise invalid_value(f"{name}.type", "a member is a User")
-    return required(read_text(parts.get("value"), f"{name}.value"), f"{name}.value")
+    user_id = required(read_text(parts.get("value"), f"{name}.value"), f"{name}.value")
+    return user_id, read_text(parts.get("display"), f"{name}.display")
 
 
 def listed(value: Any, name: str, most: int) -> list[Any]:

@@ -24,7 +24,7 @@ GROUPS_OF: Final = (
     " WHERE m.source = {source} AND m.user_id IN ({ids}) ORDER BY m.user_id, m.group_id"
 )
 MEMBERS_OF: Final = (
-    "SELECT m.group_id AS owner, u.id AS id, COALESCE(u.display_name, u.name) AS display"
+    "SELECT m.group_id AS owner, u.id AS id, COALESCE(m.display, u.display_name, u.name) AS display"
     " FROM group_members m JOIN users u ON u.id = m.user_id"
     " WHERE m.source = {source} AND m.group_id IN ({ids}) ORDER BY m.group_id, m.user_id"
 )

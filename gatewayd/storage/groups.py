@@ -1,6 +1,7 @@
 """Groups and who is in them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from tortoise.expressions import Subquery
@@ -18,6 +19,12 @@ from gatewayd.storage.transactions import placeholder, writing
 from gatewayd.storage.users import record_of
 
 BATCH: Final = 500
+# What nobody named is called as the user is.
+RENAMING: Final = (
+    "(group_id, user_id, source) DO UPDATE SET display = excluded.display WHERE excluded.display <> "
+    "COALESCE(group_members.display, (SELECT COALESCE(u.display_name, u.name) FROM users u"
+    " WHERE u.id = excluded.user_id))"
+)
 
 
 class TortoiseGroups:
@@ -107,17 +114,26 @@ class TortoiseGroups:
                 found.setdefault(str(user_id), []).append(Source(source))
         return found
 
-    async def add_members(self, group_id: str, user_ids: Sequence[str], *, source: Source, at: int) -> int:
-        """Add existing users whom the source has not added; return how many. Not_found without the group.
+    async def add_members(
+        self,
+        group_id: str,
+        user_ids: Sequence[str],
+        *,
+        source: Source,
+        at: int,
+        displays: Mapping[str, str] | None = None,
+    ) -> int:
+        """Add existing users whom the source has not added, and write what it calls them; return how many.
 
-        One statement for each five hundred users, however many members there are.
+        A statement for each five hundred users, however many members there are. Not_found without the group.
         """
         if not fits(GroupRow, id=group_id):
             raise not_found("group", group_id)
+        adding = _Adding(group_id, source, at, displays or {})
         async with writing("add members") as client:
             if await _locked(group_id) is None:
                 raise not_found("group", group_id)
-            return sum([await _add(client, group_id, batch, source, at) for batch in _batches(user_ids)])
+            return sum([await _add(client, batch, adding) for batch in _batches(user_ids)])
 
     async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: Source) -> int:
         """Remove all whom the source has added but these; return how many."""
@@ -159,16 +175,37 @@ async def _locked(group_id: str) -> GroupRow | None:
     return await GroupRow.filter(id=group_id).select_for_update(no_key=True).first()
 
 
-async def _add(client: Any, group_id: str, user_ids: Sequence[str], source: Source, at: int) -> int:
-    places = ", ".join(placeholder(client, place) for place in range(4, len(user_ids) + 4))
-    one, two, three = (placeholder(client, place) for place in (1, 2, 3))
-    # The order makes transactions lock the users alike. PostgreSQL takes a parameter in a list for a text.
-    query = (
-        "INSERT INTO group_members (group_id, user_id, source, created_at) "  # noqa: S608 - no values
-        f"SELECT {one}, id, {two}, CAST({three} AS BIGINT) FROM users WHERE id IN ({places}) ORDER BY id "
-        "ON CONFLICT DO NOTHING RETURNING user_id"
+@dataclass(frozen=True, slots=True)
+class _Adding:
+    """Into which group who adds members when, and what he calls some of them."""
+
+    group_id: str
+    source: Source
+    at: int
+    displays: Mapping[str, str]
+
+
+async def _add(client: Any, user_ids: Sequence[str], adding: _Adding) -> int:
+    """Add users and write what they are called; return how many were added or are called otherwise now."""
+    column = MembershipRow._meta.fields_map["display"]
+    displays = [column.to_db_value(adding.displays.get(user_id), MembershipRow) for user_id in user_ids]
+    one, two, three, *places = [placeholder(client, place) for place in range(1, 2 * len(user_ids) + 4)]
+    # PostgreSQL takes a parameter in a list for a text.
+    sent = ", ".join(
+        f"({user_id}, CAST({display} AS TEXT))"
+        for user_id, display in zip(places[::2], places[1::2], strict=True)
     )
-    return len(await client.execute_query_dict(query, [group_id, source.value, at, *user_ids]))
+    # The order makes transactions lock the users alike.
+    query = (
+        f"WITH sent (user_id, display) AS (VALUES {sent}) "  # noqa: S608 - no values
+        "INSERT INTO group_members (group_id, user_id, source, created_at, display) "
+        f"SELECT {one}, u.id, {two}, CAST({three} AS BIGINT), sent.display "
+        "FROM sent JOIN users u ON u.id = sent.user_id WHERE TRUE ORDER BY u.id "
+        f"ON CONFLICT {RENAMING if any(displays) else 'DO NOTHING'} RETURNING user_id"
+    )
+    named = [value for pair in zip(user_ids, displays, strict=True) for value in pair]
+    values = [adding.group_id, adding.source.value, adding.at, *named]
+    return len(await client.execute_query_dict(query, values))
 
 
 async def _remove(client: Any, group_id: str, user_ids: Sequence[str], source: Source | None) -> int:

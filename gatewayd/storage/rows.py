@@ -134,13 +134,14 @@ class GroupExternalIdRow(Model):
 
 
 class MembershipRow(Model):
-    """One user in one group, once for each source that put it there."""
+    """One user in one group, once for each source that put it there, which may have named the user."""
 
     id = fields.BigIntField(primary_key=True)
     group: Any = fields.ForeignKeyField("gatewayd.GroupRow", related_name="memberships")
     user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="memberships")
     source = Name(max_length=32)
     created_at = Whole()
+    display = Name(max_length=255, null=True)
 
     class Meta:
         table = "group_members"

@@ -1,6 +1,7 @@
 """Where the attributes of users and groups are stored: the tables that conditions are compiled from.
 
-The only text that reaches SQL is in here.
+The only text that reaches SQL is in here. What a provider calls a member of a group cannot be searched: it is
+kept for the answer alone.
 """
 
 from collections.abc import Mapping
@@ -97,7 +98,7 @@ USERS: Final = Table(
         "emails.type": Field("e.type_key", Type.FOLDED, EMAILS),
         "emails.primary": Field("e.is_primary", Type.BOOLEAN, EMAILS),
         "groups.value": Field("m.group_id", Type.EXACT, GROUPS),
-        "groups.display": Field("o.name", Type.EXACT, GROUPS),
+        "groups.display": Field("o.name_key", Type.FOLDED, GROUPS),
         "groups.type": Field("direct", Type.CONSTANT, GROUPS),
         "meta.resourcetype": Field(ResourceType.USER.value, Type.CONSTANT),
         "meta.created": Field("u.created_at", Type.SECONDS),
@@ -123,7 +124,6 @@ GROUPS_TABLE: Final = Table(
         "externalid": Field("x.external_id", Type.EXACT, GROUP_EXTERNAL_IDS),
         "displayname": Field("g.name_key", Type.FOLDED),
         "members.value": Field("m.user_id", Type.EXACT, MEMBERS),
-        "members.display": Field("COALESCE(o.display_name, o.name)", Type.EXACT, MEMBERS),
         "members.type": Field(ResourceType.USER.value, Type.CONSTANT, MEMBERS),
         "meta.resourcetype": Field(ResourceType.GROUP.value, Type.CONSTANT),
         "meta.created": Field("g.created_at", Type.SECONDS),

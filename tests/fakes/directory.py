@@ -74,7 +74,8 @@ class MemoryDirectory:
         found: dict[str, list[Reference]] = {}
         for group_id, user_id in self._memberships():
             user = self._memory.tables.users[user_id]
-            display = shown(user).display_name or user.name
+            sent = self._memory.tables.displays.get((group_id, user_id, Source.SCIM))
+            display = sent or shown(user).display_name or user.name
             found.setdefault(group_id, []).append(Reference(user_id, display))
         return found
 

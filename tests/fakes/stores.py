@@ -22,9 +22,13 @@ class Tables:
     passwords: dict[str, str | None] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     members: dict[tuple[str, str, Source], int] = field(default_factory=dict)
+    displays: dict[tuple[str, str, Source], str] = field(default_factory=dict)
     keys: dict[str, ApiKey] = field(default_factory=dict)
     revoked: dict[str, tuple[str, int]] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
+
+    def forget_displays(self) -> None:
+        self.displays = {member: each for member, each in self.displays.items() if member in self.members}
 
 
 class Memory:
@@ -144,6 +148,7 @@ class MemoryUsers:
             tables = self._memory.tables
             tables.passwords.pop(user_id, None)
             tables.members = {member: at for member, at in tables.members.items() if member[1] != user_id}
+            tables.forget_displays()
             tables.keys = {key_id: key for key_id, key in tables.keys.items() if key.user_id != user_id}
             return tables.users.pop(user_id, None) is not None
 
@@ -221,6 +226,7 @@ class MemoryGroups:
         async with self._memory.transaction():
             tables = self._memory.tables
             tables.members = {member: at for member, at in tables.members.items() if member[0] != group_id}
+            tables.forget_displays()
             return tables.groups.pop(group_id, None) is not None
 
     async def list_members(self, group_id: str) -> Sequence[User]:
@@ -242,7 +248,15 @@ class MemoryGroups:
                 found.setdefault(user_id, []).append(source)
         return found
 
-    async def add_members(self, group_id: str, user_ids: Sequence[str], *, source: Source, at: int) -> int:
+    async def add_members(
+        self,
+        group_id: str,
+        user_ids: Sequence[str],
+        *,
+        source: Source,
+        at: int,
+        displays: Mapping[str, str] | None = None,
+    ) -> int:
         async with self._memory.transaction():
             tables = self._memory.tables
             if group_id not in tables.groups:
@@ -250,9 +264,17 @@ class MemoryGroups:
             wanted = [
                 (group_id, user_id, source) for user_id in dict.fromkeys(user_ids) if user_id in tables.users
             ]
+            named = {member: (displays or {}).get(member[1]) for member in wanted}
             new = [member for member in wanted if member not in tables.members]
+            renamed = [
+                member
+                for member, display in named.items()
+                if member in tables.members and display and display != self._display(member)
+            ]
             tables.members.update(dict.fromkeys(new, at))
-            return len(new)
+            changed = {member: named[member] for member in (*new, *renamed)}
+            tables.displays.update({member: display for member, display in changed.items() if display})
+            return len(changed)
 
     async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: Source) -> int:
         members = self._memory.tables.members
@@ -272,6 +294,7 @@ class MemoryGroups:
             ]
             for member in gone:
                 del members[member]
+            self._memory.tables.forget_displays()
             return len({user_id for _, user_id, _ in gone})
 
     async def touch(self, group_id: str, *, at: int, modified_us: int) -> None:
@@ -279,6 +302,10 @@ class MemoryGroups:
             groups = self._memory.tables.groups
             if group_id in groups:
                 groups[group_id] = replace(groups[group_id], updated_at=at, modified_us=modified_us)
+
+    def _display(self, member: tuple[str, str, Source]) -> str:
+        user = self._memory.tables.users[member[1]]
+        return self._memory.tables.displays.get(member) or shown(user).display_name or user.name
 
     def _counted(self, group: Group) -> Group:
         members = {user_id for here, user_id, _ in self._memory.tables.members if here == group.id}

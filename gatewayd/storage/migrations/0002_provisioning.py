@@ -235,6 +235,7 @@ class Migration(migrations.Migration):
                 ("user", _foreign_key("UserRow", "user", "memberships")),
                 ("source", Name(max_length=32)),
                 ("created_at", Whole()),
+                ("display", Name(null=True, max_length=255)),
             ],
             options={
                 "table": "group_members",
@@ -242,7 +243,10 @@ class Migration(migrations.Migration):
                 "unique_together": (("group", "user", "source"),),
                 "indexes": [Index(fields=["user_id", "group_id"])],
                 "pk_attr": "id",
-                "table_description": "One user in one group, once for each source that put it there.",
+                "table_description": (
+                    "One user in one group, once for each source that put it there, "
+                    "which may have named the user."
+                ),
             },
             bases=["Model"],
         ),

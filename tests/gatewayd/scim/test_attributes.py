@@ -101,7 +101,7 @@ def test_other_names_are_not_found(text: str) -> None:
         (ResourceType.USER, "groups.value", False),
         (ResourceType.GROUP, "members", True),
         (ResourceType.GROUP, "members.value", True),
-        (ResourceType.GROUP, "members.display", False),
+        (ResourceType.GROUP, "members.display", True),
     ],
 )
 def test_what_a_client_may_write(resource: ResourceType, name: str, is_writable: bool) -> None:

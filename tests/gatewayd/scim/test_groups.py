@@ -214,6 +214,30 @@ async def test_members_go(scim: Provisioning, operation: Any, left: list[str], s
     assert await members(scim, group) == [ids[name] for name in left]
 
 
+async def test_members_are_called_as_the_provider_says(scim: Provisioning) -> None:
+    ann, bob = await people(scim, "ann", "bob")
+    group = await scim.add_group(members=[{"value": ann, "display": "Dr. Ann"}, {"value": bob}])
+
+    async def displays() -> list[str]:
+        return [each["display"] for each in (await scim.shown_group(group))["members"]]
+
+    assert await displays() == ["Dr. Ann", "bob@example.org"]
+    named = [{"value": ann, "display": "Prof. Ann"}, {"value": bob, "display": None}]
+    assert await patch(scim, group, adding("members", named)) == "members +1"
+    assert await patch(scim, group, adding("members", named)) == ""
+    assert await patch(scim, group, adding("members", values(ann, bob))) == ""
+    assert await displays() == ["Prof. Ann", "bob@example.org"]
+    again = [{"value": ann}, {"value": bob, "display": "Bob"}]
+    assert await patch(scim, group, replacing("members", again)) == "members +1"
+    assert await displays() == ["Prof. Ann", "Bob"]
+    assert await patch(scim, group, removing('members[display eq "PROF. ANN"]')) == "members -1"
+    await patch(scim, group, adding("members", values(ann)))
+    assert await displays() == ["ann@example.org", "Bob"]
+    body = {"displayName": "Staff", "members": [{"value": ann, "display": "A"}]}
+    assert (await scim.groups.replace(group, body)).changes == "members +1 -1"
+    assert await displays() == ["A"]
+
+
 async def test_many_are_removed_in_batches(scim: Provisioning, monkeypatch: pytest.MonkeyPatch) -> None:
     group = await scim.add_group("Staff", *await people(scim, "ann", "bob", "cat"))
     monkeypatch.setattr(module, "MAX_MEMBERS_AT_ONCE", 2)

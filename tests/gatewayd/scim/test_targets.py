@@ -113,11 +113,6 @@ def test_what_is_read_only_is_refused(path: str) -> None:
     assert refusal(path, "x") == "mutability"
 
 
-def test_parts_of_members_that_only_the_gateway_writes() -> None:
-    for path in ("members.display", 'members[value eq "u1"].display'):
-        assert refusal(path, "x", ResourceType.GROUP) == "mutability"
-
-
 def test_without_a_path_an_object_names_several() -> None:
     found = read(
         None,
@@ -168,7 +163,7 @@ def test_a_null_in_an_object_says_nothing_about_members() -> None:
 
 
 def test_paths_have_a_longest_length_together() -> None:
-    path = f"emails[{' or '.join(['type pr'] * 400)}]"
+    path = f"emails[{' or '.join(['type pr'] * 100)}]"
     few = [Operation(Verb.REMOVE, path)] * (MAX_PATHS // len(path))
     assert len(list(steps(few, ResourceType.USER, Rfc7644Grammar()))) == len(few)
     with pytest.raises(GatewayError, match="cannot accept paths") as caught:

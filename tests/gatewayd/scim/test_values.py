@@ -6,6 +6,7 @@ from gatewayd.accounts.records import Email
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.scim.values import (
     SentEmail,
+    SentMembers,
     by_name,
     read_address,
     read_email,
@@ -167,13 +168,18 @@ def test_the_first_email_that_may_be_is_primary_when_none_is_marked() -> None:
 
 @pytest.mark.parametrize("value", ["u1", {"value": "u1"}, ["u1"], [{"Value": " u1 ", "type": "user"}, "u1"]])
 def test_members_may_be_written_in_many_ways(value: Any) -> None:
-    assert read_members(value) == ("u1",)
+    assert read_members(value) == SentMembers(("u1",))
 
 
 def test_members_keep_their_order() -> None:
     listed = [{"value": "b", "$ref": None, "display": "x"}, "a", "b"]
-    assert read_members(listed) == ("b", "a")
-    assert read_members(None) == read_members([]) == ()
+    assert read_members(listed) == SentMembers(("b", "a"), {"b": "x"})
+    assert read_members(None) == read_members([]) == SentMembers()
+
+
+def test_the_last_name_of_a_member_counts() -> None:
+    listed = [{"value": "a", "DISPLAY": each} for each in ("one", " two ", None, "", "  ")]
+    assert read_members(listed) == SentMembers(("a",), {"a": "two"})
 
 
 @pytest.mark.parametrize(
@@ -188,6 +194,9 @@ def test_members_keep_their_order() -> None:
         ([{"value": 1}], "members[0].value"),
         ([{"value": "g1", "type": "Group"}], "members[0].type"),
         ([{"value": "a\0"}], "members[0].value"),
+        ([{"value": "a", "display": 1}], "members[0].display"),
+        ([{"value": "a", "display": "x" * 256}], "members[0].display"),
+        ([{"value": "a", "display": "\ud800"}], "members[0].display"),
     ],
 )
 def test_bad_members_are_refused_by_place(value: Any, param: str) -> None:
@@ -197,7 +206,7 @@ def test_bad_members_are_refused_by_place(value: Any, param: str) -> None:
 
 
 def test_there_are_at_most_ten_thousand_members() -> None:
-    assert len(read_members([str(number) for number in range(10_000)])) == 10_000
+    assert len(read_members([str(number) for number in range(10_000)]).user_ids) == 10_000
     with pytest.raises(GatewayError, match="more than 10000") as caught:
         read_members(["u1"] * 10_001)
     assert caught.value.kind is Kind.TOO_LARGE

@@ -101,8 +101,8 @@ LINK = compares("groups.value", ASKED | st.sampled_from(["g1", "g2"]))
 GROUP = st.one_of(LINK, texts("groups.display", "groups.type"), presence("groups.value", "groups.display"))
 MEMBER = st.one_of(
     compares("members.value", ASKED | st.sampled_from(["u1", "u2"])),
-    texts("members.display", "members.type"),
-    presence("members.value", "members.display", "members.type"),
+    texts("members.type"),
+    presence("members.value", "members.type"),
 )
 USER_CONDITIONS = trees(
     st.one_of(

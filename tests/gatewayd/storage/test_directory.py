@@ -6,7 +6,7 @@ import pytest
 
 from gatewayd.accounts.records import Email, Group, Identity, Role, Source, User
 from gatewayd.errors import GatewayError
-from gatewayd.scim.conditions import Compare, Not, Operator, Present
+from gatewayd.scim.conditions import Compare, Condition, Element, Not, Operator, Present
 from gatewayd.scim.records import Counts, Query, Reference
 from gatewayd.storage.database import Database
 from gatewayd.storage.directory import TortoiseDirectory
@@ -236,6 +236,29 @@ async def test_memberships_of_the_provider_are_listed_in_order_of_creation(
     assert await DIRECTORY.list_groups_of([]) == {}
     assert await DIRECTORY.list_members_of(["\0"]) == {}
     assert statements.take() == 0
+
+
+async def test_members_are_called_as_the_provider_says(database: Database) -> None:
+    await add_users(user("u1", name="Z"), user("u2", name="Y"))
+    await add_groups(group("g1"))
+    for source, displays in ((Source.MANUAL, {"u2": "By hand"}), (Source.SCIM, {"u1": "Sent"})):
+        await TortoiseGroups().add_members("g1", ["u1", "u2"], source=source, at=0, displays=displays)
+    members = {"g1": [Reference("u1", "Sent"), Reference("u2", "Y")]}
+    assert await DIRECTORY.list_members_of(["g1"]) == members
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Present("members.display"),
+        Compare("members.display", Operator.EQ, "Sent"),
+        Element("members", Compare("members.display", Operator.NE, "Sent")),
+    ],
+)
+async def test_what_members_are_called_is_not_searched(database: Database, condition: Condition) -> None:
+    with pytest.raises(GatewayError, match=r"members\.display") as caught:
+        await DIRECTORY.list_groups(Query(condition))
+    assert caught.value.code == "invalidFilter"
 
 
 async def test_known_users_are_found_in_thousands(database: Database, statements: Statements) -> None:

@@ -1,5 +1,6 @@
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -134,6 +135,25 @@ async def test_a_member_of_several_sources_counts_once(stores: Stores) -> None:
     assert await stores.groups.list_group_ids(["u1", "u2"]) == {"u1": ["g"], "u2": ["g"]}
     assert [each.member_count for each in await stores.groups.list()] == [2]
     assert [each.member_count for each in await stores.groups.list(user_id="u1")] == [2]
+
+
+async def test_a_source_calls_its_members_as_it_likes(stores: Stores) -> None:
+    await add_users(stores, "u1", "u2", "u3")
+    await stores.groups.add(group("g"))
+
+    async def add(user_ids: Sequence[str], source: Source = Source.SCIM, **displays: str) -> int:
+        return await stores.groups.add_members("g", user_ids, source=source, at=1, displays=displays)
+
+    assert await add(["u1", "u2"], u1="One", gone="x", u3="no member") == 2
+    shown = {each.id: each.name for each in await stores.groups.list_members("g")}
+    assert await add(["u1", "u2"]) == 0
+    assert await add(["u1", "u2"], u1="One", u2=shown["u2"]) == 0
+    assert await add(["u1", "u2", "u3"], u1="1", u2="Two") == 3
+    assert await add(["u1", "u2"], u1="1", u2="Two") == 0
+    assert await add(["u1"], Source.MANUAL, u1="Other") == 1
+    assert await add(["u1"], u1="1") == 0
+    assert await stores.groups.remove_members("g", ["u1"], source=Source.SCIM) == 1
+    assert await add(["u1"], u1="1") == 1
 
 
 async def test_each_source_takes_away_its_own_members(stores: Stores) -> None:
@@ -279,6 +299,17 @@ async def test_what_cannot_be_stored_is_refused_by_name(
         await TortoiseGroups().add(group("g", **{field: value}))
     assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, field)
     assert await TortoiseGroups().list() == []
+
+
+@pytest.mark.parametrize("display", ["x" * 256, "\x00", "\ud800"])
+async def test_what_a_member_cannot_be_called_is_refused(database: Database, display: str) -> None:
+    groups = TortoiseGroups()
+    await groups.add(group("g"))
+    await TortoiseUsers().add(user("u1"), None)
+    with pytest.raises(GatewayError) as caught:
+        await groups.add_members("g", ["u1"], source=Source.SCIM, at=1, displays={"u1": display})
+    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "display")
+    assert await groups.list_sources("g") == {}
 
 
 async def test_what_cannot_be_stored_is_not_found(database: Database) -> None:
