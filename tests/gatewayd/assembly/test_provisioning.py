@@ -1,0 +1,96 @@
+"""Tests for gatewayd.assembly.provisioning."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from gatewayd.assembly.gateway import assemble, reload
+from gatewayd.assembly.provisioning import LazyGrammar, token_source
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.scim.conditions import Operator
+from gatewayd.scim.syntax import Comparison, Name
+from gatewayd.scim.syntax import Path as AttributePath
+from gatewayd.settings import Settings, load
+
+FIRST, SECOND = "f" * 40, "s" * 40
+LOADED = """
+import sys
+from gatewayd.assembly import gateway
+assert "scim2_models" not in sys.modules
+"""
+
+
+def settings_for(state: Path, **values: str) -> Settings:
+    return load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false", **values})
+
+
+def is_accepted(check: Callable[[str], None], token: str) -> bool:
+    try:
+        check(f"Bearer {token}")
+    except GatewayError:
+        return False
+    return True
+
+
+def test_the_library_of_the_grammar_is_not_loaded_by_an_import() -> None:
+    subprocess.run([sys.executable, "-c", LOADED], check=True, timeout=60)
+
+
+async def test_the_grammar_reads_whether_it_was_loaded_before_or_not() -> None:
+    early, late = LazyGrammar(), LazyGrammar()
+    await early.load()
+    for grammar in (early, late):
+        said = Comparison(Name("userName"), Operator.EQ, "ada")
+        assert grammar.parse_filter('userName eq "ada"') == said
+        assert grammar.parse_path("name.givenName") == AttributePath(Name("name", "givenName"))
+        with pytest.raises(GatewayError):
+            grammar.parse_filter("userName eq")
+
+
+def test_tokens_of_the_environment_are_not_ours_to_change(state: Path) -> None:
+    source = token_source(settings_for(state, SCIM_ENABLED="true", SCIM_TOKEN=FIRST))
+    assert (source.enabled, source.values, source.is_external) == (True, (FIRST,), True)
+    assert "SCIM_TOKEN" in source.origin
+    assert source.path == state / "scim-token"
+    assert FIRST not in repr(source)
+
+
+def test_tokens_of_the_file_are(state: Path) -> None:
+    file = state / "scim-token"
+    file.write_text(f"{FIRST}\n{SECOND}\n")
+    file.chmod(0o600)
+    source = token_source(settings_for(state, SCIM_ENABLED="true"))
+    assert (source.values, source.is_external) == ((FIRST, SECOND), False)
+
+
+async def test_a_reload_puts_other_tokens_in_force(state: Path) -> None:
+    async with AsyncExitStack() as stack:
+        gateway = await assemble(settings_for(state), stack)
+        check = gateway.provisioning.tokens.check
+        assert not is_accepted(check, FIRST)
+        for tokens, accepted in (
+            ({"SCIM_ENABLED": "true", "SCIM_TOKEN": FIRST}, (True, False)),
+            ({"SCIM_ENABLED": "true", "SCIM_TOKEN": f"{SECOND} {FIRST}"}, (True, True)),
+            ({"SCIM_ENABLED": "true", "SCIM_TOKEN": SECOND}, (False, True)),
+            ({"SCIM_TOKEN": SECOND}, (False, False)),
+        ):
+            await reload(gateway, settings_for(state, **tokens))
+            assert (is_accepted(check, FIRST), is_accepted(check, SECOND)) == accepted
+
+
+async def test_the_provider_is_that_of_the_settings(state: Path) -> None:
+    async with AsyncExitStack() as stack:
+        gateway = await assemble(settings_for(state, SCIM_AUTH_PROVIDER="okta"), stack)
+        services = gateway.provisioning
+        written = await services.users.create({"userName": "ada@example.org", "externalId": "x1"})
+        assert services.provider == "okta"
+        assert written.entry.user.scim == {"okta": {"external_id": "x1"}}
+    async with AsyncExitStack() as stack:
+        gateway = await assemble(settings_for(state), stack)
+        with pytest.raises(GatewayError) as caught:
+            await gateway.provisioning.groups.create({"displayName": "Staff", "externalId": "x2"})
+        assert caught.value.kind is Kind.NOT_CONFIGURED
