@@ -149,7 +149,8 @@ async def endpoints(state: Path) -> Sequence[Route]:
     async with AsyncExitStack() as stack:
         made = await assemble(settings, stack)
         pipeline = make_pipeline(made.catalog)
-        return public_rows(Parts(settings, made.accounts, made.catalog, pipeline, made.health))
+        parts = Parts(settings, made.accounts, made.catalog, pipeline, made.health, made.provisioning)
+        return public_rows(parts)
 
 
 @pytest.mark.parametrize("name", TABLES)

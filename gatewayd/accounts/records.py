@@ -38,9 +38,8 @@ class Identity:
     """What an identity provider says about a person, as it was sent.
 
     Accounts made by hand have none: their `user_name` is None, and `identities.shown` tells it from the
-    account.
-    At most one of `emails` is primary. The primary one, else the first, else the user name is, normalised,
-    the e-mail address of the account.
+    account. At most one of `emails` is primary. The primary one, else the first, else the user name is,
+    normalised, the e-mail address of the account.
     """
 
     user_name: str | None = None

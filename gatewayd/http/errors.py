@@ -39,11 +39,10 @@ CODE_STATUSES: Final[dict[str, int]] = {
     "unsupported_media_type": 415,
     "method_not_allowed": 405,
     "body_timeout": 408,
-    "not_implemented": 501,
 }
 
 # The status of a failure in the SCIM dialect, where it is another one.
-SCIM_STATUSES: Final[dict[str, int]] = {"last_administrator": 403, "validation": 400}
+SCIM_STATUSES: Final[dict[str, int]] = {"last_administrator": 403, "validation": 400, "not_implemented": 501}
 
 # `scimType` by code (RFC 7644 section 3.12); a code that is a type itself stands for itself.
 SCIM_TYPES: Final[dict[str, str]] = {

@@ -47,10 +47,9 @@ def patched_emails(emails: Emails, step: Step) -> Emails:
     """Return the addresses after one step.
 
     A part without a filter is that of the primary address, else of the first, which is made when there is
-    none. What a filter
-    selects keeps the parts that are not sent. When it selects nothing, and only says what parts are equal to,
-    an address with these parts is made, as Entra ID expects; otherwise that is invalid_request, code
-    `noTarget`. To remove what is not there is no error.
+    none. What a filter selects keeps the parts that are not sent. When it selects nothing, and only says what
+    parts are equal to, an address with these parts is made, as Entra ID expects; otherwise that is
+    invalid_request, code `noTarget`. To remove what is not there is no error.
     """
     if step.verb is Verb.ADD and step.value is None:
         return emails

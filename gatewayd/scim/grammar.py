@@ -47,7 +47,7 @@ _NOTEWORTHY: Final = re.compile(rf'"(?:[^"\\]|\\.)*"?|[()]|\d{{{_MAX_DIGITS + 1}
 
 
 class Rfc7644Grammar:
-    """Implements `syntax.Grammar`. Texts have at most 8192 characters and 500 comparisons."""
+    """Implements `syntax.Grammar`. Texts have at most 8192 characters and 100 comparisons."""
 
     def parse_filter(self, text: str) -> Node:
         """Return what a filter says; invalid_request, code `invalidFilter`, saying where it is malformed."""

@@ -31,11 +31,6 @@ def selector(node: Node, resource: ResourceType, attribute: str) -> Selector:
             raise TypeError(f"a selection from {attribute} is not compiled to an element")
 
 
-def selects(node: Node, value: Mapping[str, Any], resource: ResourceType, attribute: str) -> bool:
-    """Tell whether a filter selects one value; for many values of one attribute, keep a `selector`."""
-    return selector(node, resource, attribute)(value)
-
-
 class _Selected:
     """One condition on the parts of a value."""
 

@@ -23,8 +23,9 @@ async def parts(state: Path) -> Parts:
     settings = load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"})
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings, stack)
+        pipeline = make_pipeline(gateway.catalog)
         return Parts(
-            settings, gateway.accounts, gateway.catalog, make_pipeline(gateway.catalog), gateway.health
+            settings, gateway.accounts, gateway.catalog, pipeline, gateway.health, gateway.provisioning
         )
 
 
