@@ -5,6 +5,10 @@ exit codes in `gatewayctl.failures`.
 """
 
 from enum import StrEnum
+from typing import Final
+
+SHOWN_NAME: Final = 200
+"""Characters of what somebody asked for that a sentence repeats."""
 
 
 class Kind(StrEnum):
@@ -73,4 +77,5 @@ def invalid(message: str, *, param: str | None = None, code: str | None = None) 
 
 def not_found(what: str, name: str) -> GatewayError:
     """Return the error for a missing thing, for example `not_found("user", "u1")`."""
-    return GatewayError(Kind.NOT_FOUND, f"cannot find {what} {name!r}")
+    shown = name if len(name) <= SHOWN_NAME else f"{name[:SHOWN_NAME]}..."
+    return GatewayError(Kind.NOT_FOUND, f"cannot find {what} {shown!r}")

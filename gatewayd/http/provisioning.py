@@ -14,17 +14,21 @@ from gatewayd.http.routes import Route
 from gatewayd.scim.activity import Activity, Seen
 from gatewayd.scim.records import Resource
 from gatewayd.scim.rendering import ROOT
+from gatewayd.scim.searching import PARAMETERS
 from gatewayd.scim.tokens import ScimTokens
 
 audit_log = logging.getLogger("gatewayd.audit")
 
 LONGEST: Final = 1000
-"""Characters of JSON that the audit keeps of one attribute."""
+"""Characters that the audit keeps of a filter, and of the JSON of one attribute."""
 
 
 @dataclass(slots=True)
 class Deed:
-    """What a request did, for the audit: on what, and the resource before and after without its members."""
+    """What a request did, for the audit: on what, and the resource before and after without its members.
+
+    A request that was not let in has none.
+    """
 
     target: str = ""
     before: Resource | None = None
@@ -53,22 +57,24 @@ class ProvisioningDoor:
         """Raise unauthenticated unless the request has the SCIM token, in one header `Authorization`."""
         given = request.headers.getall(hdrs.AUTHORIZATION, [])
         self._tokens.check(", ".join(given))
+        request[DEED] = Deed()
 
     def note(self, route: Route | None, request: web.Request, status: int) -> None:
         """Audit an answered request and remember it; `route` is None for one that no row takes."""
         failure = request.get(FAILURE)
         detail = failure.message if failure is not None else ""
         address, request_id = client_address(request), request[REQUEST_ID]
-        path = f"{request.path}?{request.query_string}" if request.query_string else request.path
+        path = asked_path(request)
         self._activity.add(Seen(self._clock(), request.method, path, status, address, request_id, detail))
         if route is None:
             return
+        is_in = DEED in request
         deed = request.get(DEED) or Deed()
         told = {
-            "by": f"scim:{self._provider or '-'}",
+            "by": f"scim:{self._provider or '-'}" if is_in else "unknown",
             "address": address,
             "request_id": request_id,
-            "target": deed.target or request.path.removeprefix(ROOT),
+            "target": cut(deed.target or request.path.removeprefix(ROOT)),
             "status": status,
             "refused": detail,
             "before": changed(deed.before, deed.after),
@@ -80,6 +86,12 @@ class ProvisioningDoor:
             f"scim: {route.summary.lower()}",
             extra={name: value for name, value in told.items() if value},
         )
+
+
+def asked_path(request: web.Request) -> str:
+    """Return the path with what a list was asked with; anything else in a query may be a secret."""
+    asked = [f"{name}={value}" for name, value in request.query.items() if name.lower() in PARAMETERS]
+    return f"{request.path}?{'&'.join(asked)}" if asked else request.path
 
 
 def changed(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -95,4 +107,9 @@ def changed(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> d
 def shortened(value: Any) -> Any:
     """Return a value, or the beginning of its JSON when that is long."""
     text = orjson.dumps(value).decode()
-    return value if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return value if len(text) <= LONGEST else cut(text)
+
+
+def cut(text: str) -> str:
+    """Return a text, or its beginning when it is long."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

@@ -16,6 +16,12 @@ MAX_COUNT: Final = 200
 # More than a gateway will hold, less than any database counts.
 MAX_START: Final = 1_000_000_000
 
+PARAMETERS: Final[Mapping[str, str]] = {
+    name.lower(): name
+    for name in ("filter", "startIndex", "count", "sortBy", "sortOrder", "attributes", "excludedAttributes")
+}
+"""What a list may be asked with (RFC 7644 sections 3.4.2 and 3.9), by the name in lower case."""
+
 # What has one value to sort by; a multi-valued attribute is sorted by its primary value.
 _SORTABLE: Final = frozenset({Kind.STRING, Kind.BOOLEAN, Kind.DATE_TIME})
 # The same for all.

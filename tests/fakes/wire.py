@@ -30,15 +30,20 @@ def send(
     path: str,
     body: bytes | Iterable[bytes] | None = None,
     headers: Mapping[str, str] | None = None,
+    *,
+    seconds: float = 30,
 ) -> Reply:
-    """Send one request and return the reply; an iterable of bytes goes out in chunks."""
+    """Send one request and return the reply; an iterable of bytes goes out in chunks.
+
+    Each read takes at most `seconds`.
+    """
     given = dict(headers or {})
     if body is not None:
         given.setdefault("Content-Type", "application/json")
     chunked = body is not None and not isinstance(body, bytes)
     if chunked:
         given["Transfer-Encoding"] = "chunked"
-    connection = http.client.HTTPConnection(urlsplit(base_url).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(base_url).netloc, timeout=seconds)
     with contextlib.closing(connection):
         # A server may refuse a body before it was sent whole.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):

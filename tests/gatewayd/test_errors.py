@@ -20,3 +20,8 @@ def test_shorthands_name_what_is_wrong() -> None:
     missing = not_found("user", "u1")
     assert missing.kind is Kind.NOT_FOUND
     assert "'u1'" in missing.message
+
+
+def test_a_long_name_is_repeated_in_part() -> None:
+    message = not_found("user", "a" * 7000).message
+    assert message == f"cannot find user '{'a' * 200}...'"

@@ -13,6 +13,7 @@ from gatewayd.http.errors import SCIM_JSON
 from gatewayd.scim.projection import Projection
 from gatewayd.scim.reading import check_schemas
 from gatewayd.scim.records import Found, Resource, ResourceType, Search
+from gatewayd.scim.searching import PARAMETERS
 
 LIMIT: Final = 4 * 1024 * 1024
 MEDIA_TYPES: Final = frozenset({"application/scim+json", "application/json"})
@@ -23,10 +24,6 @@ WHOLE: Final = re.compile(r"-?[0-9]+")
 MAX_DIGITS: Final = 15
 MAX_WHOLE: Final = 10**MAX_DIGITS
 ORDERS: Final = {"ascending": False, "descending": True}
-PARAMETERS: Final = {
-    name.lower(): name
-    for name in ("filter", "startIndex", "count", "sortBy", "sortOrder", "attributes", "excludedAttributes")
-}
 
 Asked = Mapping[str, Any]
 """The parameters of a list by name, from a query string or from a SearchRequest."""

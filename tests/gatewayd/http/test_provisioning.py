@@ -217,6 +217,7 @@ async def test_what_is_refused_is_audited_with_the_reason(site: ScimSite, audit:
     assert (taken[1]["status"], malformed[1]["status"], stranger[1]["status"]) == (409, 400, 401)
     assert "JSON" in malformed[1]["refused"]
     assert (stranger[0], stranger[1]["target"]) == ("scim: deactivate a user", "/Users/x")
+    assert [told["by"] for _, told in audit()] == ["scim:okta"] * 3 + ["unknown"]
     assert "s3cret-guess" not in repr(stranger)
 
 
@@ -230,6 +231,20 @@ async def test_secrets_are_in_no_line(site: ScimSite, caplog: pytest.LogCaptureF
     shown = "\n".join(repr(vars(record)) for record in caplog.records)
     assert "hunter" not in shown
     assert TOKEN not in shown
+
+
+async def test_a_long_filter_is_told_in_part(site: ScimSite, audit: Any) -> None:
+    await site.ok("POST", "/Users/.search", {"filter": f'userName eq "{"a" * 5000}"'})
+    [(_, told)] = audit()
+    assert len(told["target"]) == LONGEST + 3
+    assert told["target"].startswith('userName eq "aaa')
+
+
+async def test_a_secret_in_a_query_is_not_remembered(site: ScimSite) -> None:
+    await site.call("GET", "/Users?access_token=s3cret&COUNT=1&filter=userName%20pr&=s3cret")
+    await site.call("GET", "/Users?s3cret")
+    paths = [seen.path.removeprefix(ROOT) for seen in site.activity.list()]
+    assert paths == ["/Users", "/Users?COUNT=1&filter=userName pr"]
 
 
 async def test_a_failure_of_the_gateway_is_audited_too(
