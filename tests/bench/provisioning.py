@@ -212,8 +212,9 @@ def results_table(results: dict[str, dict[str, dict[str, float]]]) -> str:
     for name in CASES:
         goal = GOALS.get(name, Goal())
         cells = []
-        for place, engine in enumerate(engines):
+        for engine in engines:
             spent = results[engine][name]
+            place = ENGINES.index(engine)
             limits = [None if each is None else each[place] for each in (goal.p50, goal.p99)]
             values = (spent["p50"], spent["p99"])
             missed = any(

@@ -20,6 +20,8 @@ def test_quantiles_are_values_that_were_measured() -> None:
 
 def test_the_table_says_what_was_missed() -> None:
     quick = {name: {"p50": 1.0, "p99": 2.0} for name in CASES}
+    alone = results_table({"postgresql": {**quick, "list of 100 at 95 %": {"p50": 49.0, "p99": 60.0}}})
+    assert "MISSED" not in alone
     slow = {**quick, "POST user": {"p50": 11.0, "p99": 20.0}}
     rows = results_table({"sqlite": quick, "postgresql": slow}).splitlines()
     assert [row.split("|")[1].strip() for row in rows if "MISSED" in row] == ["POST user"]
