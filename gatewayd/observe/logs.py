@@ -164,7 +164,7 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _shown(value: object) -> str:
-    text = escape(value if isinstance(value, str) else json.dumps(value))
+    text = escape(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     plain = text and not any(character in text for character in ' "=')
     return text if plain else '"' + text.replace('"', '\\"') + '"'
 

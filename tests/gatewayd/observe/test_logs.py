@@ -139,6 +139,20 @@ def test_secrets_never_reach_a_line(make: Callable[[], Callable[[], list[Any]]])
     assert written.count("[redacted]") == 4
 
 
+def test_an_object_is_an_object_in_json_and_readable_in_text() -> None:
+    before = {"displayName": "José\u202e 🙂", "emails": [{"value": "a@b.org", "primary": True}], "note": KEY}
+    lines = text_lines()
+    log.info("changed", extra={"before": before})
+    (text,) = lines()
+    assert "José\\u202e 🙂" in text
+    assert "a@b.org" in text
+    assert KEY not in text
+    entries = json_lines()
+    log.info("changed", extra={"before": before})
+    (entry,) = entries()
+    assert entry["before"] == {**before, "note": "sk-[redacted]"}
+
+
 def test_a_long_message_is_cut() -> None:
     lines = json_lines()
     log.info("x" * (MAX_MESSAGE + 5), extra={"field": "y" * (MAX_MESSAGE + 6)})
