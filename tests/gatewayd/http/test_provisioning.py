@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from ipaddress import ip_network
 from typing import Any
 
@@ -10,6 +11,7 @@ import orjson
 import pytest
 from multidict import CIMultiDict
 
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.edge import EdgeOptions
 from gatewayd.http.provisioning import LONGEST, changed
 from gatewayd.observe.logs import JsonFormatter, TextFormatter
@@ -178,6 +180,57 @@ async def test_a_write_is_audited_with_what_it_changed(site: ScimSite, audit: An
     assert renamed[1]["after"] == {"displayName": "Countess"}
     assert not {"before", "after"} & again[1].keys()
     assert ended[1].items() >= {**common, "before": {"active": True}, "after": {"active": False}}.items()
+
+
+class Watch(logging.Handler):
+    """Notes what a probe says at the moment of each line."""
+
+    def __init__(self, probe: Callable[[], Any]) -> None:
+        super().__init__()
+        self.probe = probe
+        self.seen: list[Any] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen.append(self.probe())
+
+
+async def test_a_write_is_audited_once_it_is_committed(site: ScimSite, audit: Any) -> None:
+    # Changes are told when the transaction around them has ended.
+    watch = Watch(lambda: len(site.scim.accounts.heard))
+    logging.getLogger(AUDIT).addHandler(watch)
+    try:
+        user_id = (await site.ok("POST", "/Users", ADA, 201))["id"]
+        await site.ok("PATCH", f"/Users/{user_id}", patch({"op": "add", "path": "displayName", "value": "B"}))
+        await site.ok("PUT", f"/Users/{user_id}", {**ADA, "displayName": "C"})
+        await site.call("DELETE", f"/Users/{user_id}")
+    finally:
+        logging.getLogger(AUDIT).removeHandler(watch)
+    assert watch.seen == [1, 2, 3, 4]
+
+
+async def test_a_write_that_cannot_be_committed_is_audited_as_refused(
+    site: ScimSite, audit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = site.scim.accounts.memory
+    user_id = (await site.ok("POST", "/Users", ADA, 201))["id"]
+
+    @asynccontextmanager
+    async def failing(name: str) -> AsyncIterator[None]:
+        async with memory.transaction():
+            yield
+            raise GatewayError(Kind.UNAVAILABLE, "cannot reach the database", retry_after=1)
+
+    monkeypatch.setattr(memory, "exclusive", failing)
+    reply = await site.call("DELETE", f"/Users/{user_id}")
+    assert (reply.error, reply.headers["Retry-After"]) == ((503, None), "1")
+    _, (line, told) = audit()
+    assert (line, told["status"], told["refused"]) == (
+        "scim: deactivate a user",
+        503,
+        "cannot reach the database",
+    )
+    assert not {"before", "after"} & told.keys()
+    assert len(site.scim.accounts.heard) == 1
 
 
 async def test_members_are_counted_in_the_audit(site: ScimSite, audit: Any) -> None:
