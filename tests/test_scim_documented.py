@@ -1,0 +1,277 @@
+"""gatewayd-scim(7) is complete and true: its rows are tried, the names that the code knows are in it."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from gatewayd.errors import Kind
+from gatewayd.http.errors import CODE_STATUSES, SCIM_STATUSES, SCIM_TYPES, STATUSES
+from gatewayd.http.public.scim import ScimGroupRoutes, ScimUserRoutes
+from gatewayd.http.public.scim_discovery import ScimDiscoveryRoutes
+from gatewayd.http.public.scim_messages import LIMIT, MEDIA_TYPES, PARAMETERS
+from gatewayd.scim import activity, searching, tokenfile
+from gatewayd.scim.attributes import SCHEMAS, Mutability, Place, places
+from gatewayd.scim.conditions import Operator
+from gatewayd.scim.records import ResourceType
+from gatewayd.scim.rendering import ROOT
+from gatewayd.settings import definitions
+from tests.clients.scim.gateway import opened_gateway
+from tests.fakes.provisioning import Provisioning
+from tests.fakes.scimtrials import ERRORS, GROUP, NUMBERS, PERSON, TRIALS, USER, Site
+
+TOP = Path(__file__).parents[1]
+PAGE = (TOP / "man" / "gatewayd-scim.7").read_text()
+COMMANDS = (TOP / "man" / "gatewayctl.1").read_text().replace(r"\-", "-")
+SOURCES = [
+    *(TOP / "gatewayd" / "scim").glob("*.py"),
+    *(TOP / "gatewayd" / "http" / "public").glob("scim*.py"),
+    *(TOP / "gatewayd" / "storage").glob("conditions.py"),
+    TOP / "gatewayd" / "http" / "body.py",
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("s")
+    with (
+        opened_gateway(folder / "one") as gateway,
+        opened_gateway(folder / "two", SCIM_AUTH_PROVIDER="") as unset,
+    ):
+        user = gateway.ask("POST", "/Users", PERSON).json["id"]
+        members = [{"value": user, "display": "Countess"}]
+        body = {"displayName": "Analysts", "externalId": "Group-1", "members": members}
+        group = gateway.ask("POST", "/Groups", body).json["id"]
+        yield Site(gateway, unset, {USER: user, GROUP: group})
+
+
+def plain(source: str) -> str:
+    """Return mdoc source as one line of text, without macros and escapes."""
+    text = re.sub(r"(?m)^\.\\\".*$", "", source)
+    text = re.sub(r"(?m)^\.(?:[A-Z][a-z]) ", "", text).replace("\\(dq", '"')
+    return re.sub(r" ([,.;:)])", r"\1", " ".join(text.split()))
+
+
+TEXT = plain(PAGE)
+WORDS = set(re.findall(r"[A-Za-z/$][\w./$+-]*\w", TEXT))
+
+
+def rows(name: str) -> list[list[str]]:
+    """Return the cells of a table of the page, without macros."""
+    found = re.search(rf'(?s)^\.\\" begin {name}\n(.*?)^\.\\" end {name}$', PAGE, re.MULTILINE)
+    assert found, f"the page has no table {name}"
+    return [
+        [re.sub(r"\b(?:Pa|Ic|No) ", "", cell) for cell in line.split(" Ta ")]
+        for line in re.findall(r"(?m)^\.It (.+)$", found[1])
+    ]
+
+
+def missing(names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if name not in WORDS)
+
+
+# Endpoints ------------------------------------------------------------------------------------------------
+
+
+def served() -> list[tuple[str, str]]:
+    scim = Provisioning()
+    made = [
+        *ScimUserRoutes(scim.users, "").routes(),
+        *ScimGroupRoutes(scim.groups, "").routes(),
+        *ScimDiscoveryRoutes().routes(),
+    ]
+    return [(row.method, row.path.removeprefix(ROOT)) for row in made]
+
+
+def test_every_endpoint_is_in_the_page(site: Site) -> None:
+    listed = {(method, path) for path, methods, _ in rows("endpoints") for method in methods.split(", ")}
+    refused = set(served()) - listed
+    assert listed <= set(served())
+    for method, path in refused:
+        assert site.ask(method, path, {} if method in {"POST", "PUT", "PATCH"} else None).status == 501
+    assert missing({path for _, path in refused if path}) == []
+    assert ROOT in TEXT
+    assert missing(MEDIA_TYPES) == []
+
+
+# Attributes -----------------------------------------------------------------------------------------------
+
+
+def leaves(resource: ResourceType) -> list[Place]:
+    return [place for place in places(resource).values() if not place.attribute.parts]
+
+
+def value_of(resource: Any, name: str) -> Any:
+    for part in name.split("."):
+        resource = resource[part]
+        resource = resource[0] if isinstance(resource, list) else resource
+    return resource
+
+
+def searched(site: Site, resource: ResourceType, place: Place) -> str:
+    """Return how the value that is shown can be searched for."""
+    value = value_of(site.shown(resource), place.name)
+
+    def finds(said: Any) -> bool:
+        reply = site.search(resource, f"{place.name} eq {json.dumps(said)}")
+        assert reply.status == 200, reply
+        return site.ids[resource] in [each["id"] for each in reply.json["Resources"]]
+
+    if site.search(resource, f"{place.name} eq {json.dumps(value)}").status == 400:
+        return "-"
+    assert finds(value)
+    if not isinstance(value, str):
+        return "boolean"
+    if place.attribute.kind == "dateTime":
+        assert finds(value.replace("Z", "+00:00"))
+        return "time"
+    return "any case" if finds(value.swapcase()) else "exact"
+
+
+def sorts(site: Site, resource: ResourceType, place: Place) -> str:
+    query = urlencode({"sortBy": place.name})
+    status = site.ask("GET", f"{SCHEMAS[resource].endpoint}?{query}").status
+    assert status in {200, 400}
+    return "yes" if status == 200 else "-"
+
+
+def written_by(site: Site, resource: ResourceType, place: Place) -> str:
+    """Return who writes an attribute, for which its own value is written once more."""
+    path, value = place.name, value_of(site.shown(resource), place.name)
+    once = place.attribute.mutability is Mutability.IMMUTABLE
+    if once:
+        path = path.replace(".", '[type eq "User"].')
+    reply = site.patch(resource, {"op": "replace", "path": path, "value": value})
+    if reply.status == 400:
+        assert reply.json["scimType"] == "mutability"
+        return "provider, once" if once else "gateway"
+    assert reply.status in {200, 204}
+    # To put another member in the place of one is to add and to remove a whole one.
+    return "provider, once" if place.name == "members.value" else "provider"
+
+
+@pytest.mark.parametrize("resource", ResourceType)
+def test_every_attribute_has_a_true_row(site: Site, resource: ResourceType) -> None:
+    tried = [
+        [
+            place.name,
+            place.attribute.kind.value,
+            searched(site, resource, place),
+            sorts(site, resource, place),
+            written_by(site, resource, place),
+        ]
+        for place in leaves(resource)
+    ]
+    assert rows(resource.value) == tried
+
+
+def test_a_whole_attribute_stands_for_its_value(site: Site) -> None:
+    for resource, name in ((USER, "emails"), (USER, "groups"), (GROUP, "members")):
+        value = value_of(site.shown(resource), f"{name}.value")
+        assert site.search(resource, f'{name} eq "{value}"').json["totalResults"] == 1
+    assert site.ask("GET", "/Users?sortBy=emails").status == 200
+    assert [site.ask("GET", path).status for path in ("/Users?sortBy=groups", "/Groups?sortBy=members")] == [
+        400,
+        400,
+    ]
+
+
+# Filters --------------------------------------------------------------------------------------------------
+
+LITERALS = {"displayName": '"x"', "active": "true", "meta.created": '"2026-11-21T10:00:00Z"'}
+
+
+def test_every_operator_has_a_true_row(site: Site) -> None:
+    assert {name for name, *_ in rows("operators")} == {*Operator, "pr"}
+    for name, *said, _ in rows("operators"):
+        tried = []
+        for attribute, literal in LITERALS.items():
+            text = f"{attribute} pr" if name == "pr" else f"{attribute} {name} {literal}"
+            status = site.search(USER, text).status
+            assert status in {200, 400}
+            tried.append("yes" if status == 200 else "-")
+        assert said == tried, name
+
+
+def test_the_filters_of_the_page_are_understood(site: Site) -> None:
+    examples = re.findall(r"(?m)^\.Li (emails\[.+)$", PAGE)
+    assert len(examples) == 2
+    for example in examples:
+        text = example.replace("\\(dq", '"').replace("@example.org", "@EXAMPLE.org")
+        assert site.search(USER, text).json["totalResults"] > 0
+
+
+# Limits ---------------------------------------------------------------------------------------------------
+
+COUNTS = {
+    "resources of a list, count": searching.MAX_COUNT,
+    "resources of a list without count": searching.DEFAULT_COUNT,
+    "tokens": tokenfile.MOST_TOKENS,
+}
+
+
+def test_every_limit_is_in_the_page() -> None:
+    known = {label: most for label, (most, _) in TRIALS.items()} | COUNTS
+    assert {label: int(most) for label, most in rows("limits")} == known
+
+
+@pytest.mark.parametrize("label", TRIALS)
+def test_a_limit_is_what_the_page_says(site: Site, label: str) -> None:
+    most, trial = TRIALS[label]
+    kept = trial(site, most)
+    assert kept.status < 300, kept
+    refused = trial(site, most + 1)
+    assert refused.status in {400, 413}, refused
+
+
+def test_a_page_has_as_many_resources_as_the_page_says(site: Site) -> None:
+    for _ in range(searching.MAX_COUNT):
+        assert site.ask("POST", "/Groups", {"displayName": f"Group {next(NUMBERS)}"}).status == 201
+    for query, most in (("", searching.DEFAULT_COUNT), ("?count=100000", searching.MAX_COUNT)):
+        assert site.ask("GET", f"/Groups{query}").json["itemsPerPage"] == most
+    said = f"count is {searching.DEFAULT_COUNT} unless sent, and {searching.MAX_COUNT} at most"
+    assert said in TEXT
+    assert f"at most {LIMIT // 2**20} MiB" in TEXT
+    assert f"each of the last {activity.KEPT} requests" in TEXT
+    assert missing(set(PARAMETERS.values()) - {"filter"}) == []
+
+
+# Errors ---------------------------------------------------------------------------------------------------
+
+
+def test_every_error_is_in_the_page() -> None:
+    assert [(status, scim_type) for status, scim_type, _ in rows("errors")] == list(ERRORS)
+    raised = "".join(path.read_text() for path in SOURCES)
+    codes = set(re.findall(r'code="(\w+)"', raised)) | SCIM_STATUSES.keys()
+    types = {SCIM_TYPES[code] for code in codes if code in SCIM_TYPES}
+    assert types <= {scim_type for _, scim_type in ERRORS}
+    kinds = {
+        Kind[name] for name in re.findall(r"\bKind\.([A-Z_]+)\b(?!\.)", raised) if name in Kind.__members__
+    }
+    statuses = {STATUSES[kind][0] for kind in kinds} | set(SCIM_STATUSES.values())
+    statuses |= {status for code, status in CODE_STATUSES.items() if code not in SCIM_STATUSES}
+    assert statuses <= {int(status) for status, _ in ERRORS}
+
+
+@pytest.mark.parametrize(("status", "scim_type"), ERRORS)
+def test_an_error_comes_as_the_page_says(site: Site, status: str, scim_type: str) -> None:
+    for trial in ERRORS[status, scim_type]:
+        reply = trial(site)
+        assert (str(reply.status), reply.json.get("scimType", "-")) == (status, scim_type), reply
+        assert reply.json["status"] == status
+
+
+# Names ----------------------------------------------------------------------------------------------------
+
+
+def test_settings_and_commands_that_the_page_names_exist() -> None:
+    named = set(re.findall(r"\b(?:scim_\w+|trusted_proxies)\b", TEXT))
+    assert {name for name in definitions() if name.startswith("scim_")} <= named <= set(definitions())
+    commands = re.findall(r"(?m)^(?:\.Cm|#) gatewayctl ([a-z-]+(?: [a-z]+)?)", PAGE)
+    assert len(commands) > 8
+    for command in commands:
+        assert re.search(rf"(?m)^\.(?:Cm|Ss) {command}\b", COMMANDS), command
