@@ -93,7 +93,9 @@ class Settings(PermissionFields):
         restart(SERVER), (), "Web origins whose pages may call the API; none when empty."
     )
     trusted_proxies: types.Networks = setting(
-        restart(SERVER), (), "Networks of proxies whose X-Forwarded-For header is believed."
+        restart(SERVER),
+        (),
+        "Networks of proxies whose X-Forwarded-For, -Proto and -Host headers are believed.",
     )
 
     data_dir: types.Directory = setting(
