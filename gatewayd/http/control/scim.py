@@ -1,6 +1,7 @@
 """`/v1/scim`: the state of provisioning, and the last requests of identity providers."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from aiohttp import web
 
@@ -42,12 +43,7 @@ class ScimStateRoutes:
                 provider=self._provider,
                 token_count=len(token.fingerprints),
                 token_origin=token.origin,
-                users=counts.users,
-                active_users=counts.active_users,
-                provisioned_users=counts.provisioned_users,
-                groups=counts.groups,
-                provisioned_groups=counts.provisioned_groups,
-                memberships=counts.memberships,
+                **asdict(counts),
                 last_request=next(iter(seen), None),
                 last_refused=next((each for each in seen if each.status >= 400), None),
             )
