@@ -72,7 +72,7 @@ def _first_users(answer: Answer, memory: Memory) -> str | Fault:
         return Fault("a user lacks id or userName")
     if resources:
         memory["user"] = str(resources[0]["id"])
-    return f"{total} users"
+    return f"users: {total}"
 
 
 def _groups(answer: Answer, memory: Memory) -> str | Fault:
@@ -82,7 +82,7 @@ def _groups(answer: Answer, memory: Memory) -> str | Fault:
     total, resources = found
     if any("members" in each for each in resources):
         return Fault("members are shown although they are excluded", "excludedAttributes is not understood")
-    return f"{total} groups"
+    return f"groups: {total}"
 
 
 def _bad_filter(answer: Answer, memory: Memory) -> str | Fault:

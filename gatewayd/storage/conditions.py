@@ -209,7 +209,7 @@ class _Compiler:
     def _field(self, attribute: str) -> Field:
         field = self.scope.table.fields.get(attribute.lower())
         if field is None:
-            raise _refused(f"{self.scope.resource} has no attribute {attribute!r} to search by")
+            raise _refused(f"{self.scope.resource} cannot be searched by {attribute!r}")
         if self.within is not None and field.side is not self.within:
             raise _refused(f"{attribute!r} is no part of the values to select from")
         return field

@@ -203,6 +203,9 @@ class Settings(Client):
         self.next: dict[str, Any] = {}
 
     def change(self) -> None:
+        if not self.now:
+            found = self.caller.call("GET", CONFIG)
+            self.now = {name: found[name] for name in ("RESPONSE_WATERMARK", "ENABLE_SIGNUP")}
         number = next(self.numbers)
         self.next = {"RESPONSE_WATERMARK": f"w{number}", "ENABLE_SIGNUP": number % 2 == 0}
         self.caller.call("POST", CONFIG, self.next)

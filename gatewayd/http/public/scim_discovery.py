@@ -1,6 +1,7 @@
 """What identity providers may ask about the gateway itself, and what it does not do (RFC 7644 section 4)."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from aiohttp import web
 
@@ -13,25 +14,31 @@ from gatewayd.scim.discovery import resource_types, schemas, service_provider_co
 from gatewayd.scim.records import Resource
 from gatewayd.scim.rendering import ROOT
 
+# RFC 7644 sections 3.4.2.1, 3.4.3, 3.7 and 3.11.
+ABSENT: Final = (
+    ("GET", ""),
+    ("POST", "/.search"),
+    ("POST", "/Bulk"),
+    ("GET", "/Me"),
+    ("POST", "/Me"),
+    ("PUT", "/Me"),
+    ("PATCH", "/Me"),
+    ("DELETE", "/Me"),
+)
+
 
 class ScimDiscoveryRoutes:
     """The documents about resources and abilities."""
 
     def routes(self) -> Sequence[Route]:
         """Return the rows; what is not done here has rows that say so."""
-        absent = [row(method, "/Me", self.refuse, "Not supported") for method in ("GET", "PUT", "PATCH")]
         return [
             row("GET", "/ServiceProviderConfig", self.show_config, "Show what is supported"),
             row("GET", "/ResourceTypes", self.list_resource_types, "List resource types"),
             row("GET", "/ResourceTypes/{id}", self.show_resource_type, "Show a resource type"),
             row("GET", "/Schemas", self.list_schemas, "List schemas"),
             row("GET", "/Schemas/{id}", self.show_schema, "Show a schema"),
-            row("GET", "", self.refuse, "Not supported"),
-            row("POST", "/.search", self.refuse, "Not supported"),
-            row("POST", "/Bulk", self.refuse, "Not supported"),
-            row("POST", "/Me", self.refuse, "Not supported"),
-            row("DELETE", "/Me", self.refuse, "Not supported"),
-            *absent,
+            *(row(method, path, self.refuse, "Not supported") for method, path in ABSENT),
         ]
 
     async def show_config(self, request: web.Request) -> web.StreamResponse:

@@ -75,5 +75,5 @@ def test_what_providers_ask_first(memory: Memory) -> None:
 
 
 def test_the_first_user_is_remembered(memory: Memory) -> None:
-    assert STEPS["first users"].judge(listed({"id": "u", "userName": "a"}), memory) == "1 users"
+    assert STEPS["first users"].judge(listed({"id": "u", "userName": "a"}), memory) == "users: 1"
     assert memory["user"] == "u"

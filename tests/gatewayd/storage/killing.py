@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from gatewayd.accounts.records import ApiKey, Role, User
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.database import Database
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.location import parse
@@ -30,9 +31,21 @@ async def add_pair(database: Database, name: str) -> None:
         await TortoiseKeys().add(ApiKey(id=name, user_id=name, name="key", digest=name, prefix="sk-"))
 
 
+async def own(database: Database) -> None:
+    """Own the database, as soon as the server has noticed that the one before is dead."""
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                return await database.own()
+            except GatewayError as error:
+                if error.kind is not Kind.CONFLICT:
+                    raise
+            await asyncio.sleep(0.01)
+
+
 async def change(prefix: int) -> None:
     async with Database.open(parse(sys.argv[1])) as database:
-        await database.own()
+        await own(database)
         say({"pid": os.getpid()})
         number = 0
         while True:
