@@ -33,6 +33,8 @@ def address_of(identity: Identity) -> str:
 def with_email(identity: Identity, email: str) -> Identity:
     """Return the identity of an account that was given another e-mail address by hand."""
     main = _main(identity)
+    if main is None and identity.user_name is not None:
+        return replace(identity, emails=(Email(email, primary=True),))
     emails = tuple(replace(each, value=email) if each is main else each for each in identity.emails)
     return replace(identity, emails=emails)
 

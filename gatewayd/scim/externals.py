@@ -52,8 +52,9 @@ def check_provider(provider: str) -> None:
 def check_steps(steps: Iterable[Step], provider: str) -> None:
     """Raise not_configured when a PATCH is about an identifier and nobody says whose (4.10, rule 4).
 
-    To write a null where there can be nothing is no matter.
+    To write nothing where there can be nothing is no matter.
     """
     for step in steps:
-        if step.attribute == EXTERNAL_ID and (step.verb is Verb.REMOVE or step.value is not None):
+        is_blank = step.value is None or (isinstance(step.value, str) and not step.value.strip())
+        if step.attribute == EXTERNAL_ID and (step.verb is Verb.REMOVE or not is_blank):
             check_provider(provider)

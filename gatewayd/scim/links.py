@@ -135,7 +135,8 @@ def _query(value: str, provider: str) -> Query:
 
 
 def _clean(value: str | None, name: str) -> str | None:
-    return None if value is None else clean(value, name, longest=MAX_EXTERNAL_ID, empty=True)
+    # Only what is empty takes away; what is blank is a mistake.
+    return value if not value else clean(value, name, longest=MAX_EXTERNAL_ID)
 
 
 def _taken(what: str, value: str, provider: str, owner: str) -> GatewayError:

@@ -9,6 +9,7 @@ from typing import Any
 
 from gatewayd.accounts.identities import address_of, shown
 from gatewayd.accounts.records import Identity, NewUser, Role, User, UserChange
+from gatewayd.accounts.texts import MAX_NAME
 from gatewayd.accounts.users import CHANGING, Users
 from gatewayd.commits import Transactor
 from gatewayd.scim.drafts import UserDraft
@@ -134,7 +135,14 @@ def _change(before: User, draft: UserDraft, provider: str) -> UserChange:
     if draft.identity == shown(before):
         return change
     identity = draft.identity
-    return replace(change, identity=identity, email=address_of(identity), name=_name(identity))
+    return replace(change, identity=identity, email=_moved_to(before, identity), name=_name(identity))
+
+
+def _moved_to(before: User, identity: Identity) -> str | None:
+    """Return the new e-mail address of an account, None when nothing is said about it."""
+    was = shown(before)
+    is_about_it = identity.emails or identity.user_name != was.user_name
+    return address_of(identity) if is_about_it and address_of(identity) != address_of(was) else None
 
 
 def _completed(identity: Identity) -> Identity:
@@ -145,4 +153,5 @@ def _completed(identity: Identity) -> Identity:
 def _name(identity: Identity) -> str:
     """Return the display name of the account."""
     parts = (part for part in (identity.given_name, identity.family_name) if part)
-    return identity.display_name or identity.formatted_name or " ".join(parts) or identity.user_name or ""
+    name = identity.display_name or identity.formatted_name or " ".join(parts) or identity.user_name or ""
+    return name[:MAX_NAME].strip()

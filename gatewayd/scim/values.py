@@ -111,8 +111,8 @@ def required(text: str | None, name: str) -> str:
 
 
 def read_external_id(value: Any) -> str | None:
-    """Return an external id, None when it is taken away."""
-    return read_text(value, "externalId", longest=MAX_EXTERNAL_ID)
+    """Return an external id as it was sent, None when it is taken away."""
+    return None if read_text(value, "externalId", longest=MAX_EXTERNAL_ID) is None else str(value)
 
 
 def read_flag(value: Any, name: str) -> bool:

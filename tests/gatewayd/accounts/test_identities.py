@@ -35,6 +35,7 @@ def test_another_address_replaces_the_primary_one() -> None:
     expected = (Email("ada@x", "home"), Email("new@x", primary=True))
     assert with_email(SENT, "new@x") == replace(SENT, emails=expected)
     assert with_email(Identity(), "new@x") == Identity()
+    assert with_email(Identity("Ada@x"), "new@x") == Identity("Ada@x", emails=(Email("new@x", primary=True),))
     without = Identity("Ada@x", emails=(Email("ada@x"), Email("a@x", "home")))
     assert with_email(without, "new@x").emails == (Email("new@x"), Email("a@x", "home"))
 

@@ -82,6 +82,7 @@ def test_nothing_is_kept_for_nobody() -> None:
         (Verb.REPLACE, "externalId", "7", True),
         (Verb.REMOVE, "externalId", None, True),
         (Verb.REPLACE, "externalId", None, False),
+        (Verb.REPLACE, "externalId", " ", False),
         (Verb.REPLACE, "displayName", "7", False),
     ],
 )

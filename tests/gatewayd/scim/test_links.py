@@ -71,6 +71,16 @@ async def test_a_conflict_names_the_owner(scene: Scene, wish: Wish, what: str) -
     await links.link_user(bob.id, Wish(wish.external_id, wish.subject, "entra"))
 
 
+@pytest.mark.parametrize("wish", [Wish(external_id=" "), Wish(subject="\t")])
+async def test_a_blank_text_takes_nothing_away(scene: Scene, wish: Wish) -> None:
+    ann = await scene.accounts.add_user("ann")
+    linked = await scene.links().link_user(ann.id, Wish(external_id="1", subject="s"))
+    with pytest.raises(GatewayError) as caught:
+        await scene.links().link_user(ann.id, wish)
+    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert await scene.accounts.users.get(ann.id) == linked
+
+
 async def test_groups_are_linked_too(scene: Scene) -> None:
     links, groups = scene.links(), scene.accounts.groups
     one, two = await groups.create(NewGroup("one")), await groups.create(NewGroup("two"))

@@ -251,8 +251,34 @@ async def test_patch_says_exactly_what_is_left(scim: Provisioning) -> None:
     )
     assert shown.keys() == {"schemas", "id", "userName", "active", "groups", "meta"}
     user = await scim.account(user_id)
-    assert (user.email, user.name, user.scim) == ("ada@example.org", "Ada@Example.org", None)
+    assert (user.email, user.name, user.scim) == ("mail@example.org", "Ada@Example.org", None)
     assert await scim.shown_user(user_id) == shown
+
+
+async def test_an_address_given_by_hand_stays_while_nobody_speaks_of_addresses(scim: Provisioning) -> None:
+    user_id = (await scim.users.create({"userName": "p@example.org", "displayName": "P"})).entry.user.id
+    await scim.accounts.users.change(user_id, UserChange(email="hand@example.org"), None)
+    shown = await scim.patch_user(user_id, replacing("name.givenName", "Zed"))
+    assert shown["emails"] == [{"value": "hand@example.org", "type": "work", "primary": True}]
+    await scim.users.replace(user_id, {"userName": "p@example.org", "displayName": "Q"})
+    assert (await scim.account(user_id)).email == "hand@example.org"
+    await scim.users.replace(user_id, {"userName": "q@example.org", "displayName": "Q"})
+    assert (await scim.account(user_id)).email == "q@example.org"
+
+
+async def test_a_display_name_that_is_put_together_is_not_too_long(scim: Provisioning) -> None:
+    name = {"givenName": "G" * 200, "familyName": "F" * 200}
+    user = (await scim.users.create({"userName": "p@example.org", "name": name})).entry.user
+    assert user.name == "G" * 200 + " " + "F" * 54
+    assert (user.identity.given_name, user.identity.family_name) == ("G" * 200, "F" * 200)
+
+
+async def test_an_external_id_is_kept_as_it_was_sent(scim: Provisioning) -> None:
+    body = {"userName": "p@example.org", "externalId": "  lead trail  "}
+    written = await scim.users.create(body)
+    assert written.after["externalId"] == body["externalId"]
+    found = await scim.users.search(Search('externalId eq "  lead trail  "'), with_groups=False)
+    assert found.total == 1
 
 
 async def test_patch_of_single_attributes(scim: Provisioning) -> None:
