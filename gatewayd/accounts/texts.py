@@ -73,6 +73,11 @@ def clean_picture(value: str) -> str:
     return text
 
 
+def as_object(value: object) -> Mapping[str, Any]:
+    """Return a JSON object as it is, and an empty one in place of anything else that may be stored."""
+    return value if isinstance(value, Mapping) else {}
+
+
 def clean_object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return a free JSON object as a new dict; too_large over 256 KiB, invalid_request when it is odd."""
     try:

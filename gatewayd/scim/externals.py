@@ -1,9 +1,10 @@
 """The identifiers that a provider gives to users and groups (interface specification 2.3 and 4.10)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from gatewayd.accounts.records import Group, User
+from gatewayd.accounts.texts import as_object
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.scim.drafts import GroupDraft, UserDraft, Verb
 from gatewayd.scim.targets import Step
@@ -14,8 +15,7 @@ _FIELD: Final = "external_id"
 
 def external_id(item: User | Group, provider: str) -> str | None:
     """Return the identifier that a provider gave a user or a group."""
-    entry = (item.scim or {}).get(provider) if provider else None
-    found = entry.get(_FIELD) if isinstance(entry, Mapping) else None
+    found = as_object(as_object(item.scim).get(provider)).get(_FIELD) if provider else None
     return found if isinstance(found, str) else None
 
 
@@ -26,7 +26,7 @@ def changed_store(item: User | Group, draft: UserDraft | GroupDraft, provider: s
     """
     if not provider or not draft.has_external_id or draft.external_id == external_id(item, provider):
         return None
-    others = {name: entry for name, entry in (item.scim or {}).items() if name != provider}
+    others = {name: entry for name, entry in as_object(item.scim).items() if name != provider}
     return {**others, **new_store(draft, provider)}
 
 

@@ -8,7 +8,7 @@ from gatewayd.accounts import groups as group_service
 from gatewayd.accounts import users as user_service
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import Group, GroupChange, User, UserChange
-from gatewayd.accounts.texts import clean
+from gatewayd.accounts.texts import as_object, clean
 from gatewayd.accounts.users import Users
 from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, invalid
@@ -115,16 +115,16 @@ class Links:
 
 def read_links(store: Store | None, field: str) -> dict[str, str]:
     """Return by provider what a store has in a field, `ID` or `SUBJECT`."""
-    found = {name: entry.get(field) for name, entry in (store or {}).items() if isinstance(entry, Mapping)}
+    found = {name: as_object(entry).get(field) for name, entry in as_object(store).items()}
     return {name: value for name, value in found.items() if isinstance(value, str) and value}
 
 
 def _changed(store: Store | None, provider: str, field: str, value: str | None) -> dict[str, Any] | None:
     if value is None:
         return None
-    present = dict(store or {})
-    entry = present.pop(provider, None)
-    kept = {key: each for key, each in (entry or {}).items() if key != field}
+    present = dict(as_object(store))
+    entry = as_object(present.pop(provider, None))
+    kept = {key: each for key, each in entry.items() if key != field}
     if value:
         kept[field] = value
     return {**present, provider: kept} if kept else present

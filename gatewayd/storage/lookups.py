@@ -7,7 +7,7 @@ from tortoise.models import Model
 
 from gatewayd.accounts.identities import shown
 from gatewayd.accounts.records import Group, User
-from gatewayd.accounts.texts import folded
+from gatewayd.accounts.texts import as_object, folded
 from gatewayd.storage.rows import GroupExternalIdRow, UserEmailRow, UserExternalIdRow, UserSubjectRow
 from gatewayd.storage.transactions import placeholder
 
@@ -66,15 +66,11 @@ async def keep(client: Any, owner: Mapping[str, str], before: Lookups, after: Lo
 
 
 def _named(providers: Mapping[str, Any] | None, member: str, column: str) -> list[dict[str, str]]:
-    """Return what each provider calls somebody; what is no text, or empty, is no name."""
-    entries = {
-        provider: entry.get(member)
-        for provider, entry in (providers or {}).items()
-        if isinstance(entry, dict)
-    }
+    """Return what each provider calls somebody; other shapes, and what is empty, are no names."""
+    names = {provider: as_object(entry).get(member) for provider, entry in as_object(providers).items()}
     return [
         {"provider": provider, column: name}
-        for provider, name in entries.items()
+        for provider, name in names.items()
         if isinstance(name, str) and name
     ]
 

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayd.accounts.texts import (
+    as_object,
     clean,
     clean_long,
     clean_object,
@@ -109,3 +110,8 @@ def test_objects() -> None:
 def test_plain() -> None:
     assert is_plain("Zoë 数")
     assert not is_plain("a\0")
+
+
+def test_whatever_is_stored_is_an_object() -> None:
+    assert as_object({"a": 1}) == {"a": 1}
+    assert [as_object(odd) for odd in (None, "text", ["a"], 5, True)] == [{}] * 5

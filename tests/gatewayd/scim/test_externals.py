@@ -33,6 +33,9 @@ def draft(value: str | None, *, sent: bool = True) -> GroupDraft:
         ({"": {"external_id": "9"}}, "", None),
         (None, "okta", None),
         ({"okta": {"external_id": None}}, "okta", None),
+        ({"okta": "7"}, "okta", None),
+        ("okta", "okta", None),
+        ([{"okta": {"external_id": "7"}}], "okta", None),
     ],
 )
 def test_the_identifier_of_a_provider(store: Any, provider: str, found: str | None) -> None:
@@ -50,6 +53,9 @@ def test_the_identifier_of_a_provider(store: Any, provider: str, found: str | No
         (None, draft("1"), "okta", {"okta": {"external_id": "1"}}),
         (None, draft(None), "okta", None),
         ({"okta": {"external_id": "7"}}, draft(None), "okta", {}),
+        ({"okta": "7", "entra": "8"}, draft("9"), "okta", {"okta": {"external_id": "9"}, "entra": "8"}),
+        ("okta", draft("9"), "okta", {"okta": {"external_id": "9"}}),
+        (["okta"], draft("9"), "okta", {"okta": {"external_id": "9"}}),
     ],
 )
 def test_what_becomes_of_a_store(store: Any, wanted: GroupDraft, provider: str, changed: Any) -> None:

@@ -15,6 +15,7 @@ from gatewayd.storage.database import Database
 from gatewayd.storage.directory import TortoiseDirectory
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.location import sqlite
+from gatewayd.storage.rows import GroupRow, UserRow
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.provisioning import Provisioning, adding, removing, replacing
 
@@ -124,3 +125,21 @@ async def test_searches(scim: Provisioning) -> None:
     assert await scim.found('USERNAME eq "ANN@EXAMPLE.ORG"') == ["ann@example.org"]
     assert await scim.found(sort_by="emails") == ["ann@example.org", linked.email]
     assert await scim.found(start_index=10**30, count=10**30) == []
+
+
+@pytest.mark.parametrize("odd", ['"okta"', '["okta"]', '{"okta": "1"}', "5"])
+async def test_a_user_whose_stored_objects_have_another_shape_is_changed(
+    scim: Provisioning, odd: str
+) -> None:
+    user_id = (await scim.users.create({"userName": "ann@x.org"})).entry.user.id
+    await UserRow.filter(id=user_id).update(scim=odd, oauth=odd)
+    assert "externalId" not in await scim.shown_user(user_id)
+    await scim.patch_user(user_id, replacing("displayName", "Ann"))
+    await scim.users.deactivate(user_id)
+    await scim.patch_user(user_id, adding("externalId", "7"))
+    assert (await scim.shown_user(user_id))["externalId"] == "7"
+    assert await scim.found('externalId eq "7"') == ["ann@x.org"]
+    group_id = (await scim.groups.create({"displayName": "Staff"})).entry.group.id
+    await GroupRow.filter(id=group_id).update(scim=odd)
+    await scim.groups.replace(group_id, {"displayName": "All", "externalId": "g"})
+    assert (await scim.shown_group(group_id))["externalId"] == "g"

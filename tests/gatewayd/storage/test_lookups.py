@@ -37,6 +37,13 @@ def test_the_rows_of_a_user() -> None:
     }
 
 
+@pytest.mark.parametrize("odd", ["text", ["okta"], [{"okta": {"external_id": "E"}}], 5, True])
+def test_a_store_that_is_no_object_has_no_rows(odd: Any) -> None:
+    found = of_user(user("u1", scim=odd, oauth=odd))
+    assert (found[UserExternalIdRow], found[UserSubjectRow]) == ([], [])
+    assert of_group(group("g", scim=odd)) == {GroupExternalIdRow: []}
+
+
 def test_the_rows_of_a_group() -> None:
     assert of_group(group("g")) == {GroupExternalIdRow: []}
     found = of_group(group("g", scim={"okta": {"external_id": "E"}}))
