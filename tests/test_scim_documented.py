@@ -14,7 +14,7 @@ from gatewayd.http.errors import CODE_STATUSES, SCIM_STATUSES, SCIM_TYPES, STATU
 from gatewayd.http.public.scim import ScimGroupRoutes, ScimUserRoutes
 from gatewayd.http.public.scim_discovery import ScimDiscoveryRoutes
 from gatewayd.http.public.scim_messages import LIMIT, MEDIA_TYPES, PARAMETERS
-from gatewayd.scim import activity, searching, tokenfile
+from gatewayd.scim import activity, groups, searching, tokenfile
 from gatewayd.scim.attributes import SCHEMAS, Mutability, Place, places
 from gatewayd.scim.conditions import Operator
 from gatewayd.scim.records import ResourceType
@@ -210,6 +210,7 @@ def test_the_filters_of_the_page_are_understood(site: Site) -> None:
 COUNTS = {
     "resources of a list, count": searching.MAX_COUNT,
     "resources of a list without count": searching.DEFAULT_COUNT,
+    "members of a list of groups": groups.MAX_LISTED_MEMBERS,
     "tokens": tokenfile.MOST_TOKENS,
 }
 
@@ -236,6 +237,7 @@ def test_a_page_has_as_many_resources_as_the_page_says(site: Site) -> None:
     said = f"count is {searching.DEFAULT_COUNT} unless sent, and {searching.MAX_COUNT} at most"
     assert said in TEXT
     assert f"at most {LIMIT // 2**20} MiB" in TEXT
+    assert f"rather than to have more than {groups.MAX_LISTED_MEMBERS} members" in TEXT
     assert f"each of the last {activity.KEPT} requests" in TEXT
     assert missing(set(PARAMETERS.values()) - {"filter"}) == []
 

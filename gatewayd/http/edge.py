@@ -35,7 +35,11 @@ SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 UNSAFE_PATH: Final = re.compile(r"//|/\.\.?(?:/|$)|%5c|%00|%2e", re.IGNORECASE)
 HEADER_NAMES: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2048}")
 EXPOSED_HEADERS: Final = "X-Request-Id, request-id, X-Gateway-Warning, Retry-After"
-SANE_HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](?::[0-9]{1,5})?")
+SANE_HOST: Final = re.compile(
+    r"(?:[A-Za-z0-9._~-]{1,253}|\[[0-9A-Fa-f:.]{2,45}(?:%25[A-Za-z0-9._~-]{1,64})?\])(?::[0-9]{0,5})?"
+)
+"""What a Host may be (RFC 3986 section 3.2.2, RFC 6874), without the characters that no host name has."""
+
 RUNTIME_PREFIX: Final = "/ollama/api/"
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 SLASHES: Final = re.compile(r"/{2,}")
@@ -209,9 +213,13 @@ class Edge:
         if is_unsafe(request.raw_path.partition("?")[0]):
             unsafe = GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
             return await self._unrouted(_refuse(unsafe), request)
-        if len(request.headers.getall(hdrs.HOST, ())) > 1:
+        hosts = request.headers.getall(hdrs.HOST, ())
+        if len(hosts) > 1:
             ambiguous = invalid("cannot serve the request: it has more than one Host", param=hdrs.HOST)
             return await self._unrouted(_refuse(ambiguous), request)
+        if hosts and hosts[0] and SANE_HOST.fullmatch(hosts[0]) is None:
+            malformed = invalid("cannot serve the request: its Host is no host name", param=hdrs.HOST)
+            return await self._unrouted(_refuse(malformed), request)
         if request.match_info.http_exception is not None:
             if request.method == "OPTIONS" and hdrs.ORIGIN in request.headers:
                 return web.Response(status=204)

@@ -187,7 +187,6 @@ GROUP: Final = Schema(
                 Attribute(
                     "display",
                     "The name that the provider sent, else the display name of the account.",
-                    mutability=Mutability.IMMUTABLE,
                 ),
                 Attribute(
                     "type",

@@ -61,9 +61,14 @@ class MemberChange:
 
     A REMOVE with `where` removes the members for which it holds; its names are the parts of a member.
     `displays` is what the client calls some of those whom it adds, by user id.
+
+    When `is_naming`, the members stay: those for which `where` holds, None all, are called `display` from now
+    on, None as their accounts are.
     """
 
     verb: Verb
     user_ids: tuple[str, ...] = ()
     where: Node | None = None
     displays: Mapping[str, str] = field(default_factory=dict)
+    is_naming: bool = False
+    display: str | None = None

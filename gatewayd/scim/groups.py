@@ -3,14 +3,15 @@
 A provider sees and changes only the members that came from one; those that were added by hand stay.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 from gatewayd.accounts.groups import CHANGING, MAX_MEMBERS_AT_ONCE, Groups
 from gatewayd.accounts.records import Group, GroupChange, NewGroup, Source
 from gatewayd.accounts.texts import is_plain
 from gatewayd.commits import Transactor
-from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.errors import GatewayError, invalid, not_found
 from gatewayd.scim.conditions import Compare, Operator
 from gatewayd.scim.drafts import GroupDraft, MemberChange, Verb
 from gatewayd.scim.externals import changed_store, check_draft, check_steps, new_store
@@ -31,6 +32,10 @@ from gatewayd.scim.searching import first, plan
 from gatewayd.scim.selecting import selector
 from gatewayd.scim.syntax import Grammar, Node
 from gatewayd.scim.targets import steps
+from gatewayd.scim.values import too_many
+
+MAX_LISTED_MEMBERS: Final = 50_000
+"""How many members a page of several groups may have."""
 
 _NAMED: Final = 3
 
@@ -85,11 +90,11 @@ class ProvisionedGroups:
 
     async def patch(self, group_id: str, body: Mapping[str, Any]) -> Written[GroupEntry]:
         """Change what the operations name, all of it or nothing; no other member is loaded."""
-        operations = read_operations(body)
-        check_steps(steps(operations, ResourceType.GROUP, self._grammar), self._provider)
+        planned = tuple(steps(read_operations(body), ResourceType.GROUP, self._grammar))
+        check_steps(planned, self._provider)
         async with self._transactor.exclusive(CHANGING):
             before = await self._find(group_id)
-            resource, changes = plan_group(writable(self._rendered(before)), operations, self._grammar)
+            resource, changes = plan_group(writable(self._rendered(before)), planned)
             return await self._apply(before, read_group(resource), changes)
 
     async def remove(self, group_id: str) -> Written[GroupEntry]:
@@ -100,11 +105,16 @@ class ProvisionedGroups:
         return Written(GroupEntry(before), self._audited(before), {})
 
     async def search(self, search: Search, *, with_members: bool) -> Found[GroupEntry]:
-        """Return a page of groups."""
+        """Return a page of groups; with members it ends before it has more than 50,000, but not at once.
+
+        That it is shorter than what was asked for is fine (RFC 7644 section 3.4.2.4): the client goes on
+        behind it.
+        """
         page = await self._directory.list_groups(
             plan(search, ResourceType.GROUP, self._grammar, self._provider)
         )
-        entries = await self._entries(page.items, with_members=with_members)
+        groups = await self._fitting(page.items) if with_members else page.items
+        entries = await self._entries(groups, with_members=with_members)
         return Found(entries, page.total, first(search))
 
     async def _find(self, group_id: str) -> Group:
@@ -133,6 +143,9 @@ class ProvisionedGroups:
         added = removed = 0
         for change in changes:
             match change.verb:
+                case _ if change.is_naming:
+                    more, fewer = await self._name(group_id, change)
+                    added, removed = added + more, removed + fewer
                 case Verb.ADD:
                     added += await self._add(group_id, change)
                 case Verb.REPLACE:
@@ -167,13 +180,32 @@ class ProvisionedGroups:
         return await self._groups.remove_members(group_id, user_ids, Source.SCIM)
 
     async def _remove_where(self, group_id: str, where: Node) -> int:
-        is_gone = selector(where, ResourceType.GROUP, "members")
+        gone = await self._selected(group_id, where)
+        return sum([await self._remove(group_id, batch) for batch in _batches(gone)])
+
+    async def _name(self, group_id: str, change: MemberChange) -> tuple[int, int]:
+        """Call members otherwise, or, by adding them anew, as their accounts are."""
+        user_ids = await self._selected(group_id, change.where)
+        if not user_ids and change.where is not None and change.display is not None:
+            message = "cannot change members.display: there is no such member"
+            raise invalid(message, param="members.display", code="noTarget")
+        added = removed = 0
+        for batch in _batches(user_ids):
+            displays = {}
+            if change.display is None:
+                removed += await self._remove(group_id, batch)
+            else:
+                displays = dict.fromkeys(batch, change.display)
+            added += await self._groups.add_members(group_id, batch, Source.SCIM, displays)
+        return added, removed
+
+    async def _selected(self, group_id: str, where: Node | None) -> list[str]:
+        """Return the ids of the members for whom a filter holds; None holds for all."""
         members = (await self._directory.list_members_of([group_id])).get(group_id, ())
-        gone = [member.id for member in members if is_gone(render_member(member, ""))]
-        batches = (
-            gone[start : start + MAX_MEMBERS_AT_ONCE] for start in range(0, len(gone), MAX_MEMBERS_AT_ONCE)
-        )
-        return sum([await self._remove(group_id, batch) for batch in batches])
+        if where is None:
+            return [member.id for member in members]
+        is_one = selector(where, ResourceType.GROUP, "members")
+        return [member.id for member in members if is_one(render_member(member, ""))]
 
     async def _check_known(self, user_ids: Sequence[str]) -> None:
         if not user_ids:
@@ -183,6 +215,14 @@ class ProvisionedGroups:
         unknown = [user_id for user_id in user_ids if user_id not in known]
         if unknown:
             raise _unknown(unknown)
+
+    async def _fitting(self, groups: Sequence[Group]) -> Sequence[Group]:
+        """Return as many of the groups as may be shown at once with their members, at least one."""
+        if len(groups) < 2:
+            return groups
+        counts = await self._directory.count_members_of([group.id for group in groups])
+        sums = accumulate(counts.get(group.id, 0) for group in groups)
+        return groups[: max(1, sum(members <= MAX_LISTED_MEMBERS for members in sums))]
 
     async def _entries(self, groups: Sequence[Group], *, with_members: bool) -> list[GroupEntry]:
         if not with_members or not groups:
@@ -197,6 +237,12 @@ class ProvisionedGroups:
         return audited(self._rendered(group))
 
 
+def _batches(user_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the ids in parts small enough for one change."""
+    for start in range(0, len(user_ids), MAX_MEMBERS_AT_ONCE):
+        yield user_ids[start : start + MAX_MEMBERS_AT_ONCE]
+
+
 def _tally(added: int, removed: int) -> str:
     counts = [f"+{added}"] * bool(added) + [f"-{removed}"] * bool(removed)
     return " ".join(["members", *counts]) if counts else ""
@@ -204,11 +250,7 @@ def _tally(added: int, removed: int) -> str:
 
 def _check_count(user_ids: Sequence[str]) -> None:
     if len(user_ids) > MAX_MEMBERS_AT_ONCE:
-        raise GatewayError(
-            Kind.TOO_LARGE,
-            f"cannot change members: more than {MAX_MEMBERS_AT_ONCE} at once",
-            param="members",
-        )
+        raise too_many("members", MAX_MEMBERS_AT_ONCE)
 
 
 def _unknown(user_ids: Sequence[str]) -> GatewayError:

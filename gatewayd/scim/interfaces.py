@@ -30,6 +30,10 @@ class Directory(Protocol):
         """Return the members of each of at most 200 groups in one statement; empty groups are absent."""
         ...
 
+    async def count_members_of(self, group_ids: Sequence[str]) -> Mapping[str, int]:
+        """Return how many members each of at most 200 groups has, in one statement; empty ones are absent."""
+        ...
+
     async def list_known(self, user_ids: Sequence[str]) -> frozenset[str]:
         """Return which of the ids are users, in one statement for each thousand."""
         ...

@@ -4,7 +4,7 @@ RFC 7644 section 3.5.2. A group may have many members, so that none are read to 
 """
 
 from collections.abc import Iterable
-from itertools import groupby
+from dataclasses import dataclass, field
 from typing import Final
 
 from gatewayd.errors import GatewayError, invalid
@@ -14,9 +14,10 @@ from gatewayd.scim.records import ResourceType
 from gatewayd.scim.selecting import selector
 from gatewayd.scim.syntax import Comparison, Disjunction, Node
 from gatewayd.scim.targets import Step
-from gatewayd.scim.values import SentMembers, read_members, too_many
+from gatewayd.scim.values import SentMembers, invalid_value, read_display, read_members, too_many
 
 MAX_FILTERS: Final = 20
+MAX_CHANGES: Final = 50
 
 Changes = tuple[MemberChange, ...]
 
@@ -25,9 +26,11 @@ def member_changes(step: Step) -> Changes:
     """Return what one step on `members` does.
 
     To remove without a value is to replace all by none. To replace what a filter selects is to remove it and
-    to add what was sent. Raises invalid_request, code `mutability`, for a change inside a member: members
-    come and go as a whole (RFC 7643 section 4.2).
+    to add what was sent. Raises invalid_request, code `mutability`, for a change inside a member but of its
+    `display`: members come and go as a whole (RFC 7643 section 4.2).
     """
+    if step.part == "display":
+        return _naming(step)
     if step.part not in (None, "value"):
         raise _immutable(step.place.name)
     if step.where is not None:
@@ -45,24 +48,76 @@ def member_changes(step: Step) -> Changes:
 
 
 def merged(changes: Iterable[MemberChange]) -> Changes:
-    """Return changes in their order, neighbours that do the same as one.
+    """Return the few changes that come to the same as many, in the order in which to do them.
 
-    Raises too_large, code `tooMany`, for more than 20 removals by a filter for which members are read.
+    Additions and removals by ids become one removal and one addition after it, until a filter or a name
+    comes. What came before a replacement is left out. So unknown ids are looked for in what is left: one that
+    is taken out again is never missed, and those of a run of additions are refused when all of them are
+    unknown.
+
+    Raises too_large, code `tooMany`, for more than 50 changes that are left, or more than 20 that read
+    members.
     """
     found: list[MemberChange] = []
-    for (verb, is_listed), group in groupby(changes, key=lambda change: (change.verb, change.where is None)):
-        alike = list(group)
-        if verb is Verb.REPLACE:
-            found.append(alike[-1])
-        elif is_listed:
-            ids = dict.fromkeys(user_id for change in alike for user_id in change.user_ids)
-            displays = {user_id: each for change in alike for user_id, each in change.displays.items()}
-            found.append(MemberChange(verb, tuple(ids), displays=displays))
+    run = _Run()
+    for change in changes:
+        if _reads(change):
+            found.extend((*run.changes(), change))
+            run = _Run()
+        elif change.verb is Verb.REPLACE:
+            found = [change]
+            run = _Run()
         else:
-            found.extend(alike)
-    if sum(change.where is not None for change in found) > MAX_FILTERS:
+            run.take(change)
+    found.extend(run.changes())
+    if sum(_reads(change) for change in found) > MAX_FILTERS:
         raise too_many("filters on members", MAX_FILTERS)
+    if len(found) > MAX_CHANGES:
+        raise too_many("changes of members", MAX_CHANGES)
     return tuple(found)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Additions and removals by ids, one after the other, as one removal and then one addition.
+
+    Who is removed and added again is in both, as what he was called is forgotten in between.
+    """
+
+    removed: dict[str, None] = field(default_factory=dict)
+    added: dict[str, str | None] = field(default_factory=dict)
+
+    def take(self, change: MemberChange) -> None:
+        """Take the next change."""
+        for user_id in change.user_ids:
+            if change.verb is Verb.ADD:
+                self.added[user_id] = change.displays.get(user_id, self.added.get(user_id))
+            else:
+                self.added.pop(user_id, None)
+                self.removed[user_id] = None
+
+    def changes(self) -> Changes:
+        """Return what they come to."""
+        displays = {user_id: display for user_id, display in self.added.items() if display is not None}
+        return _removal(tuple(self.removed)) + _addition(SentMembers(tuple(self.added), displays))
+
+
+def _reads(change: MemberChange) -> bool:
+    """Tell whether members are read for a change."""
+    return change.where is not None or change.is_naming
+
+
+def _naming(step: Step) -> Changes:
+    """Return what one step on what members are called does; to write nothing is to remove."""
+    if step.where is not None:
+        selector(step.where, ResourceType.GROUP, "members")
+    value = None if step.verb is Verb.REMOVE else step.value
+    if value is not None and not isinstance(value, str):
+        raise invalid_value(step.place.name, "it is not a text")
+    display = read_display(value)
+    if display is None and step.verb is Verb.ADD:
+        return ()
+    return (MemberChange(step.verb, where=step.where, is_naming=True, display=display),)
 
 
 def _selected(step: Step, where: Node) -> Changes:

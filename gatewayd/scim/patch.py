@@ -9,12 +9,11 @@ from typing import Any
 
 from gatewayd.accounts.records import Email
 from gatewayd.scim.addresses import patched_emails
-from gatewayd.scim.drafts import MemberChange, Operation, Verb
+from gatewayd.scim.drafts import MemberChange, Verb
 from gatewayd.scim.memberplan import member_changes, merged
 from gatewayd.scim.reading import read_name
 from gatewayd.scim.records import Resource, ResourceType
-from gatewayd.scim.syntax import Grammar
-from gatewayd.scim.targets import Step, steps
+from gatewayd.scim.targets import Step
 from gatewayd.scim.values import (
     DEFAULT_TYPE,
     invalid_value,
@@ -27,15 +26,14 @@ from gatewayd.scim.values import (
 )
 
 
-def patched_user(resource: Resource, operations: Iterable[Operation], grammar: Grammar) -> Resource:
+def patched_user(resource: Resource, steps: Iterable[Step]) -> Resource:
     """Return what a user becomes; `resource` is what is shown of its writable attributes, and stays as it is.
 
     The result is fit for `reading.read_user`. An `externalId` that was taken away is null there. Raises
-    invalid_request, code `invalidPath`, `invalidFilter`, `noTarget`, `invalidValue`, `invalidSyntax` or
-    `mutability`, and too_large.
+    invalid_request, code `invalidFilter`, `noTarget`, `invalidValue` or `mutability`, and too_large.
     """
     changed = dict(resource)
-    for step in steps(operations, ResourceType.USER, grammar):
+    for step in steps:
         if step.attribute == "name":
             _put(changed, "name", _name(changed.get("name") or {}, step))
         elif step.attribute == "emails":
@@ -45,9 +43,7 @@ def patched_user(resource: Resource, operations: Iterable[Operation], grammar: G
     return changed
 
 
-def plan_group(
-    resource: Resource, operations: Iterable[Operation], grammar: Grammar
-) -> tuple[Resource, tuple[MemberChange, ...]]:
+def plan_group(resource: Resource, steps: Iterable[Step]) -> tuple[Resource, tuple[MemberChange, ...]]:
     """Return what a group becomes, and what is to be done to its members, in this order.
 
     `resource` is what is shown of its writable attributes but for the members, and stays as it is. The errors
@@ -55,7 +51,7 @@ def plan_group(
     """
     changed = dict(resource)
     changes: list[MemberChange] = []
-    for step in steps(operations, ResourceType.GROUP, grammar):
+    for step in steps:
         if step.attribute == "members":
             changes.extend(member_changes(step))
         else:

@@ -15,7 +15,7 @@ from gatewayd.scim.records import ResourceType
 from gatewayd.scim.syntax import Grammar, Name, Node, Path
 from gatewayd.scim.values import invalid_value, shortened
 
-MAX_PATHS: Final = 131_072
+MAX_PATHS: Final = 32_768
 """How many characters the paths of one message may have together, but for plain names."""
 
 _PASSED_OVER: Final = frozenset(name.lower() for name in PASSED_OVER) | {"schemas"}

@@ -75,13 +75,12 @@ class ProvisionedUsers:
 
     async def patch(self, user_id: str, body: Mapping[str, Any]) -> Written[UserEntry]:
         """Change what the operations name, all of it or nothing."""
-        operations = read_operations(body)
-        planned = tuple(steps(operations, ResourceType.USER, self._grammar))
+        planned = tuple(steps(read_operations(body), ResourceType.USER, self._grammar))
         check_steps(planned, self._provider)
         async with self._transactor.exclusive(CHANGING):
             before = await self._users.get(user_id)
             resource = writable(self._rendered(before))
-            draft = read_user(patched_user(resource, operations, self._grammar))
+            draft = read_user(patched_user(resource, planned))
             # A pending account shows that it is not active; only who says so himself means it.
             is_about_active = any(step.attribute == "active" for step in planned)
             draft = replace(draft, active=draft.active if is_about_active else None)

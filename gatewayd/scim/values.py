@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from gatewayd.accounts.records import Email
-from gatewayd.accounts.texts import MAX_EMAIL, MAX_NAME, clean, folded, normalise_email
+from gatewayd.accounts.texts import MAX_EMAIL, MAX_NAME, clean, folded, is_plain, normalise_email
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.scim.records import ResourceType
 
@@ -217,7 +217,17 @@ def _read_member(value: Any, name: str) -> tuple[str, str | None]:
     if kind is not None and kind.lower() != ResourceType.USER.lower():
         raise invalid_value(f"{name}.type", "a member is a User")
     user_id = required(read_text(parts.get("value"), f"{name}.value"), f"{name}.value")
-    return user_id, read_text(parts.get("display"), f"{name}.display")
+    return user_id, read_display(parts.get("display"))
+
+
+def read_display(value: Any) -> str | None:
+    """Return what a member is called, cut to the length of a name; None when it is nothing to call one.
+
+    Nobody is kept out of a group for it.
+    """
+    if not isinstance(value, str) or not is_plain(value.strip()):
+        return None
+    return value.strip()[:MAX_NAME].strip() or None
 
 
 def listed(value: Any, name: str, most: int) -> list[Any]:

@@ -152,6 +152,12 @@ def test_malformed_requests_are_refused(site: Site, name: str) -> None:
 ODD: dict[str, tuple[bytes, int]] = {
     "two hosts": (HEAD + b"Host: b\r\n\r\n", 400),
     "no host": (b"GET /api/models HTTP/1.1\r\nConnection: close\r\n\r\n", 400),
+    "a host with a blank": (b"GET /api/models HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n", 400),
+    "a host with markup": (b'GET /livez HTTP/1.1\r\nHost: x"y<z>\r\nConnection: close\r\n\r\n', 400),
+    "a host with a path": (b"GET /livez HTTP/1.1\r\nHost: a/b\r\nConnection: close\r\n\r\n", 400),
+    "a host with an underscore": (b"GET /livez HTTP/1.1\r\nHost: a_b:80\r\nConnection: close\r\n\r\n", 200),
+    "an IPv6 host": (b"GET /livez HTTP/1.1\r\nHost: [::1]:80\r\nConnection: close\r\n\r\n", 200),
+    "an empty host": (b"GET /livez HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n", 200),
     "an absolute target": (b"GET http://b/api/models HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 404),
     "a proxy's request": (b"CONNECT other:443 HTTP/1.1\r\nHost: other:443\r\nConnection: close\r\n\r\n", 404),
     "an asterisk": (b"OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 404),

@@ -23,6 +23,7 @@ from gatewayd.scim.conditions import (
     Present,
     Value,
 )
+from gatewayd.scim.links import ID, SUBJECT, read_links
 from gatewayd.scim.records import GroupEntry, Reference, ResourceType, UserEntry
 
 Values = Mapping[str, Sequence[Value]]
@@ -59,7 +60,7 @@ def singles(entry: UserEntry | GroupEntry, provider: str, *, by_subject: bool = 
         user, seen = entry.user, shown(entry.user)
         external_id = _external_id(user.scim, provider)
         if by_subject:
-            external_id = (user.oauth or {}).get(provider, {}).get("sub")
+            external_id = read_links(user.oauth, SUBJECT).get(provider)
         kept = {
             "userName": seen.user_name,
             "displayName": seen.display_name,
@@ -158,8 +159,7 @@ def _common(resource: User | Group, name: str, external_id: str | None) -> Mappi
 
 
 def _external_id(scim: Mapping[str, Any] | None, provider: str) -> str | None:
-    found: str | None = (scim or {}).get(provider, {}).get("external_id")
-    return found
+    return read_links(scim, ID).get(provider)
 
 
 def _reference(attribute: str, kind: str, reference: Reference) -> Values:

@@ -97,6 +97,13 @@ def many_filters(site: Site, size: int) -> Reply:
     return site.patch(GROUP, *([operation] * size))
 
 
+def many_changes(site: Site, size: int) -> Reply:
+    member = {"path": "members", "value": [{"value": site.ids[USER]}]}
+    some = {"op": "remove", "path": 'members[type eq "Nobody"]'}
+    operations = [{"op": "remove", **member}, {"op": "add", **member}, some]
+    return site.patch(GROUP, *(operations[number % 3] for number in range(size)))
+
+
 def many_emails(site: Site, size: int) -> Reply:
     emails = [{"value": f"{number}@example.org"} for number in range(size)]
     return site.ask("POST", "/Users", person(emails=emails))
@@ -125,6 +132,7 @@ TRIALS: Mapping[str, tuple[int, Trial]] = {
     "characters of the paths of a message": (targets.MAX_PATHS, many_paths),
     "members of a message": (values.MAX_MEMBERS, many_members),
     "filters on members of a message": (memberplan.MAX_FILTERS, many_filters),
+    "changes of members of a message": (memberplan.MAX_CHANGES, many_changes),
     "e-mail addresses of a user": (values.MAX_EMAILS, many_emails),
     "characters of an e-mail address or user name": (MAX_EMAIL, named),
     "characters of a name": (
@@ -208,6 +216,7 @@ ERRORS: Mapping[Error, Sequence[Callable[[Site], Reply]]] = {
             "e-mail addresses of a user",
             "characters of the paths of a message",
             "filters on members of a message",
+            "changes of members of a message",
         )
     ),
     ("415", "-"): (lambda site: raw(site, b"{}", "text/plain"),),

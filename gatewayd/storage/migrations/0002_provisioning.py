@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tortoise import fields, migrations
@@ -36,13 +36,16 @@ SOURCES: Final = {"external_id": ("scim", "external_id"), "subject": ("oauth", "
 User = Mapping[str, Any]
 """Some columns of a user."""
 
+Row = tuple[str, str, str]
+"""User, provider and what it calls him."""
+
 log = logging.getLogger(__name__)
 
 
 async def fill_in(_: Any, editor: Any) -> None:
     """Write the keys and the index rows of everything there is.
 
-    What only one can have, the oldest keeps; that another went without is logged.
+    What only one can have, the oldest keeps; that it was taken from another is logged.
     """
     client = editor.client
     await client.execute_query("UPDATE groups SET modified_us = updated_at * 1000000")
@@ -52,8 +55,9 @@ async def fill_in(_: Any, editor: Any) -> None:
         addresses = [(user["id"], folded(user["email"]), "work", True) for user in users]
         await _insert(client, "user_emails", ("user_id", "value_key", "type_key", "is_primary"), addresses)
         for table, column in INDEXES:
-            found = [row for user in users for row in _foreign_ids(user, column, taken)]
-            await _insert(client, table, ("user_id", "provider", column), found)
+            kept, lost = _divided(users, column, taken)
+            await _insert(client, table, ("user_id", "provider", column), kept)
+            await _take_away(client, users, column, lost)
 
 
 async def _pages(client: Any) -> AsyncIterator[Sequence[User]]:
@@ -87,21 +91,50 @@ def _shown(user: User, taken: set[tuple[str, ...]]) -> tuple[str | int, ...]:
     return address, name, name, folded(given), folded(family.strip()), modified_us, user["id"]
 
 
-def _foreign_ids(user: User, column: str, taken: set[tuple[str, ...]]) -> Iterator[tuple[str, str, str]]:
-    """Yield user, provider and what it calls him; shapes that a row cannot hold are left out."""
+def _divided(users: Sequence[User], column: str, taken: set[tuple[str, ...]]) -> tuple[list[Row], list[Row]]:
+    """Return the index rows that nobody has yet, and those that an older user has."""
+    kept: list[Row] = []
+    lost: list[Row] = []
+    for row in (row for user in users for row in _foreign_ids(user, column)):
+        place = (column, *row[1:])
+        (lost if place in taken else kept).append(row)
+        taken.add(place)
+    return kept, lost
+
+
+def _foreign_ids(user: User, column: str) -> Iterator[Row]:
+    """Yield the index rows of a user; shapes that a row cannot hold are left out."""
     source, member = SOURCES[column]
     stored = None if user[source] is None else json.loads(user[source])
     for provider, entry in stored.items() if isinstance(stored, dict) else ():
         value = entry.get(member) if isinstance(entry, dict) else None
         if not isinstance(value, str) or not 0 < len(value) <= FOREIGN_ID_LENGTH:
             continue
-        if len(provider) > PROVIDER_LENGTH:
-            continue
-        if (source, provider, value) in taken:
-            log.warning("a user has the %s of an older one", column, extra={"user_id": user["id"]})
-            continue
-        taken.add((source, provider, value))
-        yield user["id"], provider, value
+        if len(provider) <= PROVIDER_LENGTH:
+            yield user["id"], provider, value
+
+
+async def _take_away(client: Any, users: Sequence[User], column: str, lost: Sequence[Row]) -> None:
+    """Take from users what older ones have, so that nobody shows it whom it does not find."""
+    for user_id, provider, value in lost:
+        told = {"user_id": user_id, "provider": provider, "value": value}
+        log.warning("a user has the %s of an older one", column, extra=told)
+    source, _ = SOURCES[column]
+    query = f"UPDATE users SET {source} = {placeholder(client, 1)} WHERE id = {placeholder(client, 2)}"  # noqa: S608
+    for user in users:
+        providers = {provider for user_id, provider, _ in lost if user_id == user["id"]}
+        if providers:
+            await client.execute_query(query, [_without(user, column, providers), user["id"]])
+
+
+def _without(user: User, column: str, providers: Collection[str]) -> str | None:
+    """Return the JSON of a user without what some providers call him."""
+    source, member = SOURCES[column]
+    stored = json.loads(user[source])
+    for provider in providers:
+        del stored[provider][member]
+    kept = {provider: entry for provider, entry in stored.items() if entry or provider not in providers}
+    return json.dumps(kept) if kept else None
 
 
 async def _insert(client: Any, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:

@@ -133,6 +133,13 @@ def test_nothing_that_is_required_is_read_only() -> None:
     )
 
 
+def test_of_a_member_what_it_is_called_changes() -> None:
+    members = find(ResourceType.GROUP, "members")
+    assert members is not None
+    changing = [part.name for part in members.attribute.parts if part.mutability is Mutability.READ_WRITE]
+    assert changing == ["display"]
+
+
 def test_what_is_passed_over_is_no_attribute() -> None:
     kept = {name.split(".")[-1].lower() for resource in ResourceType for name in places(resource)}
 

@@ -132,7 +132,8 @@ async def test_too_many_members_are_refused(scim: Provisioning, monkeypatch: pyt
         patch(scim, group, replacing("members", more)),
         patch(scim, group, removing("members", value=more)),
     ):
-        assert (await refusal(attempt)).kind is Kind.TOO_LARGE
+        error = await refusal(attempt)
+        assert (error.kind, error.code) == (Kind.TOO_LARGE, "tooMany")
     assert len(await members(scim, group)) == 2
 
 
@@ -236,6 +237,52 @@ async def test_members_are_called_as_the_provider_says(scim: Provisioning) -> No
     body = {"displayName": "Staff", "members": [{"value": ann, "display": "A"}]}
     assert (await scim.groups.replace(group, body)).changes == "members +1 -1"
     assert await displays() == ["A"]
+
+
+async def test_members_can_be_called_otherwise(scim: Provisioning) -> None:
+    ann, bob = await people(scim, "ann", "bob")
+    group = await scim.add_group("Staff", ann, bob)
+
+    async def displays() -> list[str]:
+        return [each["display"] for each in (await scim.shown_group(group))["members"]]
+
+    named = f'members[value eq "{ann}"].display'
+    assert await patch(scim, group, replacing(named, "Dr. Ann")) == "members +1"
+    assert await patch(scim, group, replacing(named, "Dr. Ann")) == ""
+    assert await displays() == ["Dr. Ann", "bob@example.org"]
+    assert await patch(scim, group, adding("members.display", "Staff member")) == "members +2"
+    assert await displays() == ["Staff member"] * 2
+    assert await patch(scim, group, removing(named)) == "members +1 -1"
+    assert await displays() == ["ann@example.org", "Staff member"]
+    operations = [removing("members", value=values(ann)), replacing("members.display", "x")]
+    await patch(scim, group, *operations, adding("members", values(ann)))
+    assert await displays() == ["ann@example.org", "x"]
+    error = await refusal(patch(scim, group, replacing('members[value eq "nobody"].display', "x")))
+    assert (error.code, error.param) == ("noTarget", "members.display")
+    assert await patch(scim, group, removing('members[value eq "nobody"].display')) == ""
+    empty = await scim.add_group("Empty")
+    assert await patch(scim, empty, replacing("members.display", "x")) == ""
+
+
+async def test_a_thousand_operations_are_two_changes(scim: Provisioning) -> None:
+    ann, bob = await people(scim, "ann", "bob")
+    group = await scim.add_group("Staff", bob)
+    scim.directory.asked.clear()
+    turns = [adding("members", values(ann)), removing("members", value=values(bob))] * 500
+    assert await patch(scim, group, *turns) == "members +1 -1"
+    assert scim.directory.asked.count("list_known") == 1
+    assert await members(scim, group) == [ann]
+
+
+async def test_unknown_ids_count_for_all_additions_together(scim: Provisioning) -> None:
+    ann, bob = await people(scim, "ann", "bob")
+    group = await scim.add_group("Staff", bob)
+    unknown, away = adding("members", values("no")), removing("members", value=values(bob))
+    assert await patch(scim, group, unknown, away, adding("members", values(ann))) == "members +1 -1"
+    assert await patch(scim, group, unknown, removing("members", value=values("no"))) == ""
+    error = await refusal(patch(scim, group, removing("members", value=values(ann)), unknown))
+    assert error.code == "invalidValue"
+    assert await members(scim, group) == [ann], "what fails changes nothing"
 
 
 async def test_many_are_removed_in_batches(scim: Provisioning, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,4 +455,35 @@ async def test_members_are_loaded_once_and_only_when_wanted(scim: Provisioning) 
     assert (found.total, found.start_index) == (3, 2)
     bare = await scim.groups.search(Search(), with_members=False)
     assert {entry.members for entry in bare.entries} == {None}
-    assert scim.directory.asked == ["list_groups", "list_members_of", "list_groups"]
+    assert scim.directory.asked == ["list_groups", "count_members_of", "list_members_of", "list_groups"]
+
+
+@pytest.mark.parametrize(
+    ("most", "pages"),
+    [(6, [[3, 0, 2, 1]]), (5, [[3, 0, 2], [1]]), (4, [[3, 0], [2, 1]]), (2, [[3], [0, 2], [1]])],
+)
+async def test_a_page_ends_before_it_has_too_many_members(
+    scim: Provisioning, monkeypatch: pytest.MonkeyPatch, most: int, pages: list[list[int]]
+) -> None:
+    monkeypatch.setattr(module, "MAX_LISTED_MEMBERS", most)
+    ids = await people(scim, "ann", "bob", "cat")
+    for size in (3, 0, 2, 1):
+        await scim.add_group(f"of {size}", *ids[:size])
+    loaded: list[int] = []
+    list_members_of = scim.directory.list_members_of
+
+    async def load(group_ids: Any) -> Any:
+        loaded.append(len(group_ids))
+        return await list_members_of(group_ids)
+
+    monkeypatch.setattr(scim.directory, "list_members_of", load)
+    met: list[list[int]] = []
+    while sum(map(len, met)) < 4:
+        start = 1 + sum(map(len, met))
+        found = await scim.groups.search(Search(start_index=start), with_members=True)
+        assert (found.total, found.start_index) == (4, start)
+        met.append([len(entry.members or ()) for entry in found.entries])
+    assert met == pages
+    assert loaded == [len(page) for page in pages], "the members of other groups are not loaded"
+    everything = await scim.groups.search(Search(), with_members=False)
+    assert len(everything.entries) == 4

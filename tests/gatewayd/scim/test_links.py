@@ -1,6 +1,7 @@
 """Links to what a provider calls a user or a group."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -128,3 +129,12 @@ async def test_unknown_users_and_groups(scene: Scene) -> None:
 def test_odd_stores_are_read_as_nothing() -> None:
     assert read_links(None, ID) == {}
     assert read_links({"a": 1, "b": {}, "c": {ID: 5}, "d": {ID: ""}, "e": {ID: "x"}}, ID) == {"e": "x"}
+
+
+@pytest.mark.parametrize("odd", ["okta", ["okta"], {"okta": "1"}, {"okta": ["1"]}])
+async def test_a_store_of_another_shape_is_no_link_and_can_be_replaced(scene: Scene, odd: Any) -> None:
+    ann = await scene.accounts.add_user("ann")
+    scene.accounts.memory.tables.users[ann.id] = replace(ann, scim=odd, oauth=odd)
+    assert (read_links(odd, ID), read_links(odd, SUBJECT)) == ({}, {})
+    user = await scene.links().link_user(ann.id, Wish(external_id="1", subject="s"))
+    assert (user.scim, user.oauth) == ({"okta": {"external_id": "1"}}, {"okta": {"sub": "s"}})

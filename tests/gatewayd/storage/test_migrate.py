@@ -274,7 +274,10 @@ def test_the_exact_schema_passes() -> None:
 OLD_USERS = [
     ("u1", "ada@example.org", "Ada  Löve", 5, None, None),
     ("u2", "bob@example.org", "BOB", 3, '{"okta": {"external_id": "0"}}', '{"google": {"sub": "1"}, "x": 1}'),
-    ("u3", "cid@example.org", "Cid", 4, '{"okta": {"external_id": "0"}, "b": {"external_id": 5}}', "[]"),
+    (
+        *("u3", "cid@example.org", "Cid", 4),
+        *('{"okta": {"external_id": "0", "more": "ü"}, "b": {"external_id": 5}}', "[]"),
+    ),
     ("u4", "BOB@example.org", "Bob", 4, '{"a": {"external_id": ""}}', '{"google": {"sub": "1"}}'),
 ]
 
@@ -348,6 +351,20 @@ async def test_what_two_had_is_kept_by_the_older_and_told(
         ("u3", "a user has the external_id of an older one"),
         ("u4", "a user has the subject of an older one"),
     }
+
+
+async def test_what_an_older_one_keeps_is_shown_by_nobody_else(upgraded: Database) -> None:
+    users = TortoiseUsers()
+    found = {user_id: await users.find(user_id) for user_id in ("u2", "u3", "u4")}
+    stores = {user_id: each and (each.scim, each.oauth) for user_id, each in found.items()}
+    assert stores == {
+        "u2": ({"okta": {"external_id": "0"}}, {"google": {"sub": "1"}, "x": 1}),
+        "u3": ({"okta": {"more": "ü"}, "b": {"external_id": 5}}, []),
+        "u4": ({"a": {"external_id": ""}}, None),
+    }
+    newer = found["u3"]
+    assert newer is not None
+    assert await users.change(replace(newer, scim={"okta": {"external_id": "1"}}))
 
 
 async def test_memberships_that_were_there_stay_and_others_may_come(upgraded: Database) -> None:
