@@ -198,6 +198,7 @@ class EngineTransaction(TransactionWrapper):
     def __init__(self, engine: Engine, connection: Any) -> None:
         super().__init__(engine)
         self._connection = connection
+        self.finished_part = ""
 
     async def begin(self) -> None:
         """Start it."""

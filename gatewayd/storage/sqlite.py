@@ -122,6 +122,10 @@ class EngineTransaction(SqliteTransactionWrapper):
     That is what a task finds that was started inside the transaction and outlives it.
     """
 
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.finished_part = ""
+
     async def begin(self) -> None:
         """Take the write lock at once: one taken in mid-transaction could not be waited for."""
         await self._connection.execute_fetchall("BEGIN IMMEDIATE")

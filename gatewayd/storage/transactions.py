@@ -34,6 +34,8 @@ class Transaction(Protocol):
     """One transaction on one connection."""
 
     connection_name: str
+    finished_part: str
+    """The savepoint of the last part that ended well and is not released yet, empty for none."""
 
     @property
     def is_given_up(self) -> bool:
@@ -91,21 +93,26 @@ async def run_transaction(transaction: T) -> AsyncIterator[T]:
 async def run_savepoint(transaction: T) -> AsyncIterator[T]:
     """Run the block as a part that can fail alone.
 
-    Only one task at a time may use a transaction: savepoints are a stack.
+    Only one task at a time may use a transaction: savepoints are a stack. One that ended well is released
+    with the next statement about parts; until then it takes no part in anything, and the end of the
+    transaction or of the part around it releases it, too.
     """
     name = f"part_{next(_names)}"
+    released = f"RELEASE SAVEPOINT {transaction.finished_part}; " if transaction.finished_part else ""
     finished = False
     with translated("begin the change"):
-        await transaction.execute_script(f"SAVEPOINT {name}")
+        await transaction.execute_script(f"{released}SAVEPOINT {name}")
+    transaction.finished_part = ""
     try:
         yield transaction
         finished = True
     finally:
-        if finished or not transaction.is_given_up:
-            with translated("commit the change"):
-                if not finished:
-                    await transaction.execute_script(f"ROLLBACK TO SAVEPOINT {name}")
-                await transaction.execute_script(f"RELEASE SAVEPOINT {name}")
+        if finished:
+            transaction.finished_part = name
+        elif not transaction.is_given_up:
+            transaction.finished_part = ""
+            with translated("undo the change"):
+                await transaction.execute_script(f"ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}")
 
 
 @contextmanager

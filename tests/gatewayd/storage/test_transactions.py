@@ -76,6 +76,22 @@ async def test_a_nested_block_can_fail_alone(stores: Stores) -> None:
     assert [each.id for each in found] == ["u1", "u4"]
 
 
+async def test_a_part_that_fails_takes_along_what_ended_well_inside_it_alone(stores: Stores) -> None:
+    async with stores.transactor.transaction():
+        await stores.users.add(user("u1"), None)
+        with pytest.raises(MadeUpError):
+            async with stores.transactor.transaction():
+                await stores.users.add(user("u2"), None)
+                await stores.users.add(user("u3"), None)
+                raise MadeUpError
+        await stores.users.add(user("u4"), None)
+        with pytest.raises(GatewayError, match="is taken"):
+            await stores.users.add(user("u4"), None)
+        await stores.users.add(user("u5"), None)
+    found, _ = await stores.users.list()
+    assert [each.id for each in found] == ["u1", "u4", "u5"]
+
+
 async def test_an_outer_failure_undoes_nested_blocks(stores: Stores) -> None:
     with pytest.raises(MadeUpError):
         async with stores.transactor.transaction():
