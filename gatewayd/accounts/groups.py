@@ -179,11 +179,8 @@ class Groups:
         )
 
     async def _touch(self, group_id: str, changed: int) -> None:
-        """Note when a group changed; not_found when there is none, which counting its members would tell."""
         if changed:
             await self._groups.touch(group_id, at=self._clock(), modified_us=ids.now_us())
-        else:
-            await self.get(group_id)
 
     def _announce(self, user_ids: Sequence[str]) -> None:
         for user_id in user_ids:

@@ -141,13 +141,13 @@ class GroupStore(Protocol):
         ...
 
     async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: Source) -> int:
-        """Remove all whom `source` has added but these; return how many."""
+        """Remove all whom `source` has added but these; return how many. Raise not_found as `add_members`."""
         ...
 
     async def remove_members(
         self, group_id: str, user_ids: Sequence[str], *, source: Source | None = None
     ) -> int:
-        """Remove users whom `source`, None any, has added; return how many users."""
+        """Remove users whom `source`, None any, has added; return how many users. Raise as `add_members`."""
         ...
 
     async def touch(self, group_id: str, *, at: int, modified_us: int) -> None:

@@ -1,6 +1,7 @@
 """Groups and who is in them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -127,21 +128,13 @@ class TortoiseGroups:
 
         A statement for each five hundred users, however many members there are. Not_found without the group.
         """
-        if not fits(GroupRow, id=group_id):
-            raise not_found("group", group_id)
         adding = _Adding(group_id, source, at, displays or {})
-        async with writing("add members") as client:
-            if await _locked(group_id) is None:
-                raise not_found("group", group_id)
+        async with _changing_members(group_id, "add members") as client:
             return sum([await _add(client, batch, adding) for batch in _batches(user_ids)])
 
     async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: Source) -> int:
-        """Remove all whom the source has added but these; return how many."""
-        if not fits(GroupRow, id=group_id):
-            return 0
-        async with writing("remove members") as client:
-            if await _locked(group_id) is None:
-                return 0
+        """Remove all whom the source has added but these; return how many; not_found without the group."""
+        async with _changing_members(group_id, "remove members") as client:
             members = MembershipRow.filter(group_id=group_id, source=source.value).order_by("id")
             wanted = frozenset(user_ids)
             gone = [str(user_id) for user_id in await members.values_list("user_id", flat=True)]
@@ -151,12 +144,8 @@ class TortoiseGroups:
     async def remove_members(
         self, group_id: str, user_ids: Sequence[str], *, source: Source | None = None
     ) -> int:
-        """Remove users whom the source, None any, has added; return how many users."""
-        if not fits(GroupRow, id=group_id):
-            return 0
-        async with writing("remove members") as client:
-            if await _locked(group_id) is None:
-                return 0
+        """Remove users whom the source, None any, has added; return how many; not_found without the group."""
+        async with _changing_members(group_id, "remove members") as client:
             return sum([await _remove(client, group_id, batch, source) for batch in _batches(user_ids)])
 
     async def touch(self, group_id: str, *, at: int, modified_us: int) -> None:
@@ -173,6 +162,17 @@ async def _locked(group_id: str) -> GroupRow | None:
     They count only what they change themselves, and cannot wait for each other's members in a circle.
     """
     return await GroupRow.filter(id=group_id).select_for_update(no_key=True).first()
+
+
+@asynccontextmanager
+async def _changing_members(group_id: str, what: str) -> AsyncIterator[Any]:
+    """Change the members of a group that exists, and lock it; not_found when it does not."""
+    if not fits(GroupRow, id=group_id):
+        raise not_found("group", group_id)
+    async with writing(what) as client:
+        if await _locked(group_id) is None:
+            raise not_found("group", group_id)
+        yield client
 
 
 @dataclass(frozen=True, slots=True)
