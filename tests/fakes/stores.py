@@ -258,7 +258,7 @@ class MemoryGroups:
         displays: Mapping[str, str] | None = None,
     ) -> int:
         async with self._memory.transaction():
-            self._check(group_id)
+            self._check_there(group_id)
             tables = self._memory.tables
             wanted = [
                 (group_id, user_id, source) for user_id in dict.fromkeys(user_ids) if user_id in tables.users
@@ -276,7 +276,7 @@ class MemoryGroups:
             return len(changed)
 
     async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: Source) -> int:
-        self._check(group_id)
+        self._check_there(group_id)
         members = self._memory.tables.members
         there = [user_id for here, user_id, by in members if (here, by) == (group_id, source)]
         gone = [user_id for user_id in there if user_id not in user_ids]
@@ -286,7 +286,7 @@ class MemoryGroups:
         self, group_id: str, user_ids: Sequence[str], *, source: Source | None = None
     ) -> int:
         async with self._memory.transaction():
-            self._check(group_id)
+            self._check_there(group_id)
             members = self._memory.tables.members
             gone = [
                 (here, user_id, by)
@@ -298,7 +298,7 @@ class MemoryGroups:
             self._memory.tables.forget_displays()
             return len({user_id for _, user_id, _ in gone})
 
-    def _check(self, group_id: str) -> None:
+    def _check_there(self, group_id: str) -> None:
         if group_id not in self._memory.tables.groups:
             raise not_found("group", group_id)
 
