@@ -7,8 +7,8 @@ exit codes in `gatewayctl.failures`.
 from enum import StrEnum
 from typing import Final
 
-SHOWN_NAME: Final = 200
-"""Characters of what somebody asked for that a sentence repeats."""
+SHOWN_NAME: Final = 100
+"""Characters of what somebody sent that a sentence repeats."""
 
 
 class Kind(StrEnum):
@@ -77,5 +77,9 @@ def invalid(message: str, *, param: str | None = None, code: str | None = None) 
 
 def not_found(what: str, name: str) -> GatewayError:
     """Return the error for a missing thing, for example `not_found("user", "u1")`."""
-    shown = name if len(name) <= SHOWN_NAME else f"{name[:SHOWN_NAME]}..."
-    return GatewayError(Kind.NOT_FOUND, f"cannot find {what} {shown!r}")
+    return GatewayError(Kind.NOT_FOUND, f"cannot find {what} {shortened(name)!r}")
+
+
+def shortened(text: str, longest: int = SHOWN_NAME) -> str:
+    """Return a text from outside, cut so that a sentence can repeat it."""
+    return text if len(text) <= longest else f"{text[:longest]}..."

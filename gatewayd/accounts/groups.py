@@ -52,7 +52,7 @@ class Groups:
         return group
 
     async def get(self, group_id: str) -> Group:
-        """Return a group with its member count; not_found when there is none."""
+        """Return a group; not_found when there is none."""
         group = await self._groups.find(group_id) if is_plain(group_id) else None
         if group is None:
             raise not_found("group", group_id)
@@ -93,6 +93,11 @@ class Groups:
         if not is_plain(group_id) or not await self._groups.remove(group_id):
             raise not_found("group", group_id)
         self._changes.publish(Change(None))
+
+    async def count_members(self, groups: Sequence[Group], source: Source | None = None) -> Mapping[str, int]:
+        """Return how many users `source`, None any, has in each of the groups, by group id."""
+        counts = await self._groups.count_members([group.id for group in groups], source=source)
+        return {group.id: counts.get(group.id, 0) for group in groups}
 
     async def list_members(self, group_id: str) -> Sequence[User]:
         """Return the members by name."""

@@ -123,6 +123,12 @@ class GroupStore(Protocol):
         """Return who put each member into a group, by user id."""
         ...
 
+    async def count_members(
+        self, group_ids: Sequence[str], *, source: Source | None = None
+    ) -> Mapping[str, int]:
+        """Return how many users `source`, None any, has in each of the groups; empty groups are absent."""
+        ...
+
     async def add_members(
         self,
         group_id: str,

@@ -107,7 +107,6 @@ class Group:
     data: dict[str, Any] = field(default_factory=dict)
     meta: dict[str, Any] = field(default_factory=dict)
     scim: dict[str, Any] | None = None
-    member_count: int = 0
     updated_at: int = 0
     created_at: int = 0
     modified_us: int = 0

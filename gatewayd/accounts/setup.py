@@ -69,4 +69,4 @@ class Setup:
             )
             await self._groups.add_members(made.id, [user.id])
             key, value = await self._keys.make(user, "setup")
-        return SetupResult(user, await self._groups.get(made.id), key, value, generated)
+        return SetupResult(user, made, key, value, generated)

@@ -3,14 +3,14 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import orjson
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.http.direct import JsonReply, is_plain
 
 MAX_DEPTH: Final = 64
@@ -25,6 +25,17 @@ _CONTAINERS: Final = (dict, list)
 Model = TypeVar("Model", bound=BaseModel)
 
 
+def check_media_type(request: web.Request, accepted: Container[str], wanted: str) -> None:
+    """Refuse a body whose media type is not accepted (415), but not one without; `wanted` is what to send."""
+    declared = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if declared and declared not in accepted:
+        raise invalid(
+            f"cannot read a body with Content-Type {shortened(declared)!r}: send {wanted}",
+            param="Content-Type",
+            code="unsupported_media_type",
+        )
+
+
 async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes:
     """Return the body.
 
@@ -34,7 +45,7 @@ async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes:
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding.lower() not in {"identity", ""}:
         raise invalid(
-            f"cannot read a body with Content-Encoding {encoding!r}: send it uncompressed",
+            f"cannot read a body with Content-Encoding {shortened(encoding)!r}: send it uncompressed",
             param="Content-Encoding",
             code="unsupported_media_type",
         )

@@ -9,6 +9,7 @@ import orjson
 from aiohttp import hdrs, web
 
 from gatewayd import ids
+from gatewayd.errors import GatewayError, Kind, shortened
 from gatewayd.http.context import FAILURE, REQUEST_ID, client_address
 from gatewayd.http.routes import Route
 from gatewayd.scim.activity import Activity, Seen
@@ -55,8 +56,7 @@ class ProvisioningDoor:
 
     def check(self, request: web.Request) -> None:
         """Raise unauthenticated unless the request has the SCIM token, in one header `Authorization`."""
-        given = request.headers.getall(hdrs.AUTHORIZATION, [])
-        self._tokens.check(", ".join(given))
+        self._tokens.check(token_of(", ".join(request.headers.getall(hdrs.AUTHORIZATION, []))))
         request[DEED] = Deed()
 
     def note(self, route: Route | None, request: web.Request, status: int) -> None:
@@ -74,7 +74,7 @@ class ProvisioningDoor:
             "by": f"scim:{self._provider or '-'}" if is_in else "unknown",
             "address": address,
             "request_id": request_id,
-            "target": cut(deed.target or request.path.removeprefix(ROOT)),
+            "target": shortened(deed.target or request.path.removeprefix(ROOT), LONGEST),
             "status": status,
             "refused": detail,
             "before": changed(deed.before, deed.after),
@@ -88,6 +88,23 @@ class ProvisioningDoor:
         )
 
 
+def token_of(authorization: str) -> str:
+    """Return the token of a header `Authorization` (RFC 6750 section 2.1); else raise unauthenticated."""
+    if not authorization:
+        raise _refused("cannot accept the request: the header Authorization is required")
+    scheme, _, token = authorization.strip().partition(" ")
+    token = token.strip()
+    if not token or any(character.isspace() for character in token):
+        raise _refused("cannot accept the header Authorization: expected Bearer <token>")
+    if scheme.lower() != "bearer":
+        raise _refused("cannot accept the header Authorization: its scheme is not Bearer")
+    return token
+
+
+def _refused(message: str) -> GatewayError:
+    return GatewayError(Kind.UNAUTHENTICATED, message)
+
+
 def asked_path(request: web.Request) -> str:
     """Return the path with what a list was asked with; anything else in a query may be a secret."""
     asked = [f"{name}={value}" for name, value in request.query.items() if name.lower() in PARAMETERS]
@@ -98,18 +115,11 @@ def changed(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> d
     """Return the attributes of a resource that another state of it has not, or has otherwise."""
     other = other or {}
     return {
-        name: shortened(value)
-        for name, value in (one or {}).items()
-        if name not in other or other[name] != value
+        name: told(value) for name, value in (one or {}).items() if name not in other or other[name] != value
     }
 
 
-def shortened(value: Any) -> Any:
+def told(value: Any) -> Any:
     """Return a value, or the beginning of its JSON when that is long."""
     text = orjson.dumps(value).decode()
-    return value if len(text) <= LONGEST else cut(text)
-
-
-def cut(text: str) -> str:
-    """Return a text, or its beginning when it is long."""
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return value if len(text) <= LONGEST else shortened(text, LONGEST)

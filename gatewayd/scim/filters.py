@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from gatewayd.errors import GatewayError, invalid
+from gatewayd.errors import GatewayError, invalid, shortened
 from gatewayd.scim.attributes import SCHEMAS, Kind, Place, find
 from gatewayd.scim.conditions import All, Compare, Condition, Either, Element, Not, Operator, Present, Value
 from gatewayd.scim.records import ResourceType
@@ -128,7 +128,7 @@ class _Compiler:
         elif name.urn is None:
             place = find(self.resource, f"{self.within}.{name.attribute}")
         if place is None or self.within not in (None, place.name.split(".")[0]):
-            raise _refused(f"{self.within or self.resource} has no attribute {str(name)[:100]!r}")
+            raise _refused(f"{self.within or self.resource} has no attribute {shortened(str(name))!r}")
         return place
 
     def _is_schemas(self, name: Name) -> bool:
@@ -197,7 +197,9 @@ def _moment(text: str, name: Name) -> int:
             raise ValueError("it has another form")
         moment = datetime.fromisoformat(upper)
     except ValueError as error:
-        raise _refused(f"{name} takes a time such as 2026-11-21T10:00:00Z, not {text[:40]!r}") from error
+        raise _refused(
+            f"{name} takes a time such as 2026-11-21T10:00:00Z, not {shortened(text, 40)!r}"
+        ) from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(microseconds=1)

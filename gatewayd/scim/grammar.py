@@ -21,7 +21,7 @@ from scim2_models.path import (
 from scim2_models.path import Comparison as Comparing
 from scim2_models.path import Not as Negating
 
-from gatewayd.errors import GatewayError, invalid
+from gatewayd.errors import GatewayError, invalid, shortened
 from gatewayd.scim.conditions import Operator
 from gatewayd.scim.syntax import (
     Comparison,
@@ -132,7 +132,7 @@ def _check_leaves(node: Node, refusal: _Refusal) -> None:
     for leaf in leaves:
         if isinstance(leaf, Comparison) and isinstance(leaf.value, str) and not _is_storable(leaf.value):
             raise refusal.because(
-                f"the value for {str(leaf.name)[:100]} has a character that no text can have"
+                f"the value for {shortened(str(leaf.name))} has a character that no text can have"
             )
 
 

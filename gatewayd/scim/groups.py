@@ -9,10 +9,8 @@ from typing import Any, Final
 
 from gatewayd.accounts.groups import CHANGING, MAX_MEMBERS_AT_ONCE, Groups
 from gatewayd.accounts.records import Group, GroupChange, NewGroup, Source
-from gatewayd.accounts.texts import is_plain
 from gatewayd.commits import Transactor
-from gatewayd.errors import GatewayError, invalid, not_found
-from gatewayd.scim.conditions import Compare, Operator
+from gatewayd.errors import GatewayError, invalid, shortened
 from gatewayd.scim.drafts import GroupDraft, MemberChange, Verb
 from gatewayd.scim.externals import changed_store, check_draft, check_steps, new_store
 from gatewayd.scim.interfaces import Directory
@@ -21,7 +19,6 @@ from gatewayd.scim.reading import read_group, read_operations
 from gatewayd.scim.records import (
     Found,
     GroupEntry,
-    Query,
     Resource,
     ResourceType,
     Search,
@@ -69,12 +66,12 @@ class ProvisionedGroups:
             if not members:
                 return Written(GroupEntry(group, ()), None, self._audited(group))
             added = await self._groups.add_members(group.id, members, Source.SCIM, draft.displays)
-            group = await self._find(group.id)
+            group = await self._groups.get(group.id)
         return Written(GroupEntry(group), None, self._audited(group), _tally(added, 0))
 
     async def get(self, group_id: str, *, with_members: bool) -> GroupEntry:
         """Return a group; not_found when there is none."""
-        group = await self._find(group_id)
+        group = await self._groups.get(group_id)
         return (await self._entries([group], with_members=with_members))[0]
 
     async def replace(self, group_id: str, body: Mapping[str, Any]) -> Written[GroupEntry]:
@@ -85,7 +82,7 @@ class ProvisionedGroups:
         if draft.members is not None:
             changes = (MemberChange(Verb.REPLACE, draft.members, displays=draft.displays),)
         async with self._transactor.exclusive(CHANGING):
-            before = await self._find(group_id)
+            before = await self._groups.get(group_id)
             return await self._apply(before, draft, changes)
 
     async def patch(self, group_id: str, body: Mapping[str, Any]) -> Written[GroupEntry]:
@@ -93,14 +90,14 @@ class ProvisionedGroups:
         planned = tuple(steps(read_operations(body), ResourceType.GROUP, self._grammar))
         check_steps(planned, self._provider)
         async with self._transactor.exclusive(CHANGING):
-            before = await self._find(group_id)
+            before = await self._groups.get(group_id)
             resource, changes = plan_group(writable(self._rendered(before)), planned)
             return await self._apply(before, read_group(resource), changes)
 
     async def remove(self, group_id: str) -> Written[GroupEntry]:
         """Delete a group; its members keep their accounts. `after` is empty."""
         async with self._transactor.exclusive(CHANGING):
-            before = await self._find(group_id)
+            before = await self._groups.get(group_id)
             await self._groups.remove(group_id)
         return Written(GroupEntry(before), self._audited(before), {})
 
@@ -117,14 +114,6 @@ class ProvisionedGroups:
         entries = await self._entries(groups, with_members=with_members)
         return Found(entries, page.total, first(search))
 
-    async def _find(self, group_id: str) -> Group:
-        """Return a group without counting its members, however many there are."""
-        query = Query(Compare("id", Operator.EQ, group_id), limit=1)
-        page = await self._directory.list_groups(query) if is_plain(group_id) else None
-        if page is None or not page.items:
-            raise not_found("group", group_id)
-        return page.items[0]
-
     async def _apply(
         self, before: Group, draft: GroupDraft, changes: Sequence[MemberChange]
     ) -> Written[GroupEntry]:
@@ -135,7 +124,7 @@ class ProvisionedGroups:
             after = await self._groups.change(before.id, change)
         added, removed = await self._change_members(before.id, changes)
         if added or removed:
-            after = await self._find(before.id)
+            after = await self._groups.get(before.id)
         return Written(GroupEntry(after), self._audited(before), self._audited(after), _tally(added, removed))
 
     async def _change_members(self, group_id: str, changes: Sequence[MemberChange]) -> tuple[int, int]:
@@ -220,8 +209,8 @@ class ProvisionedGroups:
         """Return as many of the groups as may be shown at once with their members, at least one."""
         if len(groups) < 2:
             return groups
-        counts = await self._directory.count_members_of([group.id for group in groups])
-        sums = accumulate(counts.get(group.id, 0) for group in groups)
+        counts = await self._groups.count_members(groups, Source.SCIM)
+        sums = accumulate(counts[group.id] for group in groups)
         return groups[: max(1, sum(members <= MAX_LISTED_MEMBERS for members in sums))]
 
     async def _entries(self, groups: Sequence[Group], *, with_members: bool) -> list[GroupEntry]:
@@ -254,6 +243,6 @@ def _check_count(user_ids: Sequence[str]) -> None:
 
 
 def _unknown(user_ids: Sequence[str]) -> GatewayError:
-    named = ", ".join(repr(user_id[:64]) for user_id in user_ids[:_NAMED])
+    named = ", ".join(repr(shortened(user_id, 64)) for user_id in user_ids[:_NAMED])
     more = f" and {len(user_ids) - _NAMED} more" if len(user_ids) > _NAMED else ""
     return invalid(f"cannot find members {named}{more}", param="members", code="invalidValue")

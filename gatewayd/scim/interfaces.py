@@ -19,7 +19,7 @@ class Directory(Protocol):
         ...
 
     async def list_groups(self, query: Query) -> Page[Group]:
-        """Return one page of groups in at most two statements; `member_count` is not filled in."""
+        """Return one page of groups in at most two statements."""
         ...
 
     async def list_groups_of(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[Reference]]:
@@ -28,10 +28,6 @@ class Directory(Protocol):
 
     async def list_members_of(self, group_ids: Sequence[str]) -> Mapping[str, Sequence[Reference]]:
         """Return the members of each of at most 200 groups in one statement; empty groups are absent."""
-        ...
-
-    async def count_members_of(self, group_ids: Sequence[str]) -> Mapping[str, int]:
-        """Return how many members each of at most 200 groups has, in one statement; empty ones are absent."""
         ...
 
     async def list_known(self, user_ids: Sequence[str]) -> frozenset[str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gatewayd.accounts.records import Identity
-from gatewayd.errors import invalid
+from gatewayd.errors import invalid, shortened
 from gatewayd.scim.attributes import SCHEMAS, find
 from gatewayd.scim.drafts import GroupDraft, Operation, UserDraft, Verb
 from gatewayd.scim.records import ResourceType
@@ -24,7 +24,6 @@ from gatewayd.scim.values import (
     read_user_name,
     required,
     settled,
-    shortened,
     too_many,
 )
 
@@ -150,7 +149,7 @@ def _verb(value: Any, name: str) -> Verb:
     try:
         return Verb(value.strip().lower() if isinstance(value, str) else value)
     except ValueError as error:
-        shown = shortened(value) if isinstance(value, str) else "it"
+        shown = repr(shortened(value)) if isinstance(value, str) else "it"
         raise _invalid_syntax(name, f"{shown} is neither add, remove nor replace") from error
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gatewayd.errors import GatewayError, invalid
+from gatewayd.errors import GatewayError, invalid, shortened
 from gatewayd.scim.attributes import Kind, find, places
 from gatewayd.scim.conditions import Condition
 from gatewayd.scim.externals import EXTERNAL_ID, check_provider
@@ -79,5 +79,4 @@ def _sort(name: str, resource: ResourceType) -> str:
 
 
 def _unsortable(name: str, why: str) -> GatewayError:
-    shown = name if len(name) <= 100 else f"{name[:100]}..."
-    return invalid(f"cannot sort by sortBy {shown!r}: {why}", param="sortBy", code="invalidValue")
+    return invalid(f"cannot sort by sortBy {shortened(name)!r}: {why}", param="sortBy", code="invalidValue")

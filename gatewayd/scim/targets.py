@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.scim.attributes import ENTERPRISE, PASSED_OVER, SCHEMAS, Place, find
 from gatewayd.scim.drafts import Operation, Verb
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.syntax import Grammar, Name, Node, Path
-from gatewayd.scim.values import invalid_value, shortened
+from gatewayd.scim.values import invalid_value
 
 MAX_PATHS: Final = 32_768
 """How many characters the paths of one message may have together, but for plain names."""
@@ -157,7 +157,7 @@ def _read_only(name: str) -> GatewayError:
 
 
 def _invalid_path(path: str, reason: str) -> GatewayError:
-    return invalid(f"cannot accept path {shortened(path)}: {reason}", param="path", code="invalidPath")
+    return invalid(f"cannot accept path {shortened(path)!r}: {reason}", param="path", code="invalidPath")
 
 
 def _twice(name: str) -> GatewayError:

@@ -20,7 +20,6 @@ MAX_MEMBERS: Final = 10_000
 DEFAULT_TYPE: Final = "work"
 
 _FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
-_SHOWN_NAME: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +48,6 @@ def too_many(name: str, most: int) -> GatewayError:
     """Return the error for a list that is too long."""
     message = f"cannot accept {name}: there are more than {most}"
     return GatewayError(Kind.TOO_LARGE, message, param=name, code="tooMany")
-
-
-def shortened(text: str) -> str:
-    """Return a name from outside in quotes, cut so that a sentence can repeat it."""
-    return repr(text if len(text) <= _SHOWN_NAME else f"{text[:_SHOWN_NAME]}...")
 
 
 def by_name(value: Mapping[str, Any], names: Iterable[str], where: str = "") -> dict[str, Any]:

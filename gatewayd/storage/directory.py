@@ -28,10 +28,6 @@ MEMBERS_OF: Final = (
     " FROM group_members m JOIN users u ON u.id = m.user_id"
     " WHERE m.source = {source} AND m.group_id IN ({ids}) ORDER BY m.group_id, m.user_id"
 )
-MEMBER_COUNTS: Final = (
-    "SELECT m.group_id AS owner, COUNT(*) AS members FROM group_members m"
-    " WHERE m.source = {source} AND m.group_id IN ({ids}) GROUP BY m.group_id"
-)
 KNOWN: Final = "SELECT id FROM users WHERE id IN ({ids})"
 COUNTS: Final = (
     "SELECT (SELECT COUNT(*) FROM users) AS users,"
@@ -105,12 +101,6 @@ class TortoiseDirectory:
         with translated("list members"):
             return await _references(MEMBERS_OF, GROUPS, group_ids)
 
-    async def count_members_of(self, group_ids: Sequence[str]) -> Mapping[str, int]:
-        """Return how many members each of the groups has; empty groups are absent."""
-        with translated("count members"):
-            rows = await _memberships(MEMBER_COUNTS, GROUPS, group_ids)
-        return {row["owner"]: row["members"] for row in rows}
-
     async def list_known(self, user_ids: Sequence[str]) -> frozenset[str]:
         """Return which of the ids are users."""
         ids = _possible(USERS, user_ids)
@@ -171,20 +161,15 @@ def _order(kind: _Kind, query: Query, scope: Scope) -> str:
 
 async def _references(sql: str, owners: _Kind, ids: Sequence[str]) -> Mapping[str, Sequence[Reference]]:
     """Return the other ends of memberships by owner."""
-    found: dict[str, list[Reference]] = {}
-    for row in await _memberships(sql, owners, ids):
-        found.setdefault(row["owner"], []).append(Reference(row["id"], row["display"]))
-    return found
-
-
-async def _memberships(sql: str, owners: _Kind, ids: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the rows of a statement on the memberships of the owners."""
     possible = _possible(owners, ids)
     if not possible:
-        return []
+        return {}
     statement = _Statement(owners.row._meta.db)
     source, owner_ids = statement.bind(Source.SCIM.value), statement.bind_all(possible)
-    return await statement.run(sql.format(source=source, ids=owner_ids))
+    found: dict[str, list[Reference]] = {}
+    for row in await statement.run(sql.format(source=source, ids=owner_ids)):
+        found.setdefault(row["owner"], []).append(Reference(row["id"], row["display"]))
+    return found
 
 
 def _possible(kind: _Kind, ids: Sequence[str]) -> list[str]:

@@ -41,10 +41,6 @@ class MemoryDirectory:
         self.asked.append("list_members_of")
         return _only(self._members_of(), group_ids)
 
-    async def count_members_of(self, group_ids: Sequence[str]) -> Mapping[str, int]:
-        self.asked.append("count_members_of")
-        return {each: len(members) for each, members in _only(self._members_of(), group_ids).items()}
-
     async def list_known(self, user_ids: Sequence[str]) -> frozenset[str]:
         self.asked.append("list_known")
         return frozenset(user_ids) & self._memory.tables.users.keys()

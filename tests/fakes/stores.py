@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -200,18 +201,17 @@ class MemoryGroups:
             self._memory.tables.groups[group.id] = group
 
     async def find(self, group_id: str) -> Group | None:
-        group = self._memory.tables.groups.get(group_id)
-        return self._counted(group) if group else None
+        return self._memory.tables.groups.get(group_id)
 
     async def find_by_name(self, name: str) -> Group | None:
         groups = self._memory.tables.groups.values()
-        return next((self._counted(group) for group in groups if group.name.lower() == name.lower()), None)
+        return next((group for group in groups if group.name.lower() == name.lower()), None)
 
     async def list(self, *, user_id: str | None = None) -> Sequence[Group]:
         await asyncio.sleep(0)
         tables = self._memory.tables
         mine = (await self.list_group_ids([user_id])).get(user_id, ()) if user_id else tables.groups
-        groups = [self._counted(group) for group in tables.groups.values() if group.id in mine]
+        groups = [group for group in tables.groups.values() if group.id in mine]
         return sorted(groups, key=lambda group: group.name)
 
     async def change(self, group: Group) -> bool:
@@ -240,6 +240,13 @@ class MemoryGroups:
             if user_id in user_ids:
                 found.setdefault(user_id, {})[group_id] = None
         return {user_id: list(group_ids) for user_id, group_ids in found.items()}
+
+    async def count_members(
+        self, group_ids: Sequence[str], *, source: Source | None = None
+    ) -> Mapping[str, int]:
+        members = self._memory.tables.members
+        counted = {(here, user_id) for here, user_id, by in members if source in (None, by)}
+        return Counter(here for here, _ in counted if here in group_ids)
 
     async def list_sources(self, group_id: str) -> Mapping[str, Sequence[Source]]:
         found: dict[str, list[Source]] = {}
@@ -311,10 +318,6 @@ class MemoryGroups:
     def _display(self, member: tuple[str, str, Source]) -> str:
         user = self._memory.tables.users[member[1]]
         return self._memory.tables.displays.get(member) or shown(user).display_name or user.name
-
-    def _counted(self, group: Group) -> Group:
-        members = {user_id for here, user_id, _ in self._memory.tables.members if here == group.id}
-        return replace(group, member_count=len(members))
 
     def _check(self, group: Group) -> None:
         for other in self._memory.tables.groups.values():

@@ -24,4 +24,4 @@ def test_shorthands_name_what_is_wrong() -> None:
 
 def test_a_long_name_is_repeated_in_part() -> None:
     message = not_found("user", "a" * 7000).message
-    assert message == f"cannot find user '{'a' * 200}...'"
+    assert message == f"cannot find user '{'a' * 100}...'"

@@ -50,30 +50,30 @@ class GroupRoutes:
         ref = request.query.get("user")
         user_id = (await self._users.resolve(ref)).id if ref is not None else None
         found = await self._groups.list(user_id)
-        return answer(wire.GroupList(groups=[render(group) for group in found]))
+        return answer(wire.GroupList(groups=await render_all(found, self._groups)))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `Group` for an id or name."""
         group = await self._groups.resolve(request.match_info["ref"])
         sources = await self._groups.list_sources(group.id)
         counted = Counter(source.value for each in sources.values() for source in each)
-        return answer(
-            render(group, {each.value: counted[each.value] for each in Source if counted[each.value]})
-        )
+        by_source = {each.value: counted[each.value] for each in Source if counted[each.value]}
+        return answer(render(group, len(sources), by_source))
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take `NewGroup`, answer `GroupWritten`."""
         wanted = await read_model(request, wire.NewGroup)
         async with self._writes.block(request, "group create", wanted.name) as dry_run:
             group = await self._groups.create(_new_group(wanted))
-        return written(group, Outcome.CREATED, dry_run=dry_run)
+        return written(render(group, 0), Outcome.CREATED, dry_run=dry_run)
 
     async def ensure(self, request: web.Request) -> web.StreamResponse:
         """Take `NewGroup`, answer `GroupWritten`: created, changed or unchanged."""
         wanted = await read_model(request, wire.NewGroup)
         async with self._writes.block(request, "group ensure", wanted.name) as dry_run:
             group, outcome = await self._groups.ensure(_new_group(wanted))
-        return written(group, Outcome(outcome.value), dry_run=dry_run)
+            row = await self._row(group)
+        return written(row, Outcome(outcome.value), dry_run=dry_run)
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Take `GroupChange`, answer `GroupWritten`: changed or unchanged."""
@@ -82,15 +82,16 @@ class GroupRoutes:
         async with self._writes.block(request, "group change", request.match_info["ref"]) as dry_run:
             before = await self._groups.resolve(request.match_info["ref"])
             group = await self._groups.change(before.id, change)
-        outcome = Outcome.UNCHANGED if group == before else Outcome.CHANGED
-        return written(group, outcome, dry_run=dry_run)
+            row = await self._row(group)
+        return written(row, _outcome(group != before), dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer `GroupWritten` with the group as it was."""
         async with self._writes.block(request, "group remove", request.match_info["ref"]) as dry_run:
             group = await self._groups.resolve(request.match_info["ref"])
+            row = await self._row(group)
             await self._groups.remove(group.id)
-        return written(group, Outcome.REMOVED, dry_run=dry_run)
+        return written(row, Outcome.REMOVED, dry_run=dry_run)
 
     async def members(self, request: web.Request) -> web.StreamResponse:
         """Answer `MemberList`."""
@@ -106,8 +107,8 @@ class GroupRoutes:
         async with self._writes.block(request, "group add-member", request.match_info["ref"]) as dry_run:
             group = await self._groups.resolve(request.match_info["ref"])
             count = await self._groups.add_members(group.id, await self._ids(wanted))
-            group = await self._groups.get(group.id)
-        return written(group, _outcome(count), dry_run=dry_run, members=count)
+            row = await self._row(await self._groups.get(group.id))
+        return written(row, _outcome(count), dry_run=dry_run, members=count)
 
     async def remove_members(self, request: web.Request) -> web.StreamResponse:
         """Take `RemovedMembers`, answer `GroupWritten` with how many were taken out."""
@@ -118,21 +119,30 @@ class GroupRoutes:
             user_ids = await self._ids(wanted)
             provided = _provided(await self._groups.list_sources(group.id), user_ids, source)
             count = await self._groups.remove_members(group.id, user_ids, source)
-            group = await self._groups.get(group.id)
-        return written(group, _outcome(count), dry_run=dry_run, members=count, provided=provided)
+            row = await self._row(await self._groups.get(group.id))
+        return written(row, _outcome(count), dry_run=dry_run, members=count, provided=provided)
+
+    async def _row(self, group: Group) -> wire.Group:
+        return (await render_all([group], self._groups))[0]
 
     async def _ids(self, members: wire.Members) -> Sequence[str]:
         return [(await self._users.resolve(ref)).id for ref in members.users]
 
 
-def render(group: Group, sources: Mapping[str, int] | None = None) -> wire.Group:
+async def render_all(groups: Sequence[Group], service: Groups) -> list[wire.Group]:
+    """Return groups as the wire shows them, their members counted all at once."""
+    counts = await service.count_members(groups)
+    return [render(group, counts[group.id]) for group in groups]
+
+
+def render(group: Group, member_count: int, sources: Mapping[str, int] | None = None) -> wire.Group:
     """Return a group as the wire shows it."""
     return wire.Group(
         id=group.id,
         name=group.name,
         description=group.description,
         permissions=group.permissions,
-        member_count=group.member_count,
+        member_count=member_count,
         created_at=timestamp(group.created_at),
         updated_at=timestamp(group.updated_at),
         external_ids=read_links(group.scim, ID),
@@ -141,11 +151,11 @@ def render(group: Group, sources: Mapping[str, int] | None = None) -> wire.Group
 
 
 def written(
-    group: Group, outcome: Outcome, *, dry_run: bool, members: int = 0, provided: int = 0
+    row: wire.Group, outcome: Outcome, *, dry_run: bool, members: int = 0, provided: int = 0
 ) -> web.Response:
     """Return the reply to a write."""
     counts = {"changed_members": members, "provided_members": provided}
-    return answer(wire.GroupWritten(**render(group).model_dump(), outcome=outcome, dry_run=dry_run, **counts))
+    return answer(wire.GroupWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run, **counts))
 
 
 def _member(user: User, group: Group, sources: Sequence[Source]) -> wire.Member:
@@ -159,8 +169,8 @@ def _provided(sources: Mapping[str, Sequence[Source]], user_ids: Sequence[str], 
     return sum(not removed.isdisjoint(sources.get(user_id, ())) for user_id in set(user_ids))
 
 
-def _outcome(count: int) -> Outcome:
-    return Outcome.CHANGED if count else Outcome.UNCHANGED
+def _outcome(is_changed: object) -> Outcome:
+    return Outcome.CHANGED if is_changed else Outcome.UNCHANGED
 
 
 def _new_group(wanted: wire.NewGroup) -> NewGroup:

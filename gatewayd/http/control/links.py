@@ -75,8 +75,9 @@ class LinkRoutes:
         async with self._writes.block(request, action, ref, alone=CHANGING_GROUPS) as dry_run:
             before = await self._groups.resolve(ref)
             group = await self._links.link_group(before.id, wish)
+            row = (await group_routes.render_all([group], self._groups))[0]
         outcome = Outcome.UNCHANGED if group == before else Outcome.CHANGED
-        return group_routes.written(group, outcome, dry_run=dry_run)
+        return group_routes.written(row, outcome, dry_run=dry_run)
 
 
 def _linked(wanted: wire.Link) -> Wish:

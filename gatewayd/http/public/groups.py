@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict
 from gatewayd import ids
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.permissions import known
-from gatewayd.accounts.records import GroupChange, NewGroup
+from gatewayd.accounts.records import Group, GroupChange, NewGroup
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
-from gatewayd.http.public.shapes import show_group, show_user_info
+from gatewayd.http.public.shapes import show_groups, show_user_info
 from gatewayd.http.routes import Access, Noun, Route
 
 PREFIX = "/api/v1/groups"
@@ -76,7 +76,7 @@ class GroupRoutes:
         """Answer groups: all for administrators, their own for others."""
         who = actor(request)
         groups = await self._groups.list(user_id=None if who.is_admin else who.user_id)
-        return json_reply([show_group(group) for group in groups])
+        return json_reply(await show_groups(groups, self._groups))
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """`{"name", "description", "permissions"?, "data"?}` -> Group; 409 when the name is taken."""
@@ -90,15 +90,15 @@ class GroupRoutes:
                 data=form.data or {},
             )
         )
-        return json_reply(show_group(group))
+        return json_reply(await self._shown(group))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer Group; 404 for an unknown id."""
-        return json_reply(show_group(await self._groups.get(_id(request))))
+        return json_reply(await self._shown(await self._groups.get(_id(request))))
 
     async def show_info(self, request: web.Request) -> web.StreamResponse:
         """Answer Group without permissions, data and meta; 404 for an unknown id."""
-        group = show_group(await self._groups.get(_id(request)))
+        group = await self._shown(await self._groups.get(_id(request)))
         hidden = {"permissions", "data", "meta"}
         return json_reply({name: value for name, value in group.items() if name not in hidden})
 
@@ -106,7 +106,7 @@ class GroupRoutes:
         """Answer Group with `user_ids`."""
         group = await self._groups.get(_id(request))
         members = await self._groups.list_members(group.id)
-        return json_reply({**show_group(group), "user_ids": [user.id for user in members]})
+        return json_reply({**await self._shown(group), "user_ids": [user.id for user in members]})
 
     async def list_members(self, request: web.Request) -> web.StreamResponse:
         """Answer the members, `[UserInfo]`."""
@@ -119,7 +119,7 @@ class GroupRoutes:
         form = await read_model(request, GroupChangeBody)
         permissions = None if form.permissions is None else known(form.permissions)
         change = GroupChange(form.name, form.description, permissions, form.data)
-        return json_reply(show_group(await self._groups.change(_id(request), change)))
+        return json_reply(await self._shown(await self._groups.change(_id(request), change)))
 
     async def add_members(self, request: web.Request) -> web.StreamResponse:
         """`{"user_ids"}` -> Group; unknown users are left out."""
@@ -137,6 +137,9 @@ class GroupRoutes:
         """Answer true; 404 for an unknown id."""
         await self._groups.remove(_id(request))
         return json_reply(data=True)
+
+    async def _shown(self, group: Group) -> dict[str, Any]:
+        return (await show_groups([group], self._groups))[0]
 
 
 def _id(request: web.Request) -> str:

@@ -17,7 +17,7 @@ INDEX: Final = "/{index:[0-9][0-9]?[0-9]?}"
 
 TAG: Final = "runtime"
 
-JSON_TYPES: Final = frozenset({"", "application/json", "application/x-ndjson"})
+JSON_TYPES: Final = frozenset({"application/json", "application/x-ndjson"})
 
 
 def rows(
@@ -47,13 +47,7 @@ def rows(
 
 async def read(request: web.Request, limit: int) -> Body:
     """Return the JSON object that was sent; one under another media type is refused (415)."""
-    sent = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    if sent not in JSON_TYPES:
-        raise invalid(
-            f"cannot read a body with Content-Type {sent[:100]!r}: send application/json",
-            param="Content-Type",
-            code="unsupported_media_type",
-        )
+    body.check_media_type(request, JSON_TYPES, "application/json")
     return await body.read_object(request, limit)
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
-from aiohttp import hdrs, web
+from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.http.body import read_object
+from gatewayd.http.body import check_media_type, read_object
 from gatewayd.http.errors import SCIM_JSON
 from gatewayd.scim.projection import Projection
 from gatewayd.scim.reading import check_schemas
@@ -16,7 +16,7 @@ from gatewayd.scim.records import Found, Resource, ResourceType, Search
 from gatewayd.scim.searching import PARAMETERS
 
 LIMIT: Final = 4 * 1024 * 1024
-MEDIA_TYPES: Final = frozenset({"application/scim+json", "application/json"})
+MEDIA_TYPES: Final = frozenset({SCIM_JSON, "application/json"})
 LIST_RESPONSE: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 SEARCH_REQUEST: Final = "urn:ietf:params:scim:api:messages:2.0:SearchRequest"
 WHOLE: Final = re.compile(r"-?[0-9]+")
@@ -31,13 +31,7 @@ Asked = Mapping[str, Any]
 
 async def read_body(request: web.Request) -> dict[str, Any]:
     """Return the body of a write: a JSON object of at most 4 MiB; another media type is refused (415)."""
-    declared = request.headers.get(hdrs.CONTENT_TYPE, "").partition(";")[0].strip().lower()
-    if declared and declared not in MEDIA_TYPES:
-        raise invalid(
-            f"cannot read a body of the type {declared[:100]!r}: send {SCIM_JSON}",
-            param=hdrs.CONTENT_TYPE,
-            code="unsupported_media_type",
-        )
+    check_media_type(request, MEDIA_TYPES, SCIM_JSON)
     try:
         return await read_object(request, LIMIT)
     except GatewayError as error:

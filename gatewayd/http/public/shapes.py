@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import ApiKey, Group, User
 from gatewayd.errors import invalid
 
@@ -75,9 +76,11 @@ def show_account(user: User) -> dict[str, Any]:
     }
 
 
-def show_group(group: Group) -> dict[str, Any]:
-    """Return a group without its members and without what providers call it."""
-    return {name: value for name, value in asdict(group).items() if name not in PROVISIONING}
+async def show_groups(groups: Sequence[Group], service: Groups) -> list[dict[str, Any]]:
+    """Return groups without their members, which are counted, and without what providers call them."""
+    counts = await service.count_members(groups)
+    rows = [asdict(group) | {"member_count": counts[group.id]} for group in groups]
+    return [{name: value for name, value in row.items() if name not in PROVISIONING} for row in rows]
 
 
 def show_group_name(group: Group) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from gatewayd.http.context import actor
 from gatewayd.http.public.shapes import (
     is_active,
     listing_of,
-    show_group,
     show_group_name,
+    show_groups,
     show_user,
     show_user_info,
 )
@@ -106,7 +106,7 @@ class UserRoutes:
     async def own_groups(self, request: web.Request) -> web.StreamResponse:
         """Answer the groups that the caller is in."""
         groups = await self._groups.list(user_id=actor(request).user_id)
-        return json_reply([show_group(group) for group in groups])
+        return json_reply(await show_groups(groups, self._groups))
 
     async def settings(self, request: web.Request) -> web.StreamResponse:
         """Answer the object that clients keep for the caller, or null."""
@@ -153,7 +153,7 @@ class UserRoutes:
     async def show_groups(self, request: web.Request) -> web.StreamResponse:
         """Answer the groups of an account; 404 for an unknown id."""
         user = await self._users.get(request.match_info["id"])
-        return json_reply([show_group(group) for group in await self._groups.list(user_id=user.id)])
+        return json_reply(await show_groups(await self._groups.list(user_id=user.id), self._groups))
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"role"?, "name"?, "email"?, "profile_image_url"?, "password"?}` -> User.

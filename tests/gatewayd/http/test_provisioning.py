@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.edge import EdgeOptions
-from gatewayd.http.provisioning import LONGEST, changed
+from gatewayd.http.provisioning import LONGEST, changed, token_of
 from gatewayd.observe.logs import JsonFormatter, TextFormatter
 from gatewayd.scim.activity import Seen
 from gatewayd.scim.records import Search
@@ -91,6 +91,32 @@ async def test_nothing_but_the_scim_token_opens_a_row(site: ScimSite, method: st
         if method != "HEAD":
             assert reply.error == (401, None)
     assert (await site.call(method, path, b"{}" if method != "GET" else None)).status != 401
+
+
+@pytest.mark.parametrize("sent", ["Bearer abc", "bearer abc", "BEARER   abc "])
+def test_a_bearer_token(sent: str) -> None:
+    assert token_of(sent) == "abc"
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        ("", "is required"),
+        ("Bearer", "expected Bearer <token>"),
+        ("Bearer ", "expected Bearer <token>"),
+        ("abc", "expected Bearer <token>"),
+        ("Bearer abc def", "expected Bearer <token>"),
+        ("Bearer abc, Bearer abc", "expected Bearer <token>"),
+        ("Bearer\tabc", "expected Bearer <token>"),
+        ("Basic abc", "scheme is not Bearer"),
+        ("Token abc", "scheme is not Bearer"),
+    ],
+)
+def test_another_header_is_refused_with_the_reason(sent: str, why: str) -> None:
+    with pytest.raises(GatewayError, match=why) as caught:
+        token_of(sent)
+    assert caught.value.kind is Kind.UNAUTHENTICATED
+    assert "abc" not in caught.value.message
 
 
 async def test_two_headers_are_not_one(site: ScimSite) -> None:

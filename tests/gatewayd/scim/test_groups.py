@@ -114,7 +114,7 @@ async def test_unknown_members_are_named_up_to_three(scim: Provisioning) -> None
     ):
         error = await refusal(attempt)
         assert (error.kind, error.code, error.param) == (Kind.INVALID_REQUEST, "invalidValue", "members")
-        assert error.message == f"cannot find members 'one', '{'x' * 64}', 'three' and 2 more"
+        assert error.message == f"cannot find members 'one', '{'x' * 64}...', 'three' and 2 more"
     assert (await refusal(patch(scim, group, adding("members", values("no"))))).message == (
         "cannot find members 'no'"
     )
@@ -455,7 +455,7 @@ async def test_members_are_loaded_once_and_only_when_wanted(scim: Provisioning) 
     assert (found.total, found.start_index) == (3, 2)
     bare = await scim.groups.search(Search(), with_members=False)
     assert {entry.members for entry in bare.entries} == {None}
-    assert scim.directory.asked == ["list_groups", "count_members_of", "list_members_of", "list_groups"]
+    assert scim.directory.asked == ["list_groups", "list_members_of", "list_groups"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from gatewayd.scim.values import (
     read_text,
     read_user_name,
     settled,
-    shortened,
     unwrapped,
 )
 
@@ -224,8 +223,3 @@ def test_there_are_at_most_ten_thousand_members() -> None:
     with pytest.raises(GatewayError, match="more than 10000") as caught:
         read_members(["u1"] * 10_001)
     assert caught.value.kind is Kind.TOO_LARGE
-
-
-def test_a_long_name_is_cut_before_it_is_repeated() -> None:
-    assert shortened("x") == "'x'"
-    assert len(shortened("x" * 10_000)) < 120

@@ -371,7 +371,8 @@ async def test_memberships_that_were_there_stay_and_others_may_come(upgraded: Da
     groups = TortoiseGroups()
     group = await groups.find("g")
     assert group is not None
-    assert (group.scim, group.modified_us, group.member_count) == (None, 8_000_000, 2)
+    assert (group.scim, group.modified_us) == (None, 8_000_000)
+    assert await groups.count_members(["g"]) == {"g": 2}
     assert await groups.add_members("g", ["u1", "u2"], source=Source.SCIM, at=2) == 1
     assert await groups.list_sources("g") == {"u1": [Source.MANUAL, Source.SCIM], "u2": [Source.SCIM]}
 

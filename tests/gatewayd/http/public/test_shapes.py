@@ -2,9 +2,10 @@
 
 import pytest
 
-from gatewayd.accounts.records import Group, Role, User
+from gatewayd.accounts.records import Group, NewGroup, Role, User
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.public.shapes import is_active, listing_of, show_group, show_user, show_user_info
+from gatewayd.http.public.shapes import is_active, listing_of, show_groups, show_user, show_user_info
+from tests.fakes.accounts import Accounts
 
 USER_KEYS = {
     "id",
@@ -63,8 +64,12 @@ def test_activity_fades() -> None:
     assert not is_active(user, 1180)
 
 
-def test_a_group() -> None:
-    assert set(show_group(Group("g1", "staff"))) == {
+async def test_a_group() -> None:
+    accounts = Accounts()
+    group = await accounts.groups.create(NewGroup("staff"))
+    (shown,) = await show_groups([group], accounts.groups)
+    assert shown["member_count"] == 0
+    assert set(shown) == {
         "id",
         "user_id",
         "name",
