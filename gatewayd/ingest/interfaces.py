@@ -1,0 +1,287 @@
+"""What ingestion needs from storage, extractors, embedding models and indexes.
+
+All changes are committed when a method returns, or, inside a block of `commits.Transactor`, when it ends.
+Stores make no ids and no timestamps. `find` returns None when there is nothing.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from gatewayd.ingest.records import (
+    Extraction,
+    File,
+    FileStatus,
+    Hit,
+    Job,
+    Purpose,
+    Scope,
+    Space,
+    VectorBatch,
+)
+
+
+class FileStore(Protocol):
+    """Files, without their bytes and passages."""
+
+    async def add(self, file: File) -> None:
+        """Insert a file."""
+        ...
+
+    async def find(self, file_id: str) -> File | None:
+        """Return the file with this id."""
+        ...
+
+    async def find_many(self, file_ids: Sequence[str]) -> Mapping[str, File]:
+        """Return those of the files that exist, by id."""
+        ...
+
+    async def list(
+        self,
+        *,
+        user_id: str | None = None,
+        pattern: str = "",
+        status: FileStatus | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> tuple[Sequence[File], int]:
+        """Return one page of files, newest first, and the count of all.
+
+        `user_id` None means everybody's. `pattern` matches whole names in any case, `*` for any text and `?`
+        for any character; all when it is empty.
+        """
+        ...
+
+    async def change(self, file: File) -> bool:
+        """Write every field of a file; False when it is gone."""
+        ...
+
+    async def remove(self, file_id: str) -> bool:
+        """Delete a file with its job, links, text, passages, vectors and words."""
+        ...
+
+    def ids(self) -> AsyncIterator[str]:
+        """Yield the ids of all files."""
+        ...
+
+
+class JobStore(Protocol):
+    """The queue of files to process."""
+
+    async def put(self, job: Job) -> None:
+        """Insert the job of a file, or replace it."""
+        ...
+
+    async def find(self, file_id: str) -> Job | None:
+        """Return the job of a file."""
+        ...
+
+    async def lease(self, owner: str, *, now: int, until: int, limit: int) -> Sequence[Job]:
+        """Take up to `limit` due and free jobs, oldest first, for `owner`, counting an attempt; no two
+        callers get one.
+
+        Returns them as they are afterwards.
+        """
+        ...
+
+    async def renew(self, file_id: str, owner: str, until: int) -> bool:
+        """Hold a lease for longer; False when it is no longer the owner's."""
+        ...
+
+    async def release(self, owner: str) -> None:
+        """Free all jobs of an owner and take back the attempt: what a clean stop does, and a start after a
+        crash not."""
+        ...
+
+    async def remove(self, file_id: str) -> bool:
+        """Delete a job: its file is completed or failed."""
+        ...
+
+    async def list(self) -> Sequence[Job]:
+        """Return all jobs, oldest first."""
+        ...
+
+    async def next_due(self, now: int) -> int | None:
+        """Return when the next job can be leased, None when there is no job; `now` when one can be at
+        once."""
+        ...
+
+
+class PassageStore(Protocol):
+    """Texts, passages (chunks with an id) and their vectors.
+
+    What is staged for a file is invisible until `publish` puts it in the place of what was published before.
+    """
+
+    async def stage(self, file_id: str, extraction: Extraction) -> None:
+        """Keep a text and its chunks for a file, instead of what was staged for it."""
+        ...
+
+    async def is_staged(self, file_id: str) -> bool:
+        """Tell whether a text is staged for a file."""
+        ...
+
+    async def missing(self, file_id: str, space: str, limit: int) -> Sequence[tuple[int, str]]:
+        """Return the ids and texts of up to `limit` passages, staged if any are, that lack a vector, in
+        order."""
+        ...
+
+    async def add_vectors(self, space: str, batch: VectorBatch) -> None:
+        """Keep vectors for passages that have none in this space; what a removed file leaves is dropped
+        silently."""
+        ...
+
+    async def publish(self, file: File) -> Sequence[str]:
+        """Make what is staged the passages of a file, drop the former ones, and write the record.
+
+        In the same transaction the words of the passages enter every collection that holds the file, those
+        collections are returned (ids), and links whose place (collection, origin, path) the file takes over
+        are removed.
+        """
+        ...
+
+    async def unstage(self, file_id: str) -> None:
+        """Drop what is staged for a file."""
+        ...
+
+    async def find_text(self, file_id: str) -> str | None:
+        """Return the published text of a file."""
+        ...
+
+    async def find_twin(self, text_hash: str, space: str) -> str | None:
+        """Return a completed file with this text hash whose passages all have vectors in the space."""
+        ...
+
+    async def copy_vectors(self, source_id: str, file_id: str, space: str) -> bool:
+        """Give the staged passages of a file the vectors of a twin's; False, changing nothing, when they do
+        not match.
+
+        They match when the passages have the same numbers, offsets and texts.
+        """
+        ...
+
+    def load(self, space: str, scope: Scope) -> AsyncIterator[VectorBatch]:
+        """Yield the vectors of a scope, the same for all of its files however they were linked; oldest ids
+        first."""
+        ...
+
+    async def fingerprint(self, space: str, scope: Scope) -> tuple[int, int]:
+        """Return how many vectors a scope has and the highest passage id among them; (0, 0) for none."""
+        ...
+
+
+class SpaceStore(Protocol):
+    """Which embedding spaces there are, and which one is searched."""
+
+    async def add(self, space: Space) -> None:
+        """Insert a space; nothing when it is known."""
+        ...
+
+    async def list(self) -> Sequence[Space]:
+        """Return all spaces."""
+        ...
+
+    async def find_active(self) -> Space | None:
+        """Return the space that is searched, None before the first."""
+        ...
+
+    async def activate(self, name: str) -> None:
+        """Search in this space from now on."""
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Delete a space and its vectors, a few at a time."""
+        ...
+
+    async def behind(self, name: str, limit: int) -> Sequence[str]:
+        """Return up to `limit` completed files with passages that lack vectors in a space."""
+        ...
+
+    async def counts(self, name: str) -> tuple[int, int]:
+        """Return how many published passages have a vector in a space, and how many there are."""
+        ...
+
+
+class Extractor(Protocol):
+    """Turns a document into text and chunks, outside of the event loop.
+
+    Raises GatewayError: invalid_request with a sentence about the document when another try cannot help
+    (wrong type, encrypted, no text, a bomb, over a limit), unavailable or upstream_unreachable when it can,
+    timeout when the time limit was reached.
+    """
+
+    async def extract(self, path: Path, name: str, content_type: str | None) -> Extraction:
+        """Return the text of the document at `path`; `name` and `content_type` are hints."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors.
+
+    Raises GatewayError: not_configured when the model is not installed, unavailable, upstream_unreachable,
+    rate_limited or timeout when another try may help, upstream_failed when the answer is no answer.
+    """
+
+    async def space(self) -> Space:
+        """Return the space of the vectors; may ask the model once."""
+        ...
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> bytes:
+        """Return a vector of length 1 for each text, in order, as little-endian float32; queries go first."""
+        ...
+
+
+class VectorIndex(Protocol):
+    """Finds the nearest vectors in a scope. What it keeps is a cache of the database.
+
+    Every implementation passes one conformance suite.
+    """
+
+    async def search(self, space: Space, scope: Scope, vector: bytes, limit: int) -> Sequence[Hit]:
+        """Return the passages most similar to a vector of length 1, best first; scores are cosines, -1 to
+        1."""
+        ...
+
+    async def similarities(
+        self, space: Space, scope: Scope, vector: bytes, passage_ids: Sequence[int]
+    ) -> Mapping[int, float]:
+        """Return the cosines of those of the passages that have a vector in the space and are in the
+        scope."""
+        ...
+
+    async def refresh(self, scope: Scope, file_id: str) -> None:
+        """Learn that a file's passages in a scope came, changed or went; idempotent."""
+        ...
+
+    async def forget(self, scope: Scope) -> None:
+        """Drop everything about a scope: it is gone."""
+        ...
+
+    async def check(self, space: Space, scope: Scope) -> Sequence[str]:
+        """Compare with the database, mend what differs, and return a sentence for each difference."""
+        ...
+
+
+class LexicalIndex(Protocol):
+    """Finds passages by their words; kept by the database itself, so never behind."""
+
+    async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Hit]:
+        """Return the passages that match any word of a text, best first; any text is a good query."""
+        ...
+
+    async def check(self, scope: Scope) -> Sequence[str]:
+        """Compare the words of a collection with its passages, mend, and return a sentence for each
+        difference."""
+        ...
+
+
+class BlobStore(Protocol):
+    """The bytes of files, by file id."""
+
+    def path(self, file_id: str) -> Path:
+        """Return where the bytes of a file are."""
+        ...
+
+    async def remove(self, file_ids: Iterable[str]) -> None:
+        """Delete the bytes of files; what is not there is fine."""
+        ...

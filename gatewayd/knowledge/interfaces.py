@@ -1,0 +1,121 @@
+"""What collections and retrieval need from storage and from rerankers.
+
+The rules of `ingest.interfaces` hold here, too.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from gatewayd.ingest.records import File
+from gatewayd.knowledge.records import Collection, Directory, Link, StoredPassage
+
+
+class CollectionStore(Protocol):
+    """Collections with their access lists, links and directories."""
+
+    async def add(self, collection: Collection) -> None:
+        """Insert a collection with its grants and an empty lexical index."""
+        ...
+
+    async def find(self, collection_id: str) -> Collection | None:
+        """Return the collection with this id, its grants and file count."""
+        ...
+
+    async def find_by_name(self, name: str) -> Sequence[Collection]:
+        """Return the collections of exactly this name, oldest first."""
+        ...
+
+    async def list(
+        self,
+        *,
+        reader: tuple[str, Sequence[str]] | None = None,
+        query: str = "",
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> tuple[Sequence[Collection], int]:
+        """Return one page of collections, last changed first, and the count of all.
+
+        `reader` (user id, group ids) limits them to those the user owns or has any grant on, None to nothing.
+        `query` is part of the name or description, in any case.
+        """
+        ...
+
+    async def change(self, collection: Collection) -> bool:
+        """Write name, description, meta, grants and updated_at; False when it is gone."""
+        ...
+
+    async def remove(self, collection_id: str) -> bool:
+        """Delete a collection with its grants, links, directories and words; files stay."""
+        ...
+
+    async def link(self, link: Link) -> bool:
+        """Put a file into a collection, with its words when it is completed; False when it is in already.
+
+        A file that is in already keeps its link but takes over the given path, origin and directory.
+        """
+        ...
+
+    async def unlink(self, collection_id: str, file_ids: Sequence[str]) -> Sequence[str]:
+        """Take files out, with their words; return those that were in."""
+        ...
+
+    async def find_links(self, collection_id: str, file_ids: Sequence[str]) -> Mapping[str, Link]:
+        """Return the links of those of the files that are in the collection, by file id."""
+        ...
+
+    async def links_of(self, file_id: str) -> Sequence[Link]:
+        """Return all links of a file."""
+        ...
+
+    async def list_files(
+        self,
+        collection_id: str,
+        *,
+        origin: str | None = None,
+        directory_id: str | None = None,
+        query: str = "",
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> tuple[Sequence[tuple[Link, File]], int]:
+        """Return one page of files in any status, in the order of linking, and the count of all.
+
+        `origin` and `directory_id` limit them where not None; `query` is part of the name, in any case.
+        """
+        ...
+
+    async def holds_text(self, collection_id: str, text_hash: str, *, but: str) -> str | None:
+        """Return another file than `but` in the collection that has this text."""
+        ...
+
+    async def add_directory(self, directory: Directory) -> None:
+        """Insert a directory; conflict when its parent has one of this name."""
+        ...
+
+    async def list_directories(self, collection_id: str) -> Sequence[Directory]:
+        """Return the directories of a collection, parents before children where ids are ordered in time."""
+        ...
+
+    async def change_directory(self, directory: Directory) -> bool:
+        """Write name, parent and updated_at."""
+        ...
+
+    async def remove_directories(self, collection_id: str, directory_ids: Sequence[str]) -> Sequence[str]:
+        """Delete directories with those below them; return the ids of the files in them, which stay
+        linked."""
+        ...
+
+
+class PassageReader(Protocol):
+    """Reads passages that were found."""
+
+    async def read(self, passage_ids: Sequence[int]) -> Mapping[int, StoredPassage]:
+        """Return those of the published passages that exist, by id."""
+        ...
+
+
+class Reranker(Protocol):
+    """Orders passages by how well they answer; failures as in `ingest.interfaces.Embedder`."""
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return a score from 0 to 1 for each text, in order."""
+        ...

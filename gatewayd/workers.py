@@ -1,0 +1,273 @@
+"""Worker processes that answer framed messages over their standard input and output.
+
+A frame is two 32-bit big-endian lengths, a JSON object and raw bytes. The child dies with its parent. What a
+child is for stands in the module that it runs; both ends of the protocol stand here.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import itertools
+import logging
+import os
+import resource
+import signal
+import struct
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Self
+
+import orjson
+
+from gatewayd.errors import GatewayError, Kind, shortened
+from gatewayd.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+LENGTHS: Final = struct.Struct(">II")
+MAX_FRAME: Final = 1 << 30
+PR_SET_PDEATHSIG: Final = 1
+KEPT_LINES: Final = 20
+LONGEST_LINE: Final = 400
+ROOT: Final = Path(__file__).parents[1]
+
+Header = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """What to start: `python -m module arguments...`.
+
+    `memory` bounds the address space and `cpu_seconds` the processor time of the process, 0 for no bound.
+    `nice` is added to its niceness. `environment` is all that it sees besides PATH and LANG: the daemon's own
+    holds secrets.
+    """
+
+    module: str
+    arguments: Sequence[str] = ()
+    memory: int = 0
+    cpu_seconds: int = 0
+    nice: int = 0
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class WorkerDiedError(Exception):
+    """The process ended before it answered; `reason` completes "the worker ..."."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Worker:
+    """A started worker process. Calls may overlap; what it answers them with may come in any order."""
+
+    def __init__(self, process: asyncio.subprocess.Process, tasks: Tasks) -> None:
+        self._process = process
+        self._numbers = itertools.count()
+        self._waiting: dict[int, asyncio.Future[tuple[Header, bytes]]] = {}
+        self._lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self._ended = asyncio.Event()
+        self.calls = 0
+        tasks.spawn(f"answers of worker {process.pid}", self._read())
+        self._talk = tasks.spawn(f"messages of worker {process.pid}", self._listen())
+        self._tasks = tasks
+
+    @classmethod
+    async def start(cls, options: WorkerOptions, tasks: Tasks) -> Self:
+        """Start the process; unavailable when that is not possible."""
+        environment = {
+            "PATH": os.defpath,
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": str(ROOT),
+            "PYTHONUNBUFFERED": "1",
+            **options.environment,
+        }
+        command = [sys.executable, "-m", options.module, *options.arguments]
+        pipe = asyncio.subprocess.PIPE
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
+            )
+        except OSError as error:
+            raise GatewayError(Kind.UNAVAILABLE, f"cannot start a worker process: {error}") from error
+        _bound(process.pid, options)
+        return cls(process, tasks)
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be called."""
+        return not self._ended.is_set()
+
+    @property
+    def resident(self) -> int:
+        """Bytes of memory that it holds, 0 when it has ended."""
+        try:
+            pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
+        except (OSError, IndexError):
+            return 0
+        return int(pages) * resource.getpagesize()
+
+    async def call(self, header: Header, blob: bytes = b"") -> tuple[Header, bytes]:
+        """Return the answer to one message.
+
+        Raises the GatewayError that the child answers with, or WorkerDiedError. A caller that gives up (a
+        time limit) leaves the child at work: `kill` it when nothing else is worth waiting for.
+        """
+        if not self.is_alive or self._process.stdin is None:
+            raise WorkerDiedError(self._reason())
+        number = next(self._numbers)
+        answer: asyncio.Future[tuple[Header, bytes]] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        self.calls += 1
+        try:
+            self._process.stdin.write(frame({**header, "number": number}, blob))
+            with contextlib.suppress(ConnectionError):
+                # A broken pipe means that it has ended, which its answers tell.
+                await self._process.stdin.drain()
+            return await answer
+        finally:
+            self._waiting.pop(number, None)
+
+    def kill(self) -> None:
+        """End the process at once; what waits for answers gets WorkerDiedError."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def close(self, seconds: float = 1.0) -> None:
+        """Let the process end, and see that it does."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._ended.wait()
+        except TimeoutError:
+            self.kill()
+            await self._ended.wait()
+        await self._tasks.stop(self._talk)
+
+    async def _read(self) -> None:
+        reader = self._process.stdout
+        if reader is None:
+            raise RuntimeError("the worker was started with a pipe for its answers")
+        try:
+            while True:
+                sizes = LENGTHS.unpack(await reader.readexactly(LENGTHS.size))
+                header = orjson.loads(await reader.readexactly(sizes[0]))
+                self._deliver(header, await reader.readexactly(sizes[1]))
+        except (asyncio.IncompleteReadError, ValueError, ConnectionError):
+            self.kill()
+        finally:
+            await self._end()
+
+    async def _end(self) -> None:
+        await self._process.wait()
+        self._ended.set()
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(WorkerDiedError(self._reason()))
+
+    def _deliver(self, header: dict[str, Any], blob: bytes) -> None:
+        answer = self._waiting.get(header.pop("number", -1))
+        if answer is None or answer.done():
+            return
+        if "error" in header:
+            answer.set_exception(_read_error(header["error"]))
+        else:
+            answer.set_result((header, blob))
+
+    async def _listen(self) -> None:
+        reader = self._process.stderr
+        if reader is None:
+            raise RuntimeError("the worker was started with a pipe for its messages")
+        while True:
+            try:
+                line = await reader.readline()
+            except ValueError:
+                # Longer than the reader takes: the rest of it comes as the next line.
+                continue
+            if not line:
+                return
+            self._lines.append(shortened(line.decode(errors="replace").rstrip(), LONGEST_LINE))
+
+    def _reason(self) -> str:
+        status = self._process.returncode
+        if status is None:
+            return "does not answer"
+        if status < 0:
+            with contextlib.suppress(ValueError):
+                return f"was ended by {signal.Signals(-status).name}"
+        said = f": {self._lines[-1]}" if self._lines else ""
+        return f"ended with status {status}{said}"
+
+
+def frame(header: Header, blob: bytes = b"") -> bytes:
+    """Return one message."""
+    text = orjson.dumps(header)
+    return LENGTHS.pack(len(text), len(blob)) + text + blob
+
+
+class Parent:
+    """The child's view of the process that started it."""
+
+    def __init__(self) -> None:
+        self._source: BinaryIO = sys.stdin.buffer
+        # Libraries print to standard output: what they say belongs to the messages.
+        self._answers: BinaryIO = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        self._writing = threading.Lock()
+        die_with_parent()
+
+    def messages(self) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """Yield what is asked until the parent closes the pipe."""
+        while head := self._source.read(LENGTHS.size):
+            sizes = LENGTHS.unpack(head)
+            if sum(sizes) > MAX_FRAME:
+                raise ValueError("a message is too long")
+            yield orjson.loads(self._source.read(sizes[0])), self._source.read(sizes[1])
+
+    def answer(self, message: Header, header: Header, blob: bytes = b"") -> None:
+        """Answer a message; from any thread."""
+        with self._writing:
+            self._answers.write(frame({**header, "number": message["number"]}, blob))
+            self._answers.flush()
+
+    def refuse(self, message: Header, error: GatewayError) -> None:
+        """Answer a message with a failure."""
+        told = {"kind": error.kind, "message": error.message, "param": error.param, "code": error.code}
+        self.answer(message, {"error": told})
+
+
+def die_with_parent() -> None:
+    """Have the kernel end this process when the one that started it ends, however that happens."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() == 1:
+        sys.exit(0)
+
+
+def _read_error(told: Mapping[str, Any]) -> GatewayError:
+    return GatewayError(Kind(told["kind"]), told["message"], param=told["param"], code=told["code"])
+
+
+def _bound(pid: int, options: WorkerOptions) -> None:
+    try:
+        if options.memory:
+            resource.prlimit(pid, resource.RLIMIT_AS, (options.memory, options.memory))
+        if options.cpu_seconds:
+            resource.prlimit(pid, resource.RLIMIT_CPU, (options.cpu_seconds, options.cpu_seconds))
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+        if options.nice:
+            os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, 0) + options.nice)
+    except ProcessLookupError:
+        # It has ended already, which the first call tells.
+        return
