@@ -261,7 +261,7 @@ class FileTextRow(Model):
 
 
 class PassageRow(Model):
-    """One chunk of a text; a staged one cannot be found yet."""
+    """One chunk of a text, not to be found while it is staged."""
 
     id = fields.BigIntField(primary_key=True)
     file: Any = fields.ForeignKeyField("gatewayd.FileRow", related_name="passages")
