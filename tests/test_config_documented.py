@@ -73,7 +73,7 @@ def test_the_sample_shows_the_defaults(tmp_path: Path) -> None:
     before_example, example = SAMPLE.read_text().split("#[[providers]]\n")
     after_example = example.split("\n\n", 1)[1]
     path = tmp_path / "gatewayd.toml"
-    path.write_text(re.sub(r"(?m)^#(?=[a-z_]+ = )", "", f"{before_example}\n{after_example}"))
+    path.write_text(re.sub(r"(?m)^#(?=[a-z0-9_]+ = )", "", f"{before_example}\n{after_example}"))
     assert set(tomllib.loads(path.read_text())) == set(definitions()) - {"providers"}
     settings = load(path, {})
     assert changed(settings, Settings()) == []

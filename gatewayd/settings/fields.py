@@ -13,6 +13,9 @@ PROVISIONING: Final = "Provisioning"
 ACCESS: Final = "Model access"
 PROVIDERS: Final = "Model providers"
 BUILT_IN_MODEL: Final = "Built-in model"
+DOCUMENTS: Final = "Documents"
+EMBEDDING: Final = "Embedding"
+RETRIEVAL: Final = "Retrieval"
 LIMITS: Final = "Limits and time-outs"
 LOGGING: Final = "Logging"
 
@@ -26,6 +29,9 @@ CATEGORIES: Final = (
     ACCESS,
     PROVIDERS,
     BUILT_IN_MODEL,
+    DOCUMENTS,
+    EMBEDDING,
+    RETRIEVAL,
     LIMITS,
     LOGGING,
 )

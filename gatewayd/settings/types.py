@@ -57,6 +57,20 @@ def _text_or_path(value: Any) -> Any:
     raise ValueError("not a text")
 
 
+def _mebibytes(value: Any) -> Any:
+    if isinstance(value, ByteSize):
+        return value
+    text = str(_number(value)).strip()
+    return f"{text}MiB" if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text) else value
+
+
+def _extension(text: str) -> str:
+    name = text.strip().removeprefix(".").lower()
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_+-]*", name):
+        raise ValueError("not an extension")
+    return name
+
+
 def _number_or_none(value: Any) -> Any:
     return None if value == "" else _number(value)
 
@@ -196,7 +210,12 @@ class _Split:
 Switch = Annotated[bool, BeforeValidator(_switch), Expect("true or false")]
 Whole = Annotated[int, BeforeValidator(_number), Expect("a whole number")]
 Size = Annotated[ByteSize, BeforeValidator(_number), Expect('a number of bytes, or text such as "32MiB"')]
+# A bare number has the unit that existing configurations expect.
+Mebibytes = Annotated[
+    ByteSize, BeforeValidator(_mebibytes), Expect('a number of MiB, or text such as "100MiB"')
+]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+Number = Annotated[Finite, BeforeValidator(_number), Expect("a number")]
 Seconds = Annotated[Finite, BeforeValidator(_number), Expect("a number of seconds")]
 OptionalSeconds = Annotated[
     Finite | None, BeforeValidator(_number_or_none), Expect('a number of seconds, or "" for no limit')
@@ -206,6 +225,7 @@ OwnSeconds = Annotated[
     BeforeValidator(_number_or_none),
     Expect('a number of seconds, or "" for the general setting'),
 ]
+Text = Annotated[str, Expect("text")]
 Line = Annotated[str, AfterValidator(_line), Expect("one line of text")]
 ProviderName = Annotated[
     str, AfterValidator(_provider_name), Expect(f"a name of at most {MAX_PROVIDER_NAME} characters")
@@ -257,6 +277,11 @@ DatabaseUrl = Annotated[
 ]
 
 Paths = Annotated[tuple[str, ...], BeforeValidator(_Split(",")), Expect("a list of paths", ",")]
+Extensions = Annotated[
+    tuple[Annotated[str, AfterValidator(_extension)], ...],
+    BeforeValidator(_Split(",")),
+    Expect("a list of file name extensions", ","),
+]
 Texts = Annotated[tuple[Line, ...], BeforeValidator(_Split(",")), Expect("a list of texts", ",")]
 Urls = Annotated[tuple[Url, ...], BeforeValidator(_Split(";")), Expect("a list of http addresses", ";")]
 # An empty place keeps the position of what follows.
