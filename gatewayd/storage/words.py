@@ -36,7 +36,7 @@ async def add(client: Any, number: int, file_id: str) -> None:
         name = table(number)
         await client.execute_query(
             f"INSERT INTO {name} (rowid, text) SELECT id, text FROM passages "  # noqa: S608 - a number
-            f"WHERE file_id = ?1 AND staged = 0 AND id NOT IN (SELECT id FROM {name}_docsize) ORDER BY id",
+            f"WHERE file_id = ?1 AND staged = 0 AND NOT {_is_in(name)} ORDER BY id",
             [file_id],
         )
 
@@ -48,9 +48,14 @@ async def take(client: Any, number: int, file_id: str) -> None:
         # FTS5 has to be told the text that it is to forget, and must never be told one it does not know.
         await client.execute_query(
             f"INSERT INTO {name} ({name}, rowid, text) SELECT 'delete', id, text FROM passages "  # noqa: S608
-            f"WHERE file_id = ?1 AND staged = 0 AND id IN (SELECT id FROM {name}_docsize)",
+            f"WHERE file_id = ?1 AND staged = 0 AND {_is_in(name)}",
             [file_id],
         )
+
+
+def _is_in(name: str) -> str:
+    # As an IN, SQLite would go through the whole collection for every file.
+    return f"EXISTS (SELECT 1 FROM {name}_docsize WHERE {name}_docsize.id = passages.id)"  # noqa: S608
 
 
 def _has_tables(client: Any) -> bool:
