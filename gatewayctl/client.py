@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel
@@ -12,6 +12,8 @@ from gatewayctl.transport import Transport
 from gatewayctl.wire import (
     base,
     chat,
+    collections,
+    files,
     groups,
     health,
     keys,
@@ -244,6 +246,119 @@ class ControlClient:
     def list_scim_requests(self, limit: int | None = None) -> scim.ScimLog:
         """Return the last SCIM requests, newest first."""
         return self._read("/v1/scim/log", scim.ScimLog, limit=limit)
+
+    def list_files(
+        self, query: str = "", user: str | None = None, status: str | None = None, limit: int | None = None
+    ) -> files.FileList:
+        """Return files, newest first; `query` matches whole names, `*` and `?` in it anything."""
+        found = {"query": query or None, "user": user, "status": status, "limit": limit}
+        return self._read("/v1/files", files.FileList, **found)
+
+    def get_file(self, file_id: str) -> files.File:
+        """Return one file."""
+        return self._read(f"/v1/files/{_segment(file_id)}", files.File)
+
+    def get_file_text(self, file_id: str) -> files.FileText:
+        """Return what was extracted from a file."""
+        return self._read(f"/v1/files/{_segment(file_id)}/text", files.FileText)
+
+    def add_file(self, request: files.NewFile, content: BinaryIO, size: int) -> files.FileWritten:
+        """Upload a file of `size` bytes."""
+        query = request.model_dump(exclude_none=True)
+        return self._transport.upload("/v1/files", files.FileWritten, query, content, size)
+
+    def retry_file(self, file_id: str, *, dry_run: bool = False) -> files.FileWritten:
+        """Process a file anew."""
+        path = f"/v1/files/{_segment(file_id)}/retry"
+        return self._write("POST", path, files.FileWritten, None, dry_run)
+
+    def remove_file(self, file_id: str, *, dry_run: bool = False) -> files.FileWritten:
+        """Delete a file, its passages and its places in collections."""
+        return self._write("DELETE", f"/v1/files/{_segment(file_id)}", files.FileWritten, None, dry_run)
+
+    def wait_for_files(self, request: files.Wait) -> files.Waited:
+        """Return when none of the files is pending, or when the time is up."""
+        return self._transport.call("POST", "/v1/files/wait", files.Waited, {}, request)
+
+    def get_queue(self) -> files.Queue:
+        """Return how much is to do."""
+        return self._read("/v1/queue", files.Queue)
+
+    def list_collections(self, query: str = "", limit: int | None = None) -> collections.CollectionList:
+        """Return collections, last changed first; `query` is part of a name or description."""
+        return self._read("/v1/collections", collections.CollectionList, query=query or None, limit=limit)
+
+    def get_collection(self, ref: str) -> collections.Collection:
+        """Return one collection by id or name."""
+        return self._read(f"/v1/collections/{_segment(ref)}", collections.Collection)
+
+    def list_collection_files(
+        self, ref: str, offset: int = 0, limit: int | None = None
+    ) -> collections.CollectionFiles:
+        """Return the files of a collection."""
+        path = f"/v1/collections/{_segment(ref)}/files"
+        return self._read(path, collections.CollectionFiles, offset=offset or None, limit=limit)
+
+    def create_collection(
+        self, request: collections.NewCollection, *, dry_run: bool = False
+    ) -> collections.CollectionWritten:
+        """Make a collection."""
+        return self._write("POST", "/v1/collections", collections.CollectionWritten, request, dry_run)
+
+    def ensure_collection(
+        self, request: collections.NewCollection, *, dry_run: bool = False
+    ) -> collections.CollectionWritten:
+        """Make a collection unless there is one of this name."""
+        return self._write("PUT", "/v1/collections", collections.CollectionWritten, request, dry_run)
+
+    def change_collection(
+        self, ref: str, request: collections.CollectionChange, *, dry_run: bool = False
+    ) -> collections.CollectionWritten:
+        """Change the given fields of a collection."""
+        path = f"/v1/collections/{_segment(ref)}"
+        return self._write("PATCH", path, collections.CollectionWritten, request, dry_run)
+
+    def remove_collection(self, ref: str, *, dry_run: bool = False) -> collections.CollectionWritten:
+        """Delete a collection; its files stay."""
+        path = f"/v1/collections/{_segment(ref)}"
+        return self._write("DELETE", path, collections.CollectionWritten, None, dry_run)
+
+    def add_to_collection(
+        self, ref: str, request: collections.Members, *, dry_run: bool = False
+    ) -> collections.MembersWritten:
+        """Put files into a collection."""
+        path = f"/v1/collections/{_segment(ref)}/add"
+        return self._write("POST", path, collections.MembersWritten, request, dry_run)
+
+    def remove_from_collection(
+        self, ref: str, request: collections.Members, *, dry_run: bool = False
+    ) -> collections.MembersWritten:
+        """Take files out of a collection."""
+        path = f"/v1/collections/{_segment(ref)}/remove"
+        return self._write("POST", path, collections.MembersWritten, request, dry_run)
+
+    def compare_collection(self, ref: str, request: collections.Sync) -> collections.Difference:
+        """Return what a collection lacks of a directory, and what it has too much."""
+        path = f"/v1/collections/{_segment(ref)}/diff"
+        return self._transport.call("POST", path, collections.Difference, {}, request)
+
+    def query_collection(self, ref: str, request: collections.Query) -> collections.Answer:
+        """Search a collection."""
+        path = f"/v1/collections/{_segment(ref)}/query"
+        return self._transport.call("POST", path, collections.Answer, {}, request)
+
+    def check_collection(self, ref: str) -> collections.CheckReport:
+        """Compare the indexes of a collection with its passages, and mend them."""
+        path = f"/v1/collections/{_segment(ref)}/check"
+        return self._transport.call("POST", path, collections.CheckReport, {})
+
+    def get_reindex(self) -> collections.Reindex:
+        """Return how far the vectors of the configured model are."""
+        return self._read("/v1/reindex", collections.Reindex)
+
+    def start_reindex(self) -> collections.Reindex:
+        """Begin to make vectors of all passages with the configured model."""
+        return self._transport.call("POST", "/v1/reindex", collections.Reindex, {})
 
     def ask(self, request: chat.Chat) -> dict[str, Any]:
         """Return a model's whole answer as an OpenAI chat completion."""

@@ -7,9 +7,9 @@ import http.client
 import json
 import socket
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, ValidationError
@@ -22,6 +22,17 @@ BROKEN: Final = "cannot read the daemon's answer: the connection broke"
 
 ReplyType = TypeVar("ReplyType", bound=BaseModel)
 Query = Mapping[str, str | int | None]
+
+JSON: Final = "application/json"
+BYTES: Final = "application/octet-stream"
+
+
+class Body(NamedTuple):
+    """What a request carries: bytes, or a file of `size` bytes that is read while it goes out."""
+
+    content: bytes | BinaryIO
+    size: int
+    content_type: str = JSON
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -54,30 +65,39 @@ class Transport:
         request: base.Request | None = None,
     ) -> ReplyType:
         """Send a request and return its reply."""
-        given = {name: value for name, value in query.items() if value is not None}
-        target = f"{path}?{urlencode(given)}" if given else path
-        with self._sent(method, target, request, self._timeout) as answer:
+        with self._sent(method, _target(path, query), _body(request), self._timeout) as answer:
+            return _parse(reply, _read_all(answer))
+
+    def upload(
+        self, path: str, reply: type[ReplyType], query: Query, content: BinaryIO, size: int
+    ) -> ReplyType:
+        """Post `size` bytes of a file and return the reply, however long that takes."""
+        body = Body(content, size, BYTES)
+        with self._sent("POST", _target(path, query), body, None) as answer:
             return _parse(reply, _read_all(answer))
 
     def ask(self, path: str, request: base.Request) -> dict[str, Any]:
         """Post a request and return the JSON object that comes back, however long that takes."""
-        with self._sent("POST", path, request, None) as answer:
+        with self._sent("POST", path, _body(request), None) as answer:
             return _object(_read_all(answer))
 
     def stream(self, path: str, request: base.Request) -> Generator[dict[str, Any], None, None]:
         """Post a request and yield the events of the reply; closing the iterator closes the connection."""
-        with self._sent("POST", path, request, None) as answer:
+        with self._sent("POST", path, _body(request), None) as answer:
             yield from _events(answer)
 
     @contextmanager
     def _sent(
-        self, method: str, target: str, request: base.Request | None, timeout: float | None
+        self, method: str, target: str, body: Body | None, timeout: float | None
     ) -> Iterator[http.client.HTTPResponse]:
-        body = request.model_dump_json(exclude_unset=True).encode() if request is not None else None
-        headers = {base.HEADER: base.VERSION, "Content-Type": "application/json", "Connection": "close"}
+        headers = {base.HEADER: base.VERSION, "Content-Type": JSON, "Connection": "close"}
+        if body is not None:
+            headers |= {"Content-Type": body.content_type, "Content-Length": str(body.size)}
         with closing(UnixConnection(self._path, timeout)) as connection:
             try:
-                connection.request(method, target, body, headers)
+                # A daemon that refuses a body answers before it has read it.
+                with suppress(BrokenPipeError, ConnectionResetError):
+                    connection.request(method, target, body.content if body else None, headers)
                 answer = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
                 raise self._unreachable(error) from error
@@ -99,6 +119,18 @@ class Transport:
         else:
             reason = (error.strerror or str(error)).lower()
         return CommandError("unreachable", f"cannot reach the daemon at {self._path}: {reason}")
+
+
+def _target(path: str, query: Query) -> str:
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def _body(request: base.Request | None) -> Body | None:
+    if request is None:
+        return None
+    content = request.model_dump_json(exclude_unset=True).encode()
+    return Body(content, len(content))
 
 
 def _check(reply: http.client.HTTPResponse) -> None:
