@@ -165,6 +165,15 @@ class PassageStore(Protocol):
         first."""
         ...
 
+    async def load_file(self, space: str, scope: Scope, file_id: str) -> Sequence[VectorBatch]:
+        """Return what `load` yields of one file; empty when it is not in the scope, not completed or has no
+        vectors."""
+        ...
+
+    def load_ids(self, space: str, scope: Scope) -> AsyncIterator[tuple[str, bytes]]:
+        """Yield what `load` does without reading the vectors: the file and the `ids` of each batch."""
+        ...
+
     async def fingerprint(self, space: str, scope: Scope) -> tuple[int, int]:
         """Return how many vectors a scope has and the highest passage id among them; (0, 0) for none."""
         ...
