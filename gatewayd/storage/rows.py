@@ -329,6 +329,7 @@ class CollectionRow(Model):
     name = Name(max_length=255)
     name_key = Name(max_length=KEY_LENGTH, db_index=True)
     description = Text()
+    description_key = Text()
     meta = Json()
     updated_at = Whole(db_index=True)
     created_at = Whole()

@@ -165,6 +165,7 @@ class Migration(migrations.Migration):
                 ("name", Name(max_length=255)),
                 ("name_key", Name(db_index=True, max_length=765)),
                 ("description", Text(unique=False)),
+                ("description_key", Text(unique=False)),
                 ("meta", Json(unique=False)),
                 ("updated_at", Whole(db_index=True)),
                 ("created_at", Whole()),
