@@ -107,7 +107,29 @@ class JobStore(Protocol):
         ...
 
 
-class PassageStore(Protocol):
+class VectorReader(Protocol):
+    """The published vectors, as the indexes read them."""
+
+    def load(self, space: str, scope: Scope) -> AsyncIterator[VectorBatch]:
+        """Yield the vectors of a scope, the same for all of its files however they were linked; oldest ids
+        first."""
+        ...
+
+    async def load_file(self, space: str, scope: Scope, file_id: str) -> Sequence[VectorBatch]:
+        """Return what `load` yields of one file; empty when it is not in the scope, not completed or has no
+        vectors."""
+        ...
+
+    def load_ids(self, space: str, scope: Scope) -> AsyncIterator[tuple[str, bytes]]:
+        """Yield what `load` does without reading the vectors: the file and the `ids` of each batch."""
+        ...
+
+    async def fingerprint(self, space: str, scope: Scope) -> tuple[int, int]:
+        """Return how many vectors a scope has and the highest passage id among them; (0, 0) for none."""
+        ...
+
+
+class PassageStore(VectorReader, Protocol):
     """Texts, passages (chunks with an id) and their vectors.
 
     What is staged for a file is invisible until `publish` puts it in the place of what was published before.
@@ -158,24 +180,6 @@ class PassageStore(Protocol):
 
         They match when the passages have the same numbers, offsets and texts.
         """
-        ...
-
-    def load(self, space: str, scope: Scope) -> AsyncIterator[VectorBatch]:
-        """Yield the vectors of a scope, the same for all of its files however they were linked; oldest ids
-        first."""
-        ...
-
-    async def load_file(self, space: str, scope: Scope, file_id: str) -> Sequence[VectorBatch]:
-        """Return what `load` yields of one file; empty when it is not in the scope, not completed or has no
-        vectors."""
-        ...
-
-    def load_ids(self, space: str, scope: Scope) -> AsyncIterator[tuple[str, bytes]]:
-        """Yield what `load` does without reading the vectors: the file and the `ids` of each batch."""
-        ...
-
-    async def fingerprint(self, space: str, scope: Scope) -> tuple[int, int]:
-        """Return how many vectors a scope has and the highest passage id among them; (0, 0) for none."""
         ...
 
 
