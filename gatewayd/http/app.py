@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from gatewayd.http.connections import expect
+from gatewayd.http.connections import expect, hold
 from gatewayd.http.edge import Wrapper
 from gatewayd.http.routes import Handler, Route
 
@@ -21,11 +21,12 @@ def build(edge: Wrapper, rows: Iterable[Route], *, body_limit: int) -> web.Appli
 
 def register(app: web.Application, row: Route, handler: Handler) -> None:
     """Add one row to an application."""
+    invite = hold if row.invites else expect
     for path in spellings(row.path):
         resource = app.router.add_resource(path)
-        resource.add_route(row.method, handler, expect_handler=expect)
+        resource.add_route(row.method, handler, expect_handler=invite)
         if row.method == "GET":
-            resource.add_route("HEAD", handler, expect_handler=expect)
+            resource.add_route("HEAD", handler, expect_handler=invite)
 
 
 def spellings(path: str) -> tuple[str, ...]:

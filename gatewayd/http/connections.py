@@ -168,6 +168,10 @@ async def expect(request: web.Request) -> None:
         request.writer.output_size = 0
 
 
+async def hold(request: web.Request) -> None:
+    """Leave it to the handler to call `expect`."""
+
+
 def _reason(error: BaseException | None) -> str:
     """Return a few words without anything that was sent."""
     match error:

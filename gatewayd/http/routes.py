@@ -50,7 +50,8 @@ class Route:
 
     `path` is served with and without a trailing slash. `interruptible` handlers are cancelled when their
     client leaves; the others run to their end, so that what was committed is also announced. `slashes`
-    permits an encoded slash in the path, for ids that hold one.
+    permits an encoded slash in the path, for ids that hold one. Handlers with `invites` tell a client that
+    waits for it to send the body (`Expect: 100-continue`) themselves, once they know that they want it.
     """
 
     method: str
@@ -64,6 +65,7 @@ class Route:
     tag: str = ""
     interruptible: bool = False
     slashes: bool = False
+    invites: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,307 @@
+"""Uploads: the parts of a form one after the other, the file among them as a stream that is never whole in
+memory."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, cast
+from urllib.parse import unquote
+
+from aiohttp import BodyPartReader, MultipartReader, StreamReader, hdrs, web
+from aiohttp.http_exceptions import HttpProcessingError
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from gatewayd.errors import GatewayError, Kind, invalid, shortened
+from gatewayd.http.body import check_media_type
+from gatewayd.http.connections import expect
+
+CHUNK: Final = 128 * 1024
+STALL_SECONDS: Final = 60.0
+"""How long nothing may come until an upload is given up (408)."""
+
+MAX_PARTS: Final = 32
+MAX_FIELD: Final = 128 * 1024
+"""Bytes of one field, and of all fields together."""
+
+MAX_LINE: Final = 8190
+MAX_LINES: Final = 1000
+"""Lines outside of contents: boundaries, heads of parts, and what stands before the first."""
+
+MAX_HEADERS: Final = 16
+OVERHEAD: Final = MAX_FIELD + 64 * 1024
+"""Bytes by which a form may be longer than its file, as far as its declared length tells."""
+
+PLAIN_ENCODINGS: Final = frozenset({"", "binary", "8bit", "7bit"})
+MEDIA_TYPE: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?:\s*;[\x20-\x7e]*)?", re.ASCII)
+MAX_MEDIA_TYPE: Final = 255
+
+# RFC 7578 section 4.2. Only quotes and backslashes are escaped: other backslashes belong to the name.
+_PARAMETER: Final = re.compile(
+    r";\s*(?P<name>[\w!#$&+.^`|~-]+\*?)\s*=\s*(?:\"(?P<quoted>(?:\\[\"\\]|[^\"])*)\"|(?P<token>[^\s;\"]+))\s*",
+    re.ASCII,
+)
+_EXTENDED: Final = re.compile(r"(?:utf-8|iso-8859-1)?'[\w-]*'", re.ASCII | re.IGNORECASE)
+
+
+class UploadForm:
+    """A form with one file. `fields` has those before the file at first, all once the file was read."""
+
+    def __init__(self, reader: "_FormReader") -> None:
+        self._reader = reader
+        self._part: BodyPartReader | None = None
+        self._count = 0
+        self._room = MAX_FIELD
+        self.fields: dict[str, str] = {}
+        self.name = ""
+        self.content_type: str | None = None
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """Yield the bytes of the file, then read the fields behind it.
+
+        Raises invalid_request for what is malformed, also with 408 when nothing comes for a minute, and
+        ConnectionError when the client leaves. Nothing was received in full then.
+        """
+        if self._part is None:
+            return
+        part, self._part = self._part, None
+        while not part.at_eof():
+            with _readable(self._place("file")):
+                piece = await part.read_chunk(CHUNK)
+            if piece:
+                yield piece
+        if await self._next_file() is not None:
+            raise invalid("cannot read the form: it has more than one file", param="file")
+
+    async def find_file(self) -> None:
+        """Read up to the file; a form without one raises (422)."""
+        part = await self._next_file()
+        if part is None:
+            raise invalid("cannot accept file: the form has none", param="file", code="validation")
+        self._part = part
+        self.name = self._reader.disposition.get("filename", "")
+        self.content_type = _media_type(part)
+
+    async def _next_file(self) -> BodyPartReader | None:
+        """Read fields up to the next file, None at the end of the form."""
+        while True:
+            self._count += 1
+            if self._count > MAX_PARTS + 1:
+                raise _too_large(f"the form: it has more than {MAX_PARTS} parts")
+            with _readable(f"part {self._count} of the form"):
+                part = await self._reader.next()
+            if part is None:
+                return None
+            name = self._reader.disposition.get("name", "")
+            self._check(name, part)
+            if name == "file":
+                return cast(BodyPartReader, part)
+            await self._read_field(name, cast(BodyPartReader, part))
+
+    def _check(self, name: str, part: BodyPartReader | MultipartReader) -> None:
+        if not name:
+            raise _malformed(f"part {self._count} of the form", "it has no name")
+        if not isinstance(part, BodyPartReader):
+            raise _malformed(self._place(name), "it is made of parts itself", name)
+        for header in (hdrs.CONTENT_ENCODING, hdrs.CONTENT_TRANSFER_ENCODING):
+            if part.headers.get(header, "").strip().lower() not in PLAIN_ENCODINGS:
+                raise _malformed(self._place(name), f"it has a {header}: send the bytes as they are", name)
+
+    async def _read_field(self, name: str, part: BodyPartReader) -> None:
+        if name in self.fields:
+            raise _malformed(self._place(name), "the form has it twice", name)
+        value = bytearray()
+        while not part.at_eof():
+            with _readable(self._place(name)):
+                value += await part.read_chunk(CHUNK)
+            if len(value) > self._room:
+                raise _too_large(f"the fields of the form: they are over the limit of {MAX_FIELD} bytes")
+        self._room -= len(value)
+        with _readable(self._place(name)):
+            self.fields[name] = value.decode()
+
+    def _place(self, name: str) -> str:
+        return f"the part {shortened(name)!r} of the form"
+
+
+class _FormReader(MultipartReader):
+    """The library's reader, which sees parts without Content-Disposition: what that says is in
+    `disposition`."""
+
+    multipart_reader_cls = MultipartReader
+
+    def __init__(self, headers: Mapping[str, str], source: "_Source") -> None:
+        super().__init__(
+            headers, cast(StreamReader, source), max_field_size=MAX_LINE, max_headers=MAX_HEADERS
+        )
+        self.disposition: dict[str, str] = {}
+
+    async def fetch_next_part(self) -> MultipartReader | BodyPartReader:
+        """Return the next part; ValueError for one whose Content-Disposition cannot be read."""
+        part = await super().fetch_next_part()
+        headers = CIMultiDict(part.headers)
+        self.disposition = _disposition(headers.getall(hdrs.CONTENT_DISPOSITION, []))
+        headers.popall(hdrs.CONTENT_DISPOSITION, None)
+        part.headers = CIMultiDictProxy(headers)
+        return part
+
+
+class _Source:
+    """What the library's reader needs of a stream: with bounds on lines, and on the time without a byte."""
+
+    def __init__(self, content: StreamReader) -> None:
+        self._content = content
+        self._held = bytearray()
+        self._lines = 0
+
+    async def read(self, size: int) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        if not self._held:
+            return await _next(self._content, size)
+        taken = bytes(self._held[:size])
+        del self._held[:size]
+        return taken
+
+    async def readline(self, *, max_line_length: int | None = None) -> bytes:
+        """Return a line with its end."""
+        self._lines += 1
+        if self._lines > MAX_LINES:
+            raise ValueError("it has too many lines")
+        longest = max_line_length or MAX_LINE
+        while True:
+            end = self._held.find(b"\n", 0, longest) + 1
+            if not end and len(self._held) >= longest:
+                raise ValueError("a line of it is too long")
+            more = b"" if end else await _next(self._content, CHUNK)
+            if not more:
+                return await self.read(end or CHUNK) if self._held else b""
+            self._held += more
+
+    def unread_data(self, data: bytes) -> None:
+        """Take back what was read too far."""
+        self._held[:0] = data
+
+    def at_eof(self) -> bool:
+        """Tell whether nothing is left."""
+        return not self._held and self._content.at_eof()
+
+
+async def read_form(request: web.Request, limit: int) -> UploadForm:
+    """Begin to read a form up to its part `file`, whose bytes are over `limit` for sure if the form is.
+
+    Only now is a client that waits for it told to send. Raises too_large by the declared length alone,
+    invalid_request for another kind of body (415), a malformed one, and one without a file (422).
+    """
+    check_media_type(request, {"multipart/form-data"}, "multipart/form-data")
+    if hdrs.CONTENT_TYPE not in request.headers:
+        raise invalid("cannot accept file: the request has no form", param="file", code="validation")
+    _check_body(request, limit, OVERHEAD)
+    with _readable("the form"):
+        reader = _FormReader(request.headers, _Source(request.content))
+    await expect(request)
+    form = UploadForm(reader)
+    await form.find_file()
+    return form
+
+
+async def read_stream(request: web.Request, limit: int) -> AsyncIterator[bytes]:
+    """Yield a body that is the file itself, as it comes; failures as in `read_form` and its `stream`.
+
+    The caller counts the bytes of a body without a declared length.
+    """
+    _check_body(request, limit)
+    await expect(request)
+    while True:
+        with _readable("the body"):
+            piece = await _next(request.content, CHUNK)
+        if not piece:
+            return
+        yield piece
+
+
+def _check_body(request: web.Request, limit: int, overhead: int = 0) -> None:
+    encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity")
+    if encoding.lower() not in {"identity", ""}:
+        raise invalid(
+            f"cannot read a body with Content-Encoding {shortened(encoding)!r}: send it uncompressed",
+            param="Content-Encoding",
+            code="unsupported_media_type",
+        )
+    if request.content_length is not None and request.content_length > limit + overhead:
+        raise _too_large(f"the file: it is over the limit of {limit} bytes")
+
+
+async def _next(content: StreamReader, size: int) -> bytes:
+    try:
+        async with asyncio.timeout(STALL_SECONDS):
+            return await content.read(size)
+    except TimeoutError:
+        raise invalid(
+            f"cannot read the body: nothing came for {STALL_SECONDS:g} s", code="body_timeout"
+        ) from None
+
+
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    """Turn the failures of the library's readers into a refusal that says what could not be read."""
+    try:
+        yield
+    except UnicodeDecodeError:
+        raise _malformed(what, "it is not UTF-8") from None
+    except (ValueError, RuntimeError, HttpProcessingError, web.RequestPayloadError) as error:
+        raise _malformed(what, _reason(error)) from None
+
+
+def _reason(error: Exception) -> str:
+    """Return a few words without anything that was sent."""
+    told = str(error)
+    if told.startswith(("it ", "a line of it ")):
+        return told
+    if isinstance(error, web.RequestPayloadError) or "EOF" in told:
+        return "it ends too early"
+    return "it is malformed"
+
+
+def _malformed(what: str, reason: str, param: str | None = None) -> GatewayError:
+    return invalid(f"cannot read {what}: {reason}", param=param, code="malformed_form")
+
+
+def _too_large(what: str) -> GatewayError:
+    return GatewayError(Kind.TOO_LARGE, f"cannot read {what}")
+
+
+def _disposition(lines: list[str]) -> dict[str, str]:
+    """Return `name` and `filename` of a part as it says them; `filename*` is preferred (RFC 8187)."""
+    kind, separator, rest = lines[0].partition(";") if len(lines) == 1 else ("", "", "")
+    if kind.strip().lower() != "form-data":
+        raise ValueError("it has no Content-Disposition of a form")
+    found: dict[str, str] = {}
+    position, text = 0, separator + rest
+    while match := _PARAMETER.match(text, position):
+        value = match["token"] if match["quoted"] is None else re.sub(r"\\([\"\\])", r"\1", match["quoted"])
+        found.setdefault(match["name"].lower(), value)
+        position = match.end()
+    if text[position:].strip(" ;"):
+        raise ValueError("it has a malformed Content-Disposition")
+    if "filename*" in found:
+        found["filename"] = _extended(found["filename*"], found.get("filename", ""))
+    return {name: _clean(found[name]) for name in ("name", "filename") if name in found}
+
+
+def _extended(value: str, otherwise: str) -> str:
+    prefix = _EXTENDED.match(value)
+    if prefix is None:
+        return otherwise
+    encoding = prefix[0].partition("'")[0] or "utf-8"
+    return unquote(value[prefix.end() :], encoding, "replace")
+
+
+def _clean(text: str) -> str:
+    """Return a text in which bytes that are no UTF-8 are replaced, as it is shown and stored."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _media_type(part: BodyPartReader) -> str | None:
+    declared = part.headers.get(hdrs.CONTENT_TYPE, "").strip()
+    is_sane = len(declared) <= MAX_MEDIA_TYPE and MEDIA_TYPE.fullmatch(declared)
+    return declared if is_sane else None
