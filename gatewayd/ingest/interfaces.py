@@ -6,8 +6,9 @@ Stores make no ids and no timestamps. `find` returns None when there is nothing.
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
+from gatewayd.accounts.records import Actor
 from gatewayd.ingest.records import (
     Extraction,
     File,
@@ -62,6 +63,10 @@ class FileStore(Protocol):
 
     def ids(self) -> AsyncIterator[str]:
         """Yield the ids of all files."""
+        ...
+
+    async def collections_of(self, file_id: str) -> Sequence[str]:
+        """Return the ids of the collections that hold a file."""
         ...
 
 
@@ -153,6 +158,11 @@ class PassageStore(VectorReader, Protocol):
         silently."""
         ...
 
+    async def find_replaced(self, file_id: str) -> Sequence[tuple[str, str]]:
+        """Return the links that publishing a file removes, because it takes over their places: (collection,
+        file)."""
+        ...
+
     async def publish(self, file: File) -> Sequence[str]:
         """Make what is staged the passages of a file, drop the former ones, and write the record.
 
@@ -215,12 +225,16 @@ class SpaceStore(Protocol):
         ...
 
 
+WORKER_DIED: Final = "worker_died"
+"""The code of the error for a document that ended the process which read it."""
+
+
 class Extractor(Protocol):
     """Turns a document into text and chunks, outside of the event loop.
 
     Raises GatewayError: invalid_request with a sentence about the document when another try cannot help
-    (wrong type, encrypted, no text, a bomb, over a limit), unavailable or upstream_unreachable when it can,
-    timeout when the time limit was reached.
+    (wrong type, encrypted, no text, a bomb, over a limit), unavailable or upstream_unreachable when it can
+    (with the code WORKER_DIED when the worker ended), timeout when the time limit was reached.
     """
 
     async def extract(self, path: Path, name: str, content_type: str | None) -> Extraction:
@@ -297,4 +311,12 @@ class BlobStore(Protocol):
 
     async def remove(self, file_ids: Iterable[str]) -> None:
         """Delete the bytes of files; what is not there is fine."""
+        ...
+
+
+class FileGrants(Protocol):
+    """Who may use a file of somebody else, because of the collections that hold it."""
+
+    async def may(self, actor: Actor, file: File, permission: str) -> bool:
+        """Tell whether an actor has the permission (`read` or `write`) on a file through a collection."""
         ...
