@@ -1,7 +1,7 @@
 """Users and groups by condition, for provisioning: a page in at most two statements."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from tortoise.models import Model
@@ -10,10 +10,10 @@ from gatewayd.accounts.records import Group, Source, User
 from gatewayd.scim.records import Counts, Page, Query, Reference, ResourceType
 from gatewayd.storage.conditions import Scope, order_of, predicate
 from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import MAX_WHOLE, fits
+from gatewayd.storage.fields import MAX_WHOLE
 from gatewayd.storage.groups import group_of
 from gatewayd.storage.rows import GroupRow, UserRow
-from gatewayd.storage.transactions import placeholder
+from gatewayd.storage.statements import Statement, possible
 from gatewayd.storage.users import record_of as user_of
 
 BATCH: Final = 1000
@@ -56,28 +56,6 @@ USERS: Final = _Kind(ResourceType.USER, UserRow, "users", "u")
 GROUPS: Final = _Kind(ResourceType.GROUP, GroupRow, "groups", "g")
 
 
-@dataclass(slots=True)
-class _Statement:
-    """The parameters of a statement that is being made, for one engine."""
-
-    client: Any
-    values: list[Any] = field(default_factory=list)
-
-    def bind(self, value: Any) -> str:
-        """Take a value as a parameter and return how the SQL refers to it."""
-        self.values.append(value)
-        return placeholder(self.client, len(self.values))
-
-    def bind_all(self, values: Iterable[Any]) -> str:
-        """Take several values as the members of a list."""
-        return ", ".join([self.bind(value) for value in values])
-
-    async def run(self, sql: str) -> list[dict[str, Any]]:
-        """Run the statement and return its rows."""
-        rows: list[dict[str, Any]] = await self.client.execute_query_dict(sql, self.values)
-        return rows
-
-
 class TortoiseDirectory:
     """Implements `scim.interfaces.Directory`."""
 
@@ -103,11 +81,11 @@ class TortoiseDirectory:
 
     async def list_known(self, user_ids: Sequence[str]) -> frozenset[str]:
         """Return which of the ids are users."""
-        ids = _possible(USERS, user_ids)
+        ids = possible(UserRow, user_ids)
         known: set[str] = set()
         with translated("list users"):
             for start in range(0, len(ids), BATCH):
-                statement = _Statement(USERS.row._meta.db)
+                statement = Statement(USERS.row._meta.db)
                 found = await statement.run(KNOWN.format(ids=statement.bind_all(ids[start : start + BATCH])))
                 known.update(row["id"] for row in found)
         return frozenset(known)
@@ -115,7 +93,7 @@ class TortoiseDirectory:
     async def count(self) -> Counts:
         """Return how much there is, in one statement."""
         with translated("count users and groups"):
-            statement = _Statement(USERS.row._meta.db)
+            statement = Statement(USERS.row._meta.db)
             [row] = await statement.run(COUNTS.format(source=statement.bind(Source.SCIM.value)))
         return Counts(**row)
 
@@ -126,13 +104,13 @@ async def _page(kind: _Kind, query: Query, record_of: Callable[[Any], Item]) -> 
     The ids of a page are found first, by an index alone, so that what comes before it is never read.
     """
     offset, limit = (min(max(number, 0), MAX_WHOLE - 1) for number in (query.offset, query.limit))
-    statement = _Statement(kind.row._meta.db)
+    statement = Statement(kind.row._meta.db)
     scope = Scope(
         kind.resource, statement.client.capabilities.dialect, statement.bind, query.provider, query.by_subject
     )
     table = f"{kind.table} {kind.alias}"
     where = "" if query.condition is None else f" WHERE {predicate(query.condition, scope)}"
-    counting = _Statement(statement.client, list(statement.values))
+    counting = statement.copy()
     found: list[dict[str, Any]] = []
     if limit > 0:
         order = _order(kind, query, scope)
@@ -161,17 +139,12 @@ def _order(kind: _Kind, query: Query, scope: Scope) -> str:
 
 async def _references(sql: str, owners: _Kind, ids: Sequence[str]) -> Mapping[str, Sequence[Reference]]:
     """Return the other ends of memberships by owner."""
-    possible = _possible(owners, ids)
-    if not possible:
+    known = possible(owners.row, ids)
+    if not known:
         return {}
-    statement = _Statement(owners.row._meta.db)
-    source, owner_ids = statement.bind(Source.SCIM.value), statement.bind_all(possible)
+    statement = Statement(owners.row._meta.db)
+    source, owner_ids = statement.bind(Source.SCIM.value), statement.bind_all(known)
     found: dict[str, list[Reference]] = {}
     for row in await statement.run(sql.format(source=source, ids=owner_ids)):
         found.setdefault(row["owner"], []).append(Reference(row["id"], row["display"]))
     return found
-
-
-def _possible(kind: _Kind, ids: Sequence[str]) -> list[str]:
-    """Return the ids that can be, each once."""
-    return [each for each in dict.fromkeys(ids) if fits(kind.row, id=each)]

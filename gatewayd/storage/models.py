@@ -1,15 +1,14 @@
 """Model records with their access lists."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from gatewayd.catalog.records import Grant, ModelRecord
+from gatewayd.storage import grants
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, encode, fits
-from gatewayd.storage.rows import GrantRow, ModelRow
+from gatewayd.storage.grants import Resource
+from gatewayd.storage.rows import ModelRow
 from gatewayd.storage.transactions import writing
-
-RESOURCE: Final = "model"
 
 
 class TortoiseModels:
@@ -19,11 +18,8 @@ class TortoiseModels:
         """Return all records by id, in two queries."""
         with translated("list model records"):
             rows = await ModelRow.all().order_by("id")
-            grants = await GrantRow.filter(resource_type=RESOURCE).order_by("id")
-        by_model: dict[str, list[GrantRow]] = {}
-        for grant in grants:
-            by_model.setdefault(grant.resource_id, []).append(grant)
-        return [_record_of(row, by_model.get(row.id, ())) for row in rows]
+            lists = await grants.read_all(Resource.MODEL)
+        return [_record_of(row, lists.get(row.id, ())) for row in rows]
 
     async def find(self, model_id: str) -> ModelRecord | None:
         """Return one record."""
@@ -33,8 +29,8 @@ class TortoiseModels:
             row = await ModelRow.get_or_none(id=model_id)
             if row is None:
                 return None
-            grants = await GrantRow.filter(resource_type=RESOURCE, resource_id=model_id).order_by("id")
-        return _record_of(row, grants)
+            lists = await grants.read(Resource.MODEL, [model_id])
+        return _record_of(row, lists.get(model_id, ()))
 
     async def put(self, record: ModelRecord) -> None:
         """Insert or replace a record and its grants as one change."""
@@ -51,30 +47,18 @@ class TortoiseModels:
         async with writing("store the model record"):
             row = ModelRow(id=record.id, **columns)
             await ModelRow.bulk_create([row], on_conflict=["id"], update_fields=list(columns))
-            await GrantRow.filter(resource_type=RESOURCE, resource_id=record.id).delete()
-            rows = [
-                GrantRow(
-                    resource_type=RESOURCE,
-                    resource_id=record.id,
-                    principal_type=grant.principal_type,
-                    principal_id=grant.principal_id,
-                    permission=grant.permission,
-                )
-                for grant in dict.fromkeys(record.grants)
-            ]
-            if rows:
-                await GrantRow.bulk_create(rows)
+            await grants.write(Resource.MODEL, record.id, record.grants)
 
     async def remove(self, model_id: str) -> bool:
         """Delete a record and its grants."""
         if not fits(ModelRow, id=model_id):
             return False
         async with writing("remove the model record"):
-            await GrantRow.filter(resource_type=RESOURCE, resource_id=model_id).delete()
+            await grants.remove(Resource.MODEL, model_id)
             return await ModelRow.filter(id=model_id).delete() > 0
 
 
-def _record_of(row: ModelRow, grants: Sequence[GrantRow]) -> ModelRecord:
+def _record_of(row: ModelRow, access: Sequence[Grant]) -> ModelRecord:
     return ModelRecord(
         id=row.id,
         user_id=row.user_id,
@@ -83,7 +67,7 @@ def _record_of(row: ModelRow, grants: Sequence[GrantRow]) -> ModelRecord:
         params=decode(row.params, f"the params of model {row.id}"),
         meta=decode(row.meta, f"the meta of model {row.id}"),
         is_active=row.is_active,
-        grants=tuple(Grant(item.principal_type, item.principal_id, item.permission) for item in grants),
+        grants=tuple(access),
         updated_at=row.updated_at,
         created_at=row.created_at,
     )

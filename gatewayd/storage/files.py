@@ -1,0 +1,152 @@
+"""Files, without their bytes and passages."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final
+
+from gatewayd.accounts.texts import folded
+from gatewayd.ingest.records import File, FileStatus
+from gatewayd.storage import words
+from gatewayd.storage.failures import translated
+from gatewayd.storage.fields import decode, encode, fits
+from gatewayd.storage.rows import FileRow
+from gatewayd.storage.statements import Statement, matching, possible
+from gatewayd.storage.transactions import writing
+
+PAGE: Final = 1000
+
+
+class TortoiseFiles:
+    """Implements `ingest.interfaces.FileStore`."""
+
+    async def add(self, file: File) -> None:
+        """Insert a file."""
+        async with writing("add the file"):
+            await FileRow(id=file.id, **columns_of(file)).save(force_create=True)
+
+    async def find(self, file_id: str) -> File | None:
+        """Return the file with this id."""
+        if not fits(FileRow, id=file_id):
+            return None
+        with translated("read a file"):
+            row = await FileRow.get_or_none(id=file_id)
+        return None if row is None else file_of(row)
+
+    async def find_many(self, file_ids: Sequence[str]) -> Mapping[str, File]:
+        """Return those of the files that exist, by id, in one statement."""
+        statement = Statement(FileRow._meta.db)
+        wanted = statement.among(possible(FileRow, file_ids))
+        with translated("read files"):
+            rows = await statement.run(f"SELECT * FROM files WHERE id {wanted}")  # noqa: S608 - no values
+        found = {row["id"]: file_of(FileRow._init_from_db(**row)) for row in rows}
+        return {file_id: found[file_id] for file_id in dict.fromkeys(file_ids) if file_id in found}
+
+    async def list(
+        self,
+        *,
+        user_id: str | None = None,
+        pattern: str = "",
+        status: FileStatus | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> tuple[Sequence[File], int]:
+        """Return one page of files, newest first, and the count of all."""
+        name = matching(pattern)
+        if name is None or (user_id is not None and not fits(FileRow, user_id=user_id)):
+            return [], 0
+        statement = Statement(FileRow._meta.db)
+        conditions = [] if user_id is None else [f"user_id = {statement.bind(user_id)}"]
+        if status is not None:
+            conditions.append(f"status = {statement.bind(status.value)}")
+        if name:
+            conditions.append(f"name_key {statement.like(name)}")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        counting = statement.copy()
+        page = f"{where} ORDER BY created_at DESC, id DESC{statement.window(offset, limit)}"
+        with translated("list files"):
+            [counted] = await counting.run(f"SELECT COUNT(*) AS total FROM files{where}")  # noqa: S608
+            rows = await statement.run(f"SELECT * FROM files{page}")  # noqa: S608 - no values
+        return [file_of(FileRow._init_from_db(**row)) for row in rows], counted["total"]
+
+    async def change(self, file: File) -> bool:
+        """Write every field of a file; False when it is gone."""
+        columns = columns_of(file)
+        if not fits(FileRow, id=file.id):
+            return False
+        async with writing("change the file"):
+            return await FileRow.filter(id=file.id).update(**columns) > 0
+
+    async def remove(self, file_id: str) -> bool:
+        """Delete a file; all but the words of its passages go along by their foreign keys."""
+        if not fits(FileRow, id=file_id):
+            return False
+        async with writing("remove the file") as client:
+            for number in await numbers_of(client, file_id):
+                await words.take(client, number, file_id)
+            return await FileRow.filter(id=file_id).delete() > 0
+
+    async def ids(self) -> AsyncIterator[str]:
+        """Yield the ids of all files, in order, a few in memory at a time."""
+        last = ""
+        while True:
+            with translated("list files"):
+                rows = FileRow.filter(id__gt=last).order_by("id").limit(PAGE)
+                found: Sequence[Any] = await rows.values_list("id", flat=True)
+            if not found:
+                return
+            for file_id in found:
+                yield str(file_id)
+            last = str(found[-1])
+
+
+async def numbers_of(client: Any, file_id: str) -> Sequence[int]:
+    """Return the numbers of the collections that hold a file."""
+    statement = Statement(client)
+    rows = await statement.run(
+        "SELECT c.number AS number FROM collection_files l JOIN collections c ON c.id = l.collection_id "  # noqa: S608
+        f"WHERE l.file_id = {statement.bind(file_id)} ORDER BY l.id"
+    )
+    return [row["number"] for row in rows]
+
+
+def columns_of(file: File) -> dict[str, Any]:
+    """Return the columns of a file's row but its id."""
+    return {
+        "user_id": file.user_id,
+        "name": file.name,
+        "name_key": folded(file.name),
+        "size": file.size,
+        "digest": file.digest,
+        "checksum": file.checksum,
+        "content_type": file.content_type,
+        "status": file.status.value,
+        "error": file.error,
+        "text_hash": file.text_hash,
+        "characters": file.characters,
+        "chunks": file.chunks,
+        "pages": file.pages,
+        "data": encode(file.data, "data"),
+        "updated_at": file.updated_at,
+        "created_at": file.created_at,
+    }
+
+
+def file_of(row: FileRow) -> File:
+    """Return the record of a row."""
+    return File(
+        id=row.id,
+        user_id=row.user_id,
+        name=row.name,
+        size=row.size,
+        digest=row.digest,
+        checksum=row.checksum,
+        content_type=row.content_type,
+        status=FileStatus(row.status),
+        error=row.error,
+        text_hash=row.text_hash,
+        characters=row.characters,
+        chunks=row.chunks,
+        pages=row.pages,
+        data=decode(row.data, f"the data of file {row.id}"),
+        updated_at=row.updated_at,
+        created_at=row.created_at,
+    )

@@ -1,0 +1,80 @@
+"""The access lists of all kinds of resources."""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+from gatewayd.catalog.records import Grant
+from gatewayd.storage.rows import GrantRow
+from gatewayd.storage.statements import Statement
+
+
+class Resource(StrEnum):
+    """What has an access list, by the names that clients see (peer-compatible)."""
+
+    MODEL = "model"
+    KNOWLEDGE = "knowledge"
+
+
+async def read(resource: Resource, ids: Sequence[str]) -> Mapping[str, tuple[Grant, ...]]:
+    """Return the access lists of those of the resources that have one, by id, in one statement."""
+    if not ids:
+        return {}
+    statement = Statement(GrantRow._meta.db)
+    kind, wanted = statement.bind(resource.value), statement.among(ids)
+    return _by_resource(
+        await statement.run(
+            "SELECT resource_id, principal_type, principal_id, permission FROM access_grants "  # noqa: S608
+            f"WHERE resource_type = {kind} AND resource_id {wanted} ORDER BY id"
+        )
+    )
+
+
+async def read_all(resource: Resource) -> Mapping[str, tuple[Grant, ...]]:
+    """Return the access lists of all resources of a kind."""
+    rows = GrantRow.filter(resource_type=resource.value).order_by("id")
+    return _by_resource(await rows.values("resource_id", "principal_type", "principal_id", "permission"))
+
+
+async def write(resource: Resource, resource_id: str, grants: Sequence[Grant]) -> None:
+    """Replace the access list of a resource, inside the caller's transaction."""
+    await remove(resource, resource_id)
+    rows = [
+        GrantRow(
+            resource_type=resource.value,
+            resource_id=resource_id,
+            principal_type=grant.principal_type,
+            principal_id=grant.principal_id,
+            permission=grant.permission,
+        )
+        for grant in dict.fromkeys(grants)
+    ]
+    if rows:
+        await GrantRow.bulk_create(rows)
+
+
+async def remove(resource: Resource, resource_id: str) -> None:
+    """Delete the access list of a resource, inside the caller's transaction."""
+    await GrantRow.filter(resource_type=resource.value, resource_id=resource_id).delete()
+
+
+def readable(statement: Statement, resource: Resource, column: str, reader: tuple[str, Sequence[str]]) -> str:
+    """Return the condition that a user (id, ids of the groups) has a grant on what `column` is the id of."""
+    user_id, group_ids = reader
+    kind, users, groups = (
+        statement.bind(resource.value),
+        statement.among([user_id, "*"]),
+        statement.among(group_ids),
+    )
+    return (
+        f"EXISTS (SELECT 1 FROM access_grants g WHERE g.resource_type = {kind} AND g.resource_id = {column} "  # noqa: S608
+        f"AND ((g.principal_type = 'user' AND g.principal_id {users}) "
+        f"OR (g.principal_type = 'group' AND g.principal_id {groups})))"
+    )
+
+
+def _by_resource(rows: Sequence[Mapping[str, str]]) -> dict[str, tuple[Grant, ...]]:
+    found: dict[str, list[Grant]] = {}
+    for row in rows:
+        grant = Grant(row["principal_type"], row["principal_id"], row["permission"])
+        found.setdefault(row["resource_id"], []).append(grant)
+    return {resource_id: tuple(grants) for resource_id, grants in found.items()}

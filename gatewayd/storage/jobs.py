@@ -1,0 +1,128 @@
+"""The queue of files to process."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from gatewayd.ingest.records import Job
+from gatewayd.storage.failures import translated
+from gatewayd.storage.fields import fits
+from gatewayd.storage.rows import JobRow
+from gatewayd.storage.statements import Statement, stored
+from gatewayd.storage.transactions import writing
+
+# The jobs that can be had are chosen once, and on PostgreSQL those that another daemon is taking are left to
+# it.
+LEASE: Final = (
+    "WITH free AS MATERIALIZED (SELECT id FROM ingest_jobs "
+    "WHERE not_before <= {now} AND lease_until <= {now} ORDER BY created_at, id LIMIT {limit}{skipping}) "
+    "UPDATE ingest_jobs SET attempts = attempts + 1, lease_owner = {owner}, lease_until = {until} "
+    "WHERE id IN (SELECT id FROM free) RETURNING *"
+)
+SKIPPING: Final = " FOR UPDATE SKIP LOCKED"
+RELEASE: Final = (
+    "UPDATE ingest_jobs SET lease_owner = '', lease_until = 0, "
+    "attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END WHERE lease_owner = {owner}"
+)
+NEXT: Final = (
+    "SELECT MIN(CASE WHEN lease_until > not_before THEN lease_until ELSE not_before END) AS due"
+    " FROM ingest_jobs"
+)
+
+
+class TortoiseJobs:
+    """Implements `ingest.interfaces.JobStore`."""
+
+    async def put(self, job: Job) -> None:
+        """Insert the job of a file, or replace it."""
+        columns = {
+            "file_id": job.file_id,
+            "attempts": job.attempts,
+            "not_before": job.not_before,
+            "lease_owner": job.lease_owner,
+            "lease_until": job.lease_until,
+            "error": job.error,
+            "created_at": job.created_at,
+        }
+        written = ", ".join(f"{name} = excluded.{name}" for name in columns if name != "file_id")
+        async with writing("queue the file") as client:
+            statement = Statement(client)
+            await statement.run(
+                f"INSERT INTO ingest_jobs ({', '.join(columns)}) "  # noqa: S608 - no values
+                f"VALUES ({statement.bind_all(stored(JobRow, columns))}) "
+                f"ON CONFLICT (file_id) DO UPDATE SET {written}"
+            )
+
+    async def find(self, file_id: str) -> Job | None:
+        """Return the job of a file."""
+        if not fits(JobRow, file_id=file_id):
+            return None
+        with translated("read a job"):
+            row = await JobRow.get_or_none(file_id=file_id)
+        return None if row is None else _job_of(row)
+
+    async def lease(self, owner: str, *, now: int, until: int, limit: int) -> Sequence[Job]:
+        """Take up to `limit` due and free jobs, oldest first, counting an attempt; no two callers get one."""
+        [holder] = stored(JobRow, {"lease_owner": owner})
+        async with writing("take jobs") as client:
+            statement = Statement(client)
+            places = {
+                "now": statement.bind(now),
+                "limit": statement.bind(max(limit, 0)),
+                "owner": statement.bind(holder),
+                "until": statement.bind(until),
+                "skipping": SKIPPING if client.capabilities.dialect == "postgres" else "",
+            }
+            taken = await statement.run(LEASE.format(**places))
+        rows = [JobRow._init_from_db(**row) for row in taken]
+        return [_job_of(row) for row in sorted(rows, key=_age)]
+
+    async def renew(self, file_id: str, owner: str, until: int) -> bool:
+        """Hold a lease for longer; False when it is no longer the owner's."""
+        if not fits(JobRow, file_id=file_id, lease_owner=owner):
+            return False
+        async with writing("keep the job"):
+            mine = JobRow.filter(file_id=file_id, lease_owner=owner)
+            return await mine.update(lease_until=until) > 0
+
+    async def release(self, owner: str) -> None:
+        """Free all jobs of an owner and take back the attempt."""
+        if not owner or not fits(JobRow, lease_owner=owner):
+            return
+        async with writing("give back jobs") as client:
+            statement = Statement(client)
+            await statement.run(RELEASE.format(owner=statement.bind(owner)))
+
+    async def remove(self, file_id: str) -> bool:
+        """Delete a job."""
+        if not fits(JobRow, file_id=file_id):
+            return False
+        async with writing("remove the job"):
+            return await JobRow.filter(file_id=file_id).delete() > 0
+
+    async def list(self) -> Sequence[Job]:
+        """Return all jobs, oldest first."""
+        with translated("list jobs"):
+            rows = await JobRow.all().order_by("created_at", "id")
+        return [_job_of(row) for row in rows]
+
+    async def next_due(self, now: int) -> int | None:
+        """Return when the next job can be leased: None when there is none, `now` when one can be at once."""
+        with translated("read the queue"):
+            [row] = await Statement(JobRow._meta.db).run(NEXT)
+        return None if row["due"] is None else max(now, row["due"])
+
+
+def _age(row: JobRow) -> tuple[int, int]:
+    return row.created_at, row.id
+
+
+def _job_of(row: Any) -> Job:
+    return Job(
+        file_id=row.file_id,
+        attempts=row.attempts,
+        not_before=row.not_before,
+        lease_owner=row.lease_owner,
+        lease_until=row.lease_until,
+        error=row.error,
+        created_at=row.created_at,
+    )
