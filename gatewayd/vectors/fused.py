@@ -1,0 +1,188 @@
+"""Writes BERT-like encoders as ONNX graphs of fused operators whose large products run in int8.
+
+Weights are int8 with a scale for each output, activations are quantised as they come (unsigned, per tensor).
+The graph reads `input_ids` and `attention_mask`, both [batch, tokens] int64, and gives `last_hidden_state`,
+[batch, tokens, width] float32. Only builds of models need this module, and `onnx`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+MICROSOFT: Final = "com.microsoft"
+OPSET: Final = 17
+IR_VERSION: Final = 8
+INPUTS: Final = ("input_ids", "attention_mask")
+OUTPUT: Final = "last_hidden_state"
+LARGEST: Final = 127
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """An int8 matrix [inputs, outputs] with a scale for each output, and the bias that is added after it."""
+
+    values: NDArray[np.int8]
+    scales: Floats
+    bias: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An int8 table [rows, width] with a scale for each row."""
+
+    values: NDArray[np.int8]
+    scales: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """The parameters of a layer normalisation."""
+
+    weight: Floats
+    bias: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer: `attention` holds query, key and value side by side."""
+
+    attention: Matrix
+    projection: Matrix
+    attention_norm: Norm
+    inner: Matrix
+    outer: Matrix
+    output_norm: Norm
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """All weights of an encoder; `positions` is [longest text, width] with the token type added."""
+
+    words: Table
+    positions: Floats
+    norm: Norm
+    layers: Sequence[Layer]
+    heads: int
+    epsilon: float
+
+
+def quantised(weights: Floats, bias: Floats) -> Matrix:
+    """Return a matrix [inputs, outputs] in int8."""
+    scales = np.maximum(np.abs(weights).max(axis=0), np.finfo(np.float32).tiny) / LARGEST
+    return Matrix(np.rint(weights / scales).astype(np.int8), scales.astype(np.float32), bias)
+
+
+def joined(matrices: Sequence[Matrix]) -> Matrix:
+    """Return matrices with the same inputs side by side."""
+    return Matrix(
+        np.concatenate([matrix.values for matrix in matrices], axis=1),
+        np.concatenate([matrix.scales for matrix in matrices]),
+        np.concatenate([matrix.bias for matrix in matrices]),
+    )
+
+
+def write(encoder: Encoder, path: Path, *, is_reduced: bool) -> None:
+    """Write an encoder as an ONNX file.
+
+    `is_reduced` leaves one bit of each weight out: processors without VNNI add pairs of products in 16 bits,
+    where full ones overflow.
+    """
+    writer = _Writer(is_reduced=is_reduced)
+    state = writer.embedded(encoder)
+    mask = writer.node("Cast", ["attention_mask"], to=TensorProto.INT32)
+    for layer in encoder.layers:
+        state = writer.layer(encoder, layer, state, mask)
+    writer.finish(state, encoder.positions.shape[1], path)
+
+
+class _Writer:
+    """Collects the nodes and constants of one graph."""
+
+    def __init__(self, *, is_reduced: bool) -> None:
+        self._is_reduced = is_reduced
+        self._nodes: list[onnx.NodeProto] = []
+        self._constants: list[onnx.TensorProto] = []
+
+    def constant(self, array: NDArray[np.generic]) -> str:
+        """Keep an array and return its name."""
+        name = f"c{len(self._constants)}"
+        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        return name
+
+    def nodes(self, operator: str, inputs: Sequence[str], outputs: int, **options: object) -> list[str]:
+        """Add a node and return the names of its outputs."""
+        number = len(self._nodes)
+        names = [f"t{number}.{index}" for index in range(outputs)]
+        self._nodes.append(helper.make_node(operator, inputs, names, name=f"n{number}", **options))
+        return names
+
+    def node(self, operator: str, inputs: Sequence[str], **options: object) -> str:
+        """Add a node with one output and return its name."""
+        return self.nodes(operator, inputs, 1, **options)[0]
+
+    def embedded(self, encoder: Encoder) -> str:
+        """Return words and positions of the input as vectors."""
+        words = self.node("Gather", [self.constant(encoder.words.values), "input_ids"])
+        scales = self.node("Gather", [self.constant(encoder.words.scales[:, None]), "input_ids"])
+        words = self.node("Mul", [self.node("Cast", [words], to=TensorProto.FLOAT), scales])
+        zero, one, two = (self.constant(np.array([number], np.int64)) for number in (0, 1, 2))
+        length = self.node("Slice", [self.node("Shape", ["input_ids"]), one, two, zero])
+        positions = self.node("Slice", [self.constant(encoder.positions), zero, length, zero])
+        added = self.node("Add", [words, positions])
+        return self.node(
+            "LayerNormalization", [added, *self._norm(encoder.norm)], axis=-1, epsilon=encoder.epsilon
+        )
+
+    def layer(self, encoder: Encoder, layer: Layer, state: str, mask: str) -> str:
+        """Return the state after one layer."""
+        heads = self._attention(layer.attention, state, mask, encoder.heads)
+        projected = self._product(layer.projection, heads)
+        state = self._normalised(layer.attention_norm, projected, state, layer.projection, encoder.epsilon)
+        inner = self._product(layer.inner, state)
+        inner = self.node("BiasGelu", [inner, self.constant(layer.inner.bias)], domain=MICROSOFT)
+        outer = self._product(layer.outer, inner)
+        return self._normalised(layer.output_norm, outer, state, layer.outer, encoder.epsilon)
+
+    def finish(self, state: str, width: int, path: Path) -> None:
+        """Write the graph whose output is `state`."""
+        self._nodes[-1].output[0] = OUTPUT
+        shape = ["batch", "tokens"]
+        graph = helper.make_graph(
+            self._nodes,
+            "encoder",
+            [helper.make_tensor_value_info(name, TensorProto.INT64, shape) for name in INPUTS],
+            [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, [*shape, width])],
+            self._constants,
+        )
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)]
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION), path)
+
+    def _attention(self, matrix: Matrix, state: str, mask: str, heads: int) -> str:
+        values, scales = self._weights(matrix)
+        rounded, scale, zero = self.nodes("DynamicQuantizeLinear", [state], 3)
+        inputs = [rounded, values, self.constant(matrix.bias), scale, scales, mask, zero]
+        return self.node("QAttention", inputs, domain=MICROSOFT, num_heads=heads)
+
+    def _product(self, matrix: Matrix, state: str) -> str:
+        return self.node("DynamicQuantizeMatMul", [state, *self._weights(matrix)], domain=MICROSOFT)
+
+    def _normalised(self, norm: Norm, state: str, skipped: str, matrix: Matrix, epsilon: float) -> str:
+        inputs = [state, skipped, *self._norm(norm), self.constant(matrix.bias)]
+        return self.node("SkipLayerNormalization", inputs, domain=MICROSOFT, epsilon=epsilon)
+
+    def _norm(self, norm: Norm) -> tuple[str, str]:
+        return self.constant(norm.weight), self.constant(norm.bias)
+
+    def _weights(self, matrix: Matrix) -> tuple[str, str]:
+        values, scales = matrix.values, matrix.scales
+        if self._is_reduced:
+            values, scales = np.rint(values / 2).astype(np.int8), scales * np.float32(2)
+        return self.constant(values), self.constant(scales)
