@@ -1,0 +1,194 @@
+"""Collections: create, find, change, share and remove."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from gatewayd import ids
+from gatewayd.accounts.permissions import require
+from gatewayd.accounts.records import Actor
+from gatewayd.accounts.texts import clean, clean_long, clean_object, is_plain
+from gatewayd.catalog.records import Grant
+from gatewayd.catalog.service import check_grant
+from gatewayd.commits import Transactor
+from gatewayd.errors import GatewayError, Kind, not_found, shortened
+from gatewayd.knowledge.access import CollectionAccess
+from gatewayd.knowledge.freshness import Freshness
+from gatewayd.knowledge.grants import READ, WRITE, allowed
+from gatewayd.knowledge.interfaces import CollectionStore
+from gatewayd.knowledge.records import Collection
+
+MAX_DESCRIPTION: Final = 10_000
+MAX_ID: Final = 64
+SHOWN_IDS: Final = 10
+CHANGING: Final = "collections"
+
+
+@dataclass(frozen=True, slots=True)
+class NewCollection:
+    """What a new collection starts with."""
+
+    name: str
+    description: str = ""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    grants: Sequence[Grant] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionChange:
+    """What to change in a collection; None leaves a field as it is."""
+
+    name: str | None = None
+    description: str | None = None
+    meta: Mapping[str, Any] | None = None
+    grants: Sequence[Grant] | None = None
+
+
+class Collections:
+    """The collection service.
+
+    Errors: not_found for what the actor may not read, forbidden for what it may read but not change,
+    invalid_request naming the field.
+    """
+
+    def __init__(
+        self,
+        store: CollectionStore,
+        access: CollectionAccess,
+        transactor: Transactor,
+        freshness: Freshness,
+        clock: ids.Clock = ids.now,
+    ) -> None:
+        self._store = store
+        self._access = access
+        self._transactor = transactor
+        self._freshness = freshness
+        self._clock = clock
+
+    async def create(self, actor: Actor, new: NewCollection) -> Collection:
+        """Add an empty collection of the actor's; needs the permission workspace.knowledge."""
+        if not actor.is_admin:
+            require(actor, "workspace", "knowledge")
+        now = self._clock()
+        collection = Collection(
+            id=ids.new_id(),
+            user_id=actor.user_id,
+            name=clean(new.name, "name"),
+            description=_description(new.description),
+            meta=clean_object(new.meta, "meta"),
+            grants=_grants(actor, new.grants),
+            updated_at=now,
+            created_at=now,
+        )
+        await self._store.add(collection)
+        return collection
+
+    async def get(self, actor: Actor, collection_id: str) -> Collection:
+        """Return a collection that the actor may read."""
+        collection = await self._find(collection_id)
+        if collection is None or not self._access.allows(actor, collection, READ):
+            raise not_found("collection", collection_id)
+        return collection
+
+    async def get_writable(self, actor: Actor, collection_id: str) -> Collection:
+        """Return a collection that the actor may change."""
+        collection = await self.get(actor, collection_id)
+        if not self.may_write(actor, collection):
+            raise GatewayError(Kind.FORBIDDEN, f"cannot change collection {collection_id!r}: no write access")
+        return collection
+
+    async def resolve(self, actor: Actor, ref: str) -> Collection:
+        """Return the readable collection with this id, or else of exactly this name.
+
+        Raises conflict, naming the ids, when several have the name.
+        """
+        found = await self._find(ref)
+        if found is not None and self._access.allows(actor, found, READ):
+            return found
+        named = await self._store.find_by_name(ref.strip()) if is_plain(ref) else ()
+        readable = [each for each in named if self._access.allows(actor, each, READ)]
+        if not readable:
+            raise not_found("collection", ref)
+        if len(readable) > 1:
+            listed = ", ".join(each.id for each in readable[:SHOWN_IDS])
+            raise GatewayError(
+                Kind.CONFLICT,
+                f"cannot tell which collection {shortened(ref)!r} is: several have this name ({listed})",
+            )
+        return readable[0]
+
+    async def list(
+        self, actor: Actor, *, query: str = "", offset: int = 0, limit: int | None = None
+    ) -> tuple[Sequence[Collection], int]:
+        """Return one page of what the actor may read, last changed first, and the count of all."""
+        if not is_plain(query):
+            return [], 0
+        reader = self._access.reader(actor)
+        return await self._store.list(reader=reader, query=query.strip(), offset=offset, limit=limit)
+
+    def may_write(self, actor: Actor, collection: Collection) -> bool:
+        """Tell whether an actor may change a collection."""
+        return self._access.allows(actor, collection, WRITE)
+
+    async def change(self, actor: Actor, collection_id: str, change: CollectionChange) -> Collection:
+        """Change a collection and return it."""
+        async with self._transactor.exclusive(CHANGING):
+            before = await self.get_writable(actor, collection_id)
+            collection = _changed(actor, before, change)
+            if collection == before:
+                return before
+            return await self._put(collection)
+
+    async def set_grants(self, actor: Actor, collection_id: str, grants: Sequence[Grant]) -> Collection:
+        """Replace the access list and return the collection; grants that the actor may not give are left
+        out."""
+        return await self.change(actor, collection_id, CollectionChange(grants=grants))
+
+    async def touch(self, collection: Collection) -> Collection:
+        """Note that the files of a collection changed and return it as it is now."""
+        async with self._transactor.exclusive(CHANGING):
+            current = await self._find(collection.id)
+            if current is None:
+                raise not_found("collection", collection.id)
+            return await self._put(current)
+
+    async def remove(self, actor: Actor, collection_id: str) -> None:
+        """Delete a collection; its files stay."""
+        await self.get_writable(actor, collection_id)
+        if not await self._store.remove(collection_id):
+            raise not_found("collection", collection_id)
+        await self._freshness.gone(collection_id)
+
+    async def _find(self, collection_id: str) -> Collection | None:
+        if not collection_id or len(collection_id) > MAX_ID or not is_plain(collection_id):
+            return None
+        return await self._store.find(collection_id)
+
+    async def _put(self, collection: Collection) -> Collection:
+        collection = replace(collection, updated_at=self._clock())
+        if not await self._store.change(collection):
+            raise not_found("collection", collection.id)
+        return collection
+
+
+def _changed(actor: Actor, before: Collection, change: CollectionChange) -> Collection:
+    values: dict[str, Any] = {}
+    if change.name is not None:
+        values["name"] = clean(change.name, "name")
+    if change.description is not None:
+        values["description"] = _description(change.description)
+    if change.meta is not None:
+        values["meta"] = clean_object(change.meta, "meta")
+    if change.grants is not None:
+        values["grants"] = _grants(actor, change.grants, before.grants)
+    return replace(before, **values)
+
+
+def _description(text: str) -> str:
+    return clean_long(text, "description", longest=MAX_DESCRIPTION)
+
+
+def _grants(actor: Actor, wanted: Sequence[Grant], held: Sequence[Grant] = ()) -> tuple[Grant, ...]:
+    for grant in wanted:
+        check_grant(grant)
+    return allowed(actor, wanted, held)

@@ -1,0 +1,70 @@
+"""Reads the best of what a search found, and leaves out what says the same twice or is no longer there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gatewayd.ingest.interfaces import FileStore
+from gatewayd.ingest.records import File, Scope, ScopeKind
+from gatewayd.knowledge.interfaces import CollectionStore, PassageReader
+from gatewayd.knowledge.records import StoredPassage
+
+LEAST_SLICE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A passage with its file."""
+
+    stored: StoredPassage
+    file: File
+
+
+class Picker:
+    """Reads passages, best first, until there are enough.
+
+    An index is a cache: what it names counts only when the database has it in one of the scopes.
+    """
+
+    def __init__(self, passages: PassageReader, files: FileStore, collections: CollectionStore) -> None:
+        self._passages = passages
+        self._files = files
+        self._collections = collections
+
+    async def pick(
+        self, scopes: Sequence[Scope], passage_ids: Sequence[int], wanted: int
+    ) -> Sequence[Picked]:
+        """Return up to `wanted` passages in the order of their ids, each text once."""
+        picked: list[Picked] = []
+        seen: set[str] = set()
+        size = max(wanted, LEAST_SLICE)
+        for start in range(0, len(passage_ids), size):
+            if len(picked) >= wanted:
+                break
+            for each in await self._read(scopes, passage_ids[start : start + size]):
+                words = normalised(each.stored.text)
+                if words not in seen:
+                    seen.add(words)
+                    picked.append(each)
+        return picked[:wanted]
+
+    async def _read(self, scopes: Sequence[Scope], passage_ids: Sequence[int]) -> Sequence[Picked]:
+        stored = await self._passages.read(passage_ids)
+        found = [stored[passage_id] for passage_id in passage_ids if passage_id in stored]
+        file_ids = await self._within(scopes, list(dict.fromkeys(each.file_id for each in found)))
+        files = await self._files.find_many(file_ids) if file_ids else {}
+        return [Picked(each, files[each.file_id]) for each in found if each.file_id in files]
+
+    async def _within(self, scopes: Sequence[Scope], file_ids: Sequence[str]) -> Sequence[str]:
+        """Return those of the files that are in one of the scopes now."""
+        inside = {scope.id for scope in scopes if scope.kind is ScopeKind.FILE}.intersection(file_ids)
+        for scope in scopes:
+            rest = [file_id for file_id in file_ids if file_id not in inside]
+            if rest and scope.kind is ScopeKind.COLLECTION:
+                inside.update(await self._collections.find_links(scope.id, rest))
+        return [file_id for file_id in file_ids if file_id in inside]
+
+
+def normalised(text: str) -> str:
+    """Return a text with every white space as one blank: what is compared to find the same text twice."""
+    return " ".join(text.split())

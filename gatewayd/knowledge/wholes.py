@@ -1,0 +1,67 @@
+"""Whole texts of files for a model, up to a number of characters (full-context mode)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gatewayd.ingest.interfaces import PassageStore
+from gatewayd.ingest.records import File, FileStatus
+from gatewayd.knowledge.citations import file_metadata
+from gatewayd.knowledge.interfaces import CollectionStore
+from gatewayd.knowledge.records import Collection
+
+PAGE: Final = 100
+
+Text = tuple[Mapping[str, Any], str]
+"""The metadata of a text, and the text."""
+
+
+@dataclass(slots=True)
+class Allowance:
+    """How many characters one request may still get; `warnings` say what was cut."""
+
+    left: int
+    warnings: list[str] = field(default_factory=list)
+
+    def take(self, text: str, name: str) -> str:
+        """Return as much of a text as there is room for."""
+        taken = text[: self.left]
+        self.left -= len(taken)
+        if len(taken) < len(text):
+            told = f"only the first {len(taken)} of its {len(text)} characters" if taken else "none of it"
+            self.warnings.append(f"cannot use {name} whole: {told} had room in the context")
+        return taken
+
+
+class Wholes:
+    """Reads whole texts. Whoever calls has checked that the actor may read them."""
+
+    def __init__(self, texts: PassageStore, collections: CollectionStore) -> None:
+        self._texts = texts
+        self._collections = collections
+
+    async def file(self, file: File, allowance: Allowance) -> Sequence[Text]:
+        """Return the text of a file; nothing when it has none or there is no room."""
+        text = await self._texts.find_text(file.id)
+        taken = allowance.take(text, f"file {file.name!r}") if text else ""
+        return [(file_metadata(file), taken)] if taken else []
+
+    async def collection(self, collection: Collection, allowance: Allowance) -> Sequence[Text]:
+        """Return the texts of the completed files of a collection, in the order in which they came in."""
+        texts: list[Text] = []
+        offset = skipped = 0
+        while True:
+            page, total = await self._collections.list_files(collection.id, offset=offset, limit=PAGE)
+            for _, file in page:
+                if file.status is FileStatus.COMPLETED:
+                    skipped += not allowance.left
+                    texts += await self.file(file, allowance) if allowance.left else ()
+            offset += len(page)
+            if not page or offset >= total:
+                break
+        if skipped:
+            allowance.warnings.append(
+                f"cannot use collection {collection.name!r} whole: {skipped} of its files had no room in the"
+                " context"
+            )
+        return texts
