@@ -54,8 +54,10 @@ class TortoiseModels:
         if not fits(ModelRow, id=model_id):
             return False
         async with writing("remove the model record"):
+            # In the order of `put`, so that the two cannot wait for each other.
+            removed = await ModelRow.filter(id=model_id).delete() > 0
             await grants.remove(Resource.MODEL, model_id)
-            return await ModelRow.filter(id=model_id).delete() > 0
+        return removed
 
 
 def _record_of(row: ModelRow, access: Sequence[Grant]) -> ModelRecord:

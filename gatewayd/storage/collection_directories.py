@@ -1,0 +1,157 @@
+"""Folders of collections."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gatewayd.errors import GatewayError, Kind, not_found, shortened
+from gatewayd.knowledge.records import Directory
+from gatewayd.storage.failures import translated
+from gatewayd.storage.fields import fits
+from gatewayd.storage.rows import CollectionRow, DirectoryRow
+from gatewayd.storage.statements import Statement, possible
+from gatewayd.storage.transactions import writing
+
+
+class CollectionDirectories:
+    """The part of `knowledge.interfaces.CollectionStore` about the directories of a collection."""
+
+    async def add_directory(self, directory: Directory) -> None:
+        """Insert a directory; conflict when its parent has one of this name.
+
+        Not_found without the collection or the parent in it.
+        """
+        async with writing("add the directory"):
+            await _lock(directory.collection_id)
+            await _check(directory)
+            row = DirectoryRow(
+                id=directory.id,
+                collection_id=directory.collection_id,
+                parent_id=directory.parent_id,
+                name=directory.name,
+                user_id=directory.user_id,
+                updated_at=directory.updated_at,
+                created_at=directory.created_at,
+            )
+            await row.save(force_create=True)
+
+    async def list_directories(self, collection_id: str) -> Sequence[Directory]:
+        """Return the directories of a collection by id."""
+        if not fits(CollectionRow, id=collection_id):
+            return []
+        with translated("list the directories of the collection"):
+            rows = await DirectoryRow.filter(collection_id=collection_id).order_by("id")
+        return [_directory_of(row) for row in rows]
+
+    async def change_directory(self, directory: Directory) -> bool:
+        """Write name, parent and updated_at; False when it is gone.
+
+        Conflict and not_found as in `add_directory`, and conflict when it would be inside itself.
+        """
+        if not fits(DirectoryRow, id=directory.id):
+            return False
+        async with writing("change the directory"):
+            await _lock(directory.collection_id)
+            mine = DirectoryRow.filter(id=directory.id, collection_id=directory.collection_id)
+            if not await mine.exists():
+                return False
+            await _check(directory)
+            await _check_above(directory)
+            columns = {
+                "name": directory.name,
+                "parent_id": directory.parent_id,
+                "updated_at": directory.updated_at,
+            }
+            return await mine.update(**columns) > 0
+
+    async def remove_directories(self, collection_id: str, directory_ids: Sequence[str]) -> Sequence[str]:
+        """Delete directories with those below them; return the ids of the files in them, which stay linked,
+        in no directory."""
+        wanted = possible(DirectoryRow, directory_ids)
+        if not wanted or not fits(CollectionRow, id=collection_id):
+            return []
+        async with writing("remove directories") as client:
+            await _lock(collection_id)
+            gone = _with_below(wanted, await _parents(collection_id))
+            statement = Statement(client)
+            mine, among = statement.bind(collection_id), statement.among(gone)
+            files = await statement.copy().run(
+                "UPDATE collection_files SET directory_id = NULL "  # noqa: S608 - no values
+                f"WHERE collection_id = {mine} AND directory_id {among} RETURNING id, file_id"
+            )
+            await statement.run(
+                f"DELETE FROM collection_directories WHERE collection_id = {mine} AND id {among}"  # noqa: S608
+            )
+        return [row["file_id"] for row in sorted(files, key=_number)]
+
+
+async def _lock(collection_id: str) -> None:
+    """Make others who change the directories of a collection wait; not_found when it is gone."""
+    found = None
+    if fits(CollectionRow, id=collection_id):
+        found = await CollectionRow.filter(id=collection_id).select_for_update(no_key=True).first()
+    if found is None:
+        raise not_found("collection", collection_id)
+
+
+async def _parents(collection_id: str) -> Mapping[str, str | None]:
+    """Return the parent of each directory of a collection."""
+    rows: Any = await DirectoryRow.filter(collection_id=collection_id).values_list("id", "parent_id")
+    return dict(rows)
+
+
+async def _check(directory: Directory) -> None:
+    """See that the parent is there and has no other directory of this name."""
+    beside = DirectoryRow.filter(collection_id=directory.collection_id)
+    parent_id = directory.parent_id
+    if parent_id is not None and not (
+        fits(DirectoryRow, id=parent_id) and await beside.filter(id=parent_id).exists()
+    ):
+        raise not_found("directory", parent_id)
+    if not fits(DirectoryRow, name=directory.name):
+        # What cannot be stored is refused where it is written.
+        return
+    if await beside.filter(parent_id=parent_id, name=directory.name).exclude(id=directory.id).exists():
+        sentence = f"cannot store the directory: the name {shortened(directory.name)!r} is taken"
+        raise GatewayError(Kind.CONFLICT, sentence, param="name")
+
+
+async def _check_above(directory: Directory) -> None:
+    """See that a directory does not get below itself."""
+    parents = await _parents(directory.collection_id)
+    above = directory.parent_id
+    while above is not None:
+        if above == directory.id:
+            sentence = f"cannot move the directory {directory.id!r}: it would be inside itself"
+            raise GatewayError(Kind.CONFLICT, sentence, param="parent_id")
+        above = parents.get(above)
+
+
+def _with_below(directory_ids: Sequence[str], parents: Mapping[str, str | None]) -> list[str]:
+    """Return those of the directories that there are, with all that are below them."""
+    children: dict[str | None, list[str]] = {}
+    for directory_id, parent_id in parents.items():
+        children.setdefault(parent_id, []).append(directory_id)
+    found: dict[str, None] = {}
+    left = [directory_id for directory_id in directory_ids if directory_id in parents]
+    while left:
+        directory_id = left.pop()
+        if directory_id not in found:
+            found[directory_id] = None
+            left += children.get(directory_id, ())
+    return list(found)
+
+
+def _number(row: Mapping[str, Any]) -> int:
+    return int(row["id"])
+
+
+def _directory_of(row: Any) -> Directory:
+    return Directory(
+        id=row.id,
+        collection_id=row.collection_id,
+        parent_id=row.parent_id,
+        name=row.name,
+        user_id=row.user_id,
+        updated_at=row.updated_at,
+        created_at=row.created_at,
+    )

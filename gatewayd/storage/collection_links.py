@@ -1,0 +1,182 @@
+"""Files in collections."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tortoise.expressions import Subquery
+from tortoise.queryset import QuerySet
+
+from gatewayd.accounts.texts import folded
+from gatewayd.errors import not_found
+from gatewayd.ids import digest
+from gatewayd.ingest.records import File
+from gatewayd.knowledge.records import Link
+from gatewayd.storage import words
+from gatewayd.storage.failures import translated
+from gatewayd.storage.fields import MAX_WHOLE, fits
+from gatewayd.storage.files import file_of
+from gatewayd.storage.rows import CollectionRow, FileRow, LinkRow
+from gatewayd.storage.statements import Statement, containing, possible, stored
+from gatewayd.storage.transactions import writing
+
+
+class CollectionLinks:
+    """The part of `knowledge.interfaces.CollectionStore` about the files in a collection."""
+
+    async def link(self, link: Link) -> bool:
+        """Put a file into a collection, with its words if it has any; False when it is in already.
+
+        A file that is in already keeps its link, but takes over path, origin and directory as they are given,
+        empty ones too. Not_found without the collection, conflict without the file.
+        """
+        columns = _columns(link)
+        async with writing("add the file to the collection") as client:
+            number = await _number(link.collection_id)
+            statement = Statement(client)
+            inserted = await statement.run(
+                f"INSERT INTO collection_files ({', '.join(columns)}) "  # noqa: S608 - no values
+                f"VALUES ({statement.bind_all(stored(LinkRow, columns))}) "
+                "ON CONFLICT (collection_id, file_id) DO NOTHING RETURNING id"
+            )
+            if inserted:
+                await words.add(client, number, link.file_id)
+                return True
+            moved = {name: columns[name] for name in ("origin", "path", "place", "directory_id")}
+            there = LinkRow.filter(collection_id=link.collection_id, file_id=link.file_id)
+            await there.update(**moved)
+            return False
+
+    async def unlink(self, collection_id: str, file_ids: Sequence[str]) -> Sequence[str]:
+        """Take files out, with their words; return those that were in."""
+        wanted = possible(FileRow, file_ids)
+        if not wanted or not fits(CollectionRow, id=collection_id):
+            return []
+        async with writing("take files out of the collection") as client:
+            statement = Statement(client)
+            mine, among = statement.bind(collection_id), statement.among(wanted)
+            rows = await statement.run(
+                f"DELETE FROM collection_files WHERE collection_id = {mine} AND file_id {among} "  # noqa: S608
+                "RETURNING file_id"
+            )
+            gone = {row["file_id"] for row in rows}
+            taken = [file_id for file_id in wanted if file_id in gone]
+            if taken:
+                number = await _number(collection_id)
+                for file_id in taken:
+                    await words.take(client, number, file_id)
+        return taken
+
+    async def find_links(self, collection_id: str, file_ids: Sequence[str]) -> Mapping[str, Link]:
+        """Return the links of those of the files that are in the collection, by file id, in one statement."""
+        wanted = possible(FileRow, file_ids)
+        if not wanted or not fits(CollectionRow, id=collection_id):
+            return {}
+        statement = Statement(LinkRow._meta.db)
+        mine, among = statement.bind(collection_id), statement.among(wanted)
+        with translated("read the files of the collection"):
+            rows = await statement.run(
+                f"SELECT * FROM collection_files WHERE collection_id = {mine} AND file_id {among}"  # noqa: S608
+            )
+        found = {row["file_id"]: _link_of(LinkRow._init_from_db(**row)) for row in rows}
+        return {file_id: found[file_id] for file_id in wanted if file_id in found}
+
+    async def links_of(self, file_id: str) -> Sequence[Link]:
+        """Return all links of a file, oldest first."""
+        if not fits(FileRow, id=file_id):
+            return []
+        with translated("read the collections of the file"):
+            rows = await LinkRow.filter(file_id=file_id).order_by("id")
+        return [_link_of(row) for row in rows]
+
+    async def list_files(
+        self,
+        collection_id: str,
+        *,
+        origin: str | None = None,
+        directory_id: str | None = None,
+        query: str = "",
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> tuple[Sequence[tuple[Link, File]], int]:
+        """Return one page of files in any status, in the order of linking, and the count of all.
+
+        An empty `directory_id` limits them to those in no directory.
+        """
+        found = _listed(collection_id, origin, directory_id, query)
+        if found is None:
+            return [], 0
+        page = found.order_by("id").offset(min(max(offset, 0), MAX_WHOLE))
+        ids = page if limit is None else page.limit(max(limit, 0))
+        with translated("list the files of the collection"):
+            total = await found.count()
+            rows = (
+                await LinkRow.filter(id__in=Subquery(ids.values("id"))).select_related("file").order_by("id")
+            )
+        return [(_link_of(row), file_of(row.file)) for row in rows], total
+
+    async def holds_text(self, collection_id: str, text_hash: str, *, but: str) -> str | None:
+        """Return another file than `but` in the collection that has this text.
+
+        Files that lie at a path never count: whoever keeps them in step may have the same text twice.
+        """
+        if not fits(FileRow, text_hash=text_hash) or not fits(CollectionRow, id=collection_id):
+            return None
+        same = LinkRow.filter(collection_id=collection_id, path="", file__text_hash=text_hash)
+        with translated("read the files of the collection"):
+            ids: Any = await same.order_by("id").limit(2).values_list("file_id", flat=True)
+        return next((str(file_id) for file_id in ids if file_id != but), None)
+
+
+def place_of(origin: str, path: str) -> str:
+    """Return what a place in a collection is looked up by, empty for a file that lies at no path."""
+    return digest(f"{origin}\x00{path}") if path else ""
+
+
+async def _number(collection_id: str) -> int:
+    found: Any = None
+    if fits(CollectionRow, id=collection_id):
+        found = await CollectionRow.filter(id=collection_id).values_list("number", flat=True)
+    if not found:
+        raise not_found("collection", collection_id)
+    return int(found[0])
+
+
+def _listed(
+    collection_id: str, origin: str | None, directory_id: str | None, query: str
+) -> QuerySet[LinkRow] | None:
+    """Return the links that `list_files` asks for, None when there can be none."""
+    given = {"origin": origin, "directory_id": directory_id}
+    texts = {name: text for name, text in given.items() if text is not None}
+    if containing(query) is None or not fits(LinkRow, collection_id=collection_id, **texts):
+        return None
+    found = LinkRow.filter(collection_id=collection_id)
+    if origin is not None:
+        found = found.filter(origin=origin)
+    if directory_id is not None:
+        found = found.filter(directory_id=directory_id or None)
+    return found.filter(file__name_key__contains=folded(query)) if query else found
+
+
+def _columns(link: Link) -> dict[str, Any]:
+    return {
+        "collection_id": link.collection_id,
+        "file_id": link.file_id,
+        "user_id": link.user_id,
+        "origin": link.origin,
+        "path": link.path,
+        "place": place_of(link.origin, link.path),
+        "directory_id": link.directory_id,
+        "created_at": link.created_at,
+    }
+
+
+def _link_of(row: Any) -> Link:
+    return Link(
+        collection_id=row.collection_id,
+        file_id=row.file_id,
+        user_id=row.user_id,
+        origin=row.origin,
+        path=row.path,
+        directory_id=row.directory_id,
+        created_at=row.created_at,
+    )
