@@ -1,0 +1,96 @@
+"""Collects the text of a document, part by part, within the limit."""
+
+import re
+from typing import Final
+
+from gatewayd.errors import shortened
+from gatewayd.extract.records import Document
+from gatewayd.ingest.records import Part
+
+CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f]")
+LINE_ENDS: Final = re.compile("\r\n?|\x0c")
+VISIBLE: Final = re.compile("[^\\s\u00ad\u200b-\u200f\u2060\ufeff\ufffd]")
+LONGEST_TITLE: Final = 200
+NOTHING: Final = "no text was found in it"
+
+
+class DocumentError(Exception):
+    """A document cannot be read, now or later; `reason` completes "cannot read the PDF: "."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Draft:
+    """The text so far. What is written belongs to the part that `end_part` ends."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pieces: list[str] = []
+        self._length = 0
+        self._parts: list[Part] = []
+        self._begun = 0
+        self._begun_pieces = 0
+        self._is_visible = False
+
+    def write(self, text: str) -> None:
+        """Append a text as it is but for characters that no text has."""
+        text = cleaned(text)
+        if not text:
+            return
+        self._pieces.append(text)
+        self._length += len(text)
+        if self._length > self._limit:
+            raise DocumentError(
+                f"it holds more than {self._limit} characters of text; split it, or raise ingest_text_limit"
+            )
+        self._is_visible = self._is_visible or VISIBLE.search(text) is not None
+
+    def end_part(
+        self, *, page: int | None = None, label: str | None = None, is_markdown: bool = False
+    ) -> None:
+        """End a page, sheet or chapter; nothing remains of one that holds nothing to see."""
+        if self._is_visible:
+            self.write("\n")
+            label = one_line(label)
+            self._parts.append(Part(self._begun, self._length, page, label, is_markdown))
+        else:
+            del self._pieces[self._begun_pieces :]
+            self._length = self._begun
+        self._begun, self._begun_pieces = self._length, len(self._pieces)
+        self._is_visible = False
+
+    def finish(
+        self, *, pages: int | None = None, title: str | None = None, nothing: str = NOTHING
+    ) -> Document:
+        """Return the document; `nothing` is the reason when there is no text."""
+        if not self._parts:
+            raise DocumentError(nothing)
+        return Document("".join(self._pieces), tuple(self._parts), pages, one_line(title))
+
+
+def cleaned(text: str) -> str:
+    """Return a text with plain line ends and without control characters and halves of surrogate pairs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return CONTROLS.sub("", LINE_ENDS.sub("\n", text))
+
+
+def one_line(text: str | None) -> str | None:
+    """Return a title or label on one line, None when it is blank."""
+    return shortened(" ".join(cleaned(text).split()), LONGEST_TITLE) or None if text else None
+
+
+def heading(level: int, text: str) -> str:
+    """Return a heading as a line of Markdown, "" when it is blank."""
+    line = " ".join(text.split())
+    return f"{'#' * min(max(level, 1), 6)} {line}\n\n" if line else ""
+
+
+def row(cells: list[str]) -> str:
+    """Return a row of a table as a line with a tab between cells, "" when all are blank."""
+    line = "\t".join(" ".join(cell.split()) for cell in cells).rstrip()
+    return f"{line}\n" if line else ""

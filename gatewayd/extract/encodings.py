@@ -1,0 +1,158 @@
+"""Bytes to text, in whatever encoding they are."""
+
+import codecs
+import re
+import unicodedata
+from typing import Final
+
+import charset_normalizer
+
+from gatewayd.extract.draft import DocumentError
+
+MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+WIDE: Final = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
+SAMPLE: Final = 128 * 1024
+SMALL_SAMPLE: Final = 4096
+MOST_CONTROLS: Final = 0.02
+CONTROLS: Final = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
+# Codecs that nobody's texts are in, and which can take very long.
+STRANGE: Final = {"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"}
+# What the web reads these names as.
+ALIASES: Final = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
+CHARSET: Final = re.compile(r"charset\s*=\s*\"?([a-z0-9_:.-]{1,40})", re.IGNORECASE)
+BINARY: Final = "it is not text but binary data of an unknown kind"
+
+# Letters beyond ASCII of languages that are written in Latin script: what the guessing library confuses.
+# Letters of one language are never those of another by chance, for whole texts.
+LETTERS: Final = tuple(
+    frozenset(letters + letters.upper())
+    for letters in (
+        "åäöéüà",
+        "äöüßé",
+        "éèêëàâçôûùïîœæ",
+        "áéíóúñüºª",
+        "ãõáâàçéêíóôúüºª",
+        "àèéìòù",
+        "æøåéöä",
+        "áðéíóúýþæö",
+        "ąćęłńóśźż",
+        "áäčďéěíĺľňóôöřŕšťúůüýž",
+        "áéíóöőúüű",
+        "ăâîşţșț",
+        "čćđšž",
+        "çğıöşüâî",
+        "āčēģīķļņšūž",
+        "ąčęėįšųūž",
+        "äöõüšž",
+        "éëïèöüóá",
+    )
+)
+LATIN: Final = ("cp1252", "cp1250", "iso8859-2", "cp1254", "cp1257", "mac_roman", "cp850", "cp852", "cp437")
+SIGNS: Final = frozenset(
+    "\u00a0\u00a3\u00a7\u00a9\u00ab\u00ae\u00b0\u00b7\u00bb"
+    "\u2013\u2014\u2018\u2019\u201a\u201c\u201d\u201e\u2022\u2026\u20ac\u2122"
+)
+LATIN_SHARE: Final = 0.9
+MOST_ACCENTS: Final = 0.4
+
+
+def decode(data: bytes, declared: str | None = None) -> str:
+    """Return the text of some bytes; `declared` is the encoding that they or a header claim."""
+    for mark, encoding in MARKS:
+        if data.startswith(mark):
+            return _checked(data[len(mark) :].decode(encoding, "replace"))
+    if b"\0" in data:
+        return _checked(_decode_wide(data))
+    for encoding in ("iso2022_jp" if b"\x1b$" in data else "", "utf-8", _known(declared)):
+        text = _attempt(data, encoding)
+        if text is not None:
+            return _checked(text)
+    return _checked(_guess(data))
+
+
+def charset_of(content_type: str | None) -> str | None:
+    """Return the encoding that a media type names."""
+    found = CHARSET.search(content_type or "")
+    return found[1] if found else None
+
+
+def _attempt(data: bytes, encoding: str) -> str | None:
+    if not encoding:
+        return None
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        return None
+
+
+def _known(declared: str | None) -> str:
+    """Return the codec of a declared encoding, "" for none that makes text of bytes."""
+    try:
+        name = codecs.lookup((declared or "").strip("\"' ")).name
+        b"".decode(name)
+    except (LookupError, ValueError):
+        return ""
+    # Bytes without zeros are neither UTF-16 nor UTF-32.
+    if name in STRANGE or name.startswith(("utf-16", "utf-32")):
+        return ""
+    return ALIASES.get(name, name)
+
+
+def _decode_wide(data: bytes) -> str:
+    """Decode UTF-16 or UTF-32 without a mark."""
+    for encoding in WIDE:
+        text = _attempt(data, encoding)
+        if text is not None and _is_plausible(text[:SMALL_SAMPLE]):
+            return text
+    raise DocumentError("it holds NUL bytes, so it is not text but binary data of an unknown kind")
+
+
+def _is_plausible(sample: str) -> bool:
+    """Whether nearly all characters have a meaning, which those of the wrong byte order have not."""
+    senseless = sum(
+        unicodedata.category(character) in {"Cc", "Cn", "Co"}
+        for character in sample
+        if character not in "\t\n\r\f"
+    )
+    return senseless <= len(sample) * MOST_CONTROLS
+
+
+def _guess(data: bytes) -> str:
+    sample = data[:SAMPLE]
+    ranked = sorted(LATIN, key=lambda encoding: _latin_share(sample, encoding), reverse=True)
+    if _latin_share(sample, ranked[0]) >= LATIN_SHARE:
+        return data.decode(ranked[0], "replace")
+    best = charset_normalizer.from_bytes(sample).best()
+    return data.decode(best.encoding if best else "cp1252", "replace")
+
+
+def _latin_share(sample: bytes, encoding: str) -> float:
+    """Return how many of the bytes beyond ASCII are letters of one language, 0..1."""
+    text = _attempt(sample, encoding)
+    if text is None:
+        return 0.0
+    letters = sum(character.isalpha() for character in text)
+    strange = [character for character in text if not character.isascii() and not _is_sign(character)]
+    if len(strange) > letters * MOST_ACCENTS:
+        return 0.0
+    if not strange:
+        return 1.0
+    return max(sum(character in known for character in strange) for known in LETTERS) / len(strange)
+
+
+def _is_sign(character: str) -> bool:
+    """Whether a character is one that texts in any language have between words."""
+    return character in SIGNS
+
+
+def _checked(text: str) -> str:
+    sample = text[:SAMPLE]
+    if sum(1 for _ in CONTROLS.finditer(sample)) > len(sample) * MOST_CONTROLS:
+        raise DocumentError(BINARY)
+    return text

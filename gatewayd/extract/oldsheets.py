@@ -1,0 +1,21 @@
+"""Text of workbooks in the old Excel format."""
+
+import python_calamine
+
+from gatewayd.extract.draft import DocumentError, Draft
+from gatewayd.extract.records import Document, Source
+from gatewayd.extract.sheets import write_sheet
+
+
+def read(source: Source) -> Document:
+    """Return the text of an .xls file: a part is a sheet."""
+    draft = Draft(source.limits.text)
+    try:
+        with python_calamine.CalamineWorkbook.from_path(source.path) as book:
+            for name in book.sheet_names:
+                write_sheet(name, book.get_sheet_by_name(name).iter_rows(), draft)
+    except python_calamine.PasswordError as error:
+        raise DocumentError("it is encrypted; remove the password and upload it again") from error
+    except python_calamine.CalamineError as error:
+        raise DocumentError(f"it is damaged: {error}") from error
+    return draft.finish(nothing="its sheets are empty")

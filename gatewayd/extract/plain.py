@@ -1,0 +1,33 @@
+"""Text that is text already: plain, Markdown, tables, source code."""
+
+import re
+from typing import Final
+
+from gatewayd.extract.blob import read_bytes
+from gatewayd.extract.draft import Draft
+from gatewayd.extract.encodings import charset_of, decode
+from gatewayd.extract.records import Document, Source
+
+TITLE: Final = re.compile(r"^#[ \t]+(.+)$", re.MULTILINE)
+
+
+def read_text(source: Source) -> Document:
+    """Return a text as it is."""
+    return as_document(decode(read_bytes(source), charset_of(source.content_type)), source)
+
+
+def read_markdown(source: Source) -> Document:
+    """Return a Markdown text as it is; its title is the first heading."""
+    text = decode(read_bytes(source), charset_of(source.content_type))
+    found = TITLE.search(text)
+    return as_document(text, source, title=found[1] if found else None, is_markdown=True)
+
+
+def as_document(
+    text: str, source: Source, *, title: str | None = None, is_markdown: bool = False
+) -> Document:
+    """Return a text as a document of one part."""
+    draft = Draft(source.limits.text)
+    draft.write(text)
+    draft.end_part(is_markdown=is_markdown)
+    return draft.finish(title=title)

@@ -1,0 +1,68 @@
+"""What a reader is given and what it returns."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from gatewayd.ingest.records import Part
+
+MB: Final = 1_000_000
+
+
+class Format(StrEnum):
+    """What a file can be that is read."""
+
+    PDF = "pdf"
+    EPUB = "epub"
+    DOCX = "docx"
+    PPTX = "pptx"
+    XLSX = "xlsx"
+    XLS = "xls"
+    ODT = "odt"
+    ODS = "ods"
+    ODP = "odp"
+    RTF = "rtf"
+    MAIL = "mail"
+    HTML = "html"
+    MARKDOWN = "markdown"
+    JSON = "json"
+    TEXT = "text"
+    GZIP = "gzip"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a document may take.
+
+    `text` is characters of extracted text, `expanded` and `entry` are bytes of an archive and of one of its
+    entries after decompression, `ratio` is what an entry may grow by, `pages` counts pages.
+    """
+
+    text: int = 32 * 1024 * 1024
+    expanded: int = 300 * MB
+    entry: int = 100 * MB
+    ratio: int = 400
+    entries: int = 10_000
+    pages: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document to be read; `name` and `content_type` are hints. `data` is set for what was in a gzip file."""
+
+    path: Path
+    name: str
+    content_type: str | None
+    limits: Limits
+    data: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text that is not blank, its parts in order, how many pages or slides it has, and its title."""
+
+    text: str
+    parts: tuple[Part, ...]
+    pages: int | None = None
+    title: str | None = None

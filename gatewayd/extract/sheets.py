@@ -1,0 +1,52 @@
+"""Text of workbooks: a part is a sheet, a line is a row, with a tab between cells."""
+
+import datetime
+from collections.abc import Iterable
+from typing import Any
+
+import openpyxl
+
+from gatewayd.extract.archives import open_archive, refuse_entities
+from gatewayd.extract.draft import Draft, row
+from gatewayd.extract.records import Document, Source
+
+
+def read(source: Source) -> Document:
+    """Return the text of an .xlsx or .xlsm file: what formulas gave when it was saved."""
+    with open_archive(source.path, source.limits) as archive:
+        refuse_entities(archive)
+    draft = Draft(source.limits.text)
+    book = openpyxl.load_workbook(source.path, read_only=True, data_only=True, keep_links=False)
+    try:
+        for sheet in book.worksheets:
+            # What a sheet says about its size is often wrong.
+            sheet.reset_dimensions()
+            write_sheet(sheet.title, sheet.iter_rows(values_only=True), draft)
+        title = book.properties.title
+    finally:
+        book.close()
+    return draft.finish(title=title, nothing="its sheets are empty")
+
+
+def write_sheet(name: str, rows: Iterable[Iterable[Any]], draft: Draft) -> None:
+    """Write a sheet under its name, unless it is empty."""
+    is_begun = False
+    for cells in rows:
+        line = row([shown(cell) for cell in cells])
+        if line and not is_begun:
+            draft.write(f"Sheet: {name}\n")
+            is_begun = True
+        draft.write(line)
+    draft.end_part(label=name)
+
+
+def shown(value: Any) -> str:
+    """Return the value of a cell as a person would write it."""
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if isinstance(value, datetime.datetime):
+        is_day = value.time() == datetime.time()
+        return value.date().isoformat() if is_day else value.isoformat(" ", "seconds")
+    return str(value)
