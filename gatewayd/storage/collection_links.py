@@ -119,12 +119,19 @@ class CollectionLinks:
 
         Files that lie at a path never count: whoever keeps them in step may have the same text twice.
         """
-        if not fits(FileRow, text_hash=text_hash) or not fits(CollectionRow, id=collection_id):
+        if not fits(FileRow, text_hash=text_hash, id=but) or not fits(CollectionRow, id=collection_id):
             return None
-        same = LinkRow.filter(collection_id=collection_id, path="", file__text_hash=text_hash)
+        statement = Statement(LinkRow._meta.db)
+        same, mine, own = statement.bind(text_hash), statement.bind(collection_id), statement.bind(but)
+        # SQLite keeps the order of a cross join: few files have the same text, many may be in the collection.
+        query = (
+            "SELECT l.file_id AS file_id FROM files f CROSS JOIN collection_files l "  # noqa: S608 - no values
+            f"WHERE f.text_hash = {same} AND l.collection_id = {mine} AND l.file_id = f.id AND l.path = '' "
+            f"AND l.file_id <> {own} ORDER BY l.id LIMIT 1"
+        )
         with translated("read the files of the collection"):
-            ids: Any = await same.order_by("id").limit(2).values_list("file_id", flat=True)
-        return next((str(file_id) for file_id in ids if file_id != but), None)
+            rows = await statement.run(query)
+        return rows[0]["file_id"] if rows else None
 
 
 def place_of(origin: str, path: str) -> str:

@@ -8,7 +8,7 @@ from gatewayd.ingest.records import File, FileStatus
 from gatewayd.storage import words
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, encode, fits
-from gatewayd.storage.rows import FileRow
+from gatewayd.storage.rows import FileRow, LinkRow
 from gatewayd.storage.statements import Statement, matching, possible
 from gatewayd.storage.transactions import writing
 
@@ -96,6 +96,16 @@ class TortoiseFiles:
             for file_id in found:
                 yield str(file_id)
             last = str(found[-1])
+
+    async def collections_of(self, file_id: str) -> Sequence[str]:
+        """Return the ids of the collections that hold a file, in the order of linking."""
+        if not fits(FileRow, id=file_id):
+            return []
+        with translated("read the collections of the file"):
+            links: Any = (
+                LinkRow.filter(file_id=file_id).order_by("id").values_list("collection_id", flat=True)
+            )
+            return [str(collection_id) for collection_id in await links]
 
 
 async def numbers_of(client: Any, file_id: str) -> Sequence[int]:
