@@ -1,0 +1,118 @@
+"""The process that runs one embedding model or cross-encoder: `python -m gatewayd.vectors.child`.
+
+The first request is `{"do": "open", "threads", ...}` with the description of a model (`loading`), answered by
+`{"width"}`. Those that follow have `texts` and `priority` (query, passage), and `purpose` or `query` as the
+model needs it; the answer's bytes are rows of little-endian float32. Passages are worked on by `threads`
+patient threads, queries by one of their own. Any failure that is not foreseen ends the process: whoever
+started it starts another.
+"""
+
+import os
+import sys
+import threading
+import traceback
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.vectors.lanes import Lane
+from gatewayd.vectors.loading import Header, Model, load
+from gatewayd.vectors.runs import runs
+from gatewayd.workers import Parent
+
+QUERY: Final = "query"
+
+
+class Answers(Protocol):
+    """Where answers go; `workers.Parent`."""
+
+    def answer(self, message: Header, header: Header, blob: bytes = b"") -> None:
+        """Answer a message; from any thread."""
+        ...
+
+    def refuse(self, message: Header, error: GatewayError) -> None:
+        """Answer a message with a failure; from any thread."""
+        ...
+
+
+class Serving:
+    """Answers requests with a model."""
+
+    def __init__(self, answers: Answers, model: Model, threads: int) -> None:
+        self._answers = answers
+        self._model = model
+        self._passages = Lane("passages", threads, is_patient=True)
+        self._queries = Lane("queries", 1, is_patient=False)
+
+    def take(self, message: Header) -> None:
+        """Start on a request; it is answered when its last run is done."""
+        lane = self._queries if message["priority"] == QUERY else self._passages
+        parts = list(runs(message["texts"]))
+        call = _Call(self._answers, self._model, message, len(parts))
+        for part in parts:
+            lane.put(lambda part=part: call.run(part))  # type: ignore[misc]
+
+
+class _Call:
+    """One request."""
+
+    def __init__(self, answers: Answers, model: Model, message: Header, parts: int) -> None:
+        self._answers = answers
+        self._model = model
+        self._message = message
+        self._left = parts
+        self._counting = threading.Lock()
+        self._rows = np.empty((len(message["texts"]), model.width), dtype="<f4")
+
+    def run(self, places: list[int]) -> None:
+        """Compute some of the rows, and answer when they were the last."""
+        texts = self._message["texts"]
+        self._rows[places] = self._model.compute([texts[place] for place in places], self._message)
+        with self._counting:
+            self._left -= 1
+            is_last = not self._left
+        if is_last:
+            self._finish()
+
+    def _finish(self) -> None:
+        if np.isfinite(self._rows).all():
+            self._answers.answer(self._message, {}, self._rows.tobytes())
+            return
+        error = GatewayError(Kind.UPSTREAM_FAILED, "cannot use what the model computed: it has no numbers")
+        self._answers.refuse(self._message, error)
+
+
+def main() -> None:
+    """Answer until the parent closes the pipe."""
+    threading.excepthook = _give_up
+    parent = Parent()
+    messages = parent.messages()
+    opening = next(messages, None)
+    serving = None if opening is None else _opened(parent, opening[0])
+    for message, _ in messages:
+        if serving is not None:
+            serving.take(message)
+    # Threads that are inside of the model cannot be ended in another way.
+    os._exit(0)
+
+
+def _opened(parent: Parent, message: Header) -> Serving | None:
+    try:
+        model = load(message)
+    except GatewayError as error:
+        parent.refuse(message, error)
+        return None
+    parent.answer(message, {"width": model.width})
+    return Serving(parent, model, message["threads"])
+
+
+def _give_up(failure: Any) -> None:
+    """End the process: a thread of it has failed."""
+    traceback.print_exception(failure.exc_value, file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

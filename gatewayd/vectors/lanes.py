@@ -1,0 +1,41 @@
+"""Threads that work through jobs in order: many patient ones for passages, a prompt one for queries."""
+
+import os
+import queue
+import threading
+from collections.abc import Callable
+from typing import Final
+
+Job = Callable[[], None]
+
+PATIENCE: Final = 10
+"""What is added to the niceness of threads whose jobs can wait."""
+
+LEAST_PRIORITY: Final = 19
+
+
+class Lane:
+    """A queue of jobs with threads that end with the process."""
+
+    def __init__(self, name: str, threads: int, *, is_patient: bool) -> None:
+        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self._is_patient = is_patient
+        for number in range(threads):
+            threading.Thread(target=self._work, name=f"{name} {number}", daemon=True).start()
+
+    def put(self, job: Job) -> None:
+        """Have a job done after those that were put before."""
+        self._jobs.put(job)
+
+    def _work(self) -> None:
+        if self._is_patient:
+            lower()
+        while True:
+            self._jobs.get()()
+
+
+def lower() -> None:
+    """Add to the niceness of the calling thread."""
+    thread = threading.get_native_id()
+    niceness = os.getpriority(os.PRIO_PROCESS, thread) + PATIENCE
+    os.setpriority(os.PRIO_PROCESS, thread, min(niceness, LEAST_PRIORITY))

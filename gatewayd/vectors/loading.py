@@ -1,0 +1,110 @@
+"""Models that fastembed runs, behind one method: texts in, rows of numbers out.
+
+A model is described by a mapping with `task` (embed, rerank), `name` (one that fastembed knows, or any with a
+path), `path` (a folder, or None: downloaded once into the folder `cache`) and `pooling` (mean, cls).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+from fastembed import TextEmbedding
+from fastembed.common.model_description import ModelSource, PoolingType
+from fastembed.rerank.cross_encoder import TextCrossEncoder
+from numpy.typing import NDArray
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.records import Purpose
+from gatewayd.vectors.models import GRAPH
+
+LOCAL: Final = "local/model"
+"""The name under which a folder's model is known to fastembed."""
+
+POOLINGS: Final = {"mean": PoolingType.MEAN, "cls": PoolingType.CLS}
+SAMPLE: Final = "a sample"
+
+Rows = NDArray[np.float32]
+Header = Mapping[str, Any]
+
+
+class Model(Protocol):
+    """Computes a row of `width` numbers for each text of a request; from any thread."""
+
+    @property
+    def width(self) -> int:
+        """Return how many numbers a text gets."""
+        ...
+
+    def compute(self, texts: Sequence[str], request: Header) -> Rows:
+        """Return rows in the order of the texts; `request` is the rest of what was asked."""
+        ...
+
+
+class Embedding:
+    """An embedding model; `purpose` in the request says what the texts are."""
+
+    def __init__(self, description: Header) -> None:
+        self._model = TextEmbedding(**_arguments(description, TextEmbedding))
+        self._width = len(self._vectors([SAMPLE], Purpose.PASSAGE)[0])
+
+    @property
+    def width(self) -> int:
+        """Return the dimension of the vectors."""
+        return self._width
+
+    def compute(self, texts: Sequence[str], request: Header) -> Rows:
+        """Return vectors of length 1."""
+        rows = np.asarray(self._vectors(texts, Purpose(request["purpose"])), dtype=np.float32)
+        # A vector of zeros becomes one of no numbers, which is refused.
+        with np.errstate(invalid="ignore"):
+            return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def _vectors(self, texts: Sequence[str], purpose: Purpose) -> list[Rows]:
+        embed = self._model.query_embed if purpose is Purpose.QUERY else self._model.passage_embed
+        return list(embed(list(texts)))
+
+
+class CrossEncoder:
+    """A model that scores texts as answers to the `query` in the request."""
+
+    def __init__(self, description: Header) -> None:
+        self._model = TextCrossEncoder(**_arguments(description, TextCrossEncoder))
+        self.compute([SAMPLE], {"query": SAMPLE})
+
+    @property
+    def width(self) -> int:
+        """Return that a text gets one score."""
+        return 1
+
+    def compute(self, texts: Sequence[str], request: Header) -> Rows:
+        """Return scores from 0 to 1."""
+        logits = list(self._model.rerank(request["query"], list(texts)))
+        # Beyond these the float32 result is the same, and the exponential of more than 88 is none.
+        bounded = np.clip(np.asarray(logits, dtype=np.float32), -80, 80)
+        return (1 / (1 + np.exp(-bounded))).reshape(-1, 1)
+
+
+def load(description: Header) -> Model:
+    """Load a model; not_configured for a name that is not known, ValueError for files that are no model."""
+    return CrossEncoder(description) if description["task"] == "rerank" else Embedding(description)
+
+
+def _arguments(description: Header, family: type[TextEmbedding] | type[TextCrossEncoder]) -> dict[str, Any]:
+    """Return what a family's model is made with; one in a folder is made known first."""
+    common = {"threads": 1, "enable_cpu_mem_arena": False}
+    name, path = description["name"], description["path"]
+    if path is None:
+        known = {model["model"].lower() for model in family.list_supported_models()}
+        if name.lower() not in known:
+            sentence = f"cannot use the model {name!r}: fastembed does not know it"
+            raise GatewayError(Kind.NOT_CONFIGURED, sentence)
+        return {**common, "model_name": name, "cache_dir": description["cache"]}
+    source = ModelSource(hf=LOCAL)
+    if issubclass(family, TextEmbedding):
+        pooling = POOLINGS[description["pooling"]]
+        family.add_custom_model(
+            LOCAL, pooling=pooling, normalization=False, sources=source, dim=0, model_file=GRAPH
+        )
+    else:
+        family.add_custom_model(LOCAL, sources=source, model_file=GRAPH)
+    return {**common, "model_name": LOCAL, "specific_model_path": path}
