@@ -37,9 +37,8 @@ class NoAttachments:
     async def attach(self, request: ChatRequest, actor: Actor) -> list[dict[str, Any]]:
         """Warn about every reference, as none can be used."""
         for file in request.files:
-            request.warnings.append(
-                f"cannot use {file['type']} {file['id']!r}: this gateway keeps no documents"
-            )
+            what = f"{file.get('type', 'documents')} {file.get('id', '')!r}"
+            request.warnings.append(f"cannot use {what}: this gateway keeps no documents")
         return []
 
 
@@ -73,7 +72,9 @@ class Pipeline:
             # An inlet may route to another model: the right to use it is decided again.
             candidates = await self._catalog.candidates(request.model, actor)
             model = candidates[0].model
+        known = len(request.warnings)
         sources = await self._attachments.attach(request, actor) if request.files else []
+        noted = request.warnings[known:]
         loop = await self._tools.offer(request, model, actor)
         context = context_of(actor, request.request_id, is_converted=request.native is not None)
         call = _Call(request, context, chain, is_plain=not sources and loop is None)
@@ -85,13 +86,15 @@ class Pipeline:
         while loop is not None and answer.completion and await loop.follow_up(answer.completion, request):
             answer = Answer(completion=await ask(candidates, call.complete))
         if answer.is_native:
+            # Only the warnings about its conversion are not true of a request that goes out as it came.
+            answer.warnings = noted
             return answer
         answer.sources, answer.warnings = sources, request.warnings
         if answer.completion is not None:
             for item in chain.outlets:
                 await item.outlet(answer.completion, actor)
             if sources:
-                answer.completion.body["sources"] = sources
+                answer.completion = Completion(body={"sources": sources, **answer.completion.body})
         return answer
 
 
@@ -134,7 +137,7 @@ async def _run_native(
 ) -> Answer:
     """Answer in the caller's own dialect, as nothing needs the request in ours.
 
-    The request goes out as it came: warnings about its conversion would not be true.
+    The request goes out as it came.
     """
     body = {**(request.native or {}), "model": model.upstream_id}
     if request.stream:

@@ -28,7 +28,8 @@ class MessageStream:
 
     Only the first choice counts. How events are grouped into calls of `feed` changes no byte. `model` is the
     id that the caller asked for, `input_tokens` the estimate that stands until the provider counts; with
-    `stop_sequences` only those are taken for one that the provider names.
+    `stop_sequences` only those are taken for one that the provider names. `sources` (2.4) stand in the
+    message that starts.
     """
 
     def __init__(
@@ -37,7 +38,9 @@ class MessageStream:
         input_tokens: int,
         new_id: NewId,
         stop_sequences: Collection[str] | None = None,
+        sources: Sequence[Mapping[str, Any]] = (),
     ) -> None:
+        self._sources = sources
         self._model = model
         self._input_tokens = input_tokens
         self._new_id = new_id
@@ -107,6 +110,8 @@ class MessageStream:
             "stop_sequence": None,
             "usage": usage,
         }
+        if self._sources:
+            message["sources"] = list(self._sources)
         self._emit({"type": "message_start", "message": message})
 
     def _drain(self, *, is_last: bool) -> None:

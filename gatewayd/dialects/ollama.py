@@ -20,6 +20,7 @@ from gatewayd.dialects.foreign import count, mapping, sequence, text
 from gatewayd.dialects.gather import said, thought, usage_of
 from gatewayd.dialects.ollama_messages import Conversation, with_images
 from gatewayd.dialects.ollama_options import is_streamed, to_fields, to_tools
+from gatewayd.dialects.openai import parse_files
 from gatewayd.dialects.reading import read_list, read_text
 from gatewayd.errors import GatewayError, Kind, invalid
 
@@ -103,7 +104,8 @@ def _request(value: Mapping[str, Any], messages: list[Body], warnings: list[str]
         # The last line holds counters.
         body["stream_options"] = {"include_usage": True}
     options = {"keep_alive": value["keep_alive"]} if value.get("keep_alive") is not None else {}
-    return ChatRequest(model=model, body=body, stream=stream, options=options, warnings=warnings)
+    files = parse_files(value.get("files"))
+    return ChatRequest(model=model, body=body, stream=stream, files=files, options=options, warnings=warnings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,18 @@ class ChatLines:
 
     Text and reasoning go on as they come. This dialect has no pieces of tool calls: they are gathered and
     stand whole in one line before the last. After an error line nothing follows: `is_failed` is true then.
+    `sources` (2.4) stand in the first line.
     """
 
-    def __init__(self, model: str, *, generate: bool, clock: ids.Clock = ids.now) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        generate: bool,
+        clock: ids.Clock = ids.now,
+        sources: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self._sources = sources
         self._model = model
         self._generate = generate
         self._clock = clock
@@ -88,6 +97,8 @@ class ChatLines:
         else:
             reply = {"message": {"role": "assistant", "content": words, **said_more}}
         line = {**head(self._model, created), **reply, "done": False, **(rest or {})}
+        if self._sources:
+            line["sources"], self._sources = list(self._sources), ()
         return orjson.dumps(line) + b"\n"
 
     def _failed(self, message: str) -> bytes:

@@ -68,6 +68,9 @@ _SHAPES: Final[tuple[tuple[str, tuple[type, ...], str], ...]] = (
     ("response_format", (dict,), "an object"),
 )
 
+WITHOUT_ID: Final = frozenset({"text", "url", "web_search"})
+"""Types of references that carry what they refer to."""
+
 _CONTENT: Final = (str, list)
 _PLACED: Final = frozenset({"object", "choices", "usage", "sources", "event"})
 _HEAD: Final = ("id", "created", "model", "system_fingerprint", "service_tier")
@@ -143,17 +146,29 @@ def _refused_message(message: Any, name: str) -> GatewayError:
 
 
 def parse_files(value: Any) -> list[dict[str, Any]]:
-    """Return the file references (4.2): a list of objects with a text `type` and a text `id`."""
+    """Return the file references (4.2): a list of objects with a text `type` and, most, a text `id`.
+
+    Documents that a reference carries itself (2.3) need neither.
+    """
     if value is None:
         return []
     if not isinstance(value, list):
         raise invalid("cannot accept files: expected a list", param="files")
     for index, item in enumerate(value):
         for name in ("type", "id"):
-            if not isinstance(item, dict) or not isinstance(item.get(name), str):
+            if not isinstance(item, dict) or not (isinstance(item.get(name), str) or _lacks(item, name)):
                 where = f"files[{index}]"
                 raise invalid(f"cannot accept {where}: expected an object with a text {name}", param=where)
     return value
+
+
+def _lacks(item: Mapping[str, Any], name: str) -> bool:
+    """Whether a reference may be without a field: others tell what it refers to."""
+    if isinstance(item.get("docs"), list):
+        return item.get(name) is None
+    if name == "type" or item.get(name) is not None:
+        return False
+    return item.get("type") in WITHOUT_ID or isinstance(item.get("collection_names"), list)
 
 
 def _spread_params(body: Body, params: Any) -> None:

@@ -54,9 +54,13 @@ class NativeEvents(Failing):
 class ConvertedEvents(Failing):
     """Makes events of another dialect's chunks."""
 
-    def __init__(self, chat: ChatRequest) -> None:
+    def __init__(self, chat: ChatRequest, answer: Answer) -> None:
         self._message = MessageStream(
-            chat.model, count_tokens(chat.native or {}), ids.new_id, stop_sequences=_stops(chat)
+            chat.model,
+            count_tokens(chat.native or {}),
+            ids.new_id,
+            stop_sequences=_stops(chat),
+            sources=answer.sources,
         )
         self._has_begun = False
 
@@ -117,15 +121,19 @@ class MessageRoutes:
         answer = await self._pipeline.run(chat, actor(request))
         headers = warning_headers(answer.warnings)
         if answer.chunks is not None:
-            renderer = NativeEvents() if answer.is_native else ConvertedEvents(chat)
+            renderer = NativeEvents() if answer.is_native else ConvertedEvents(chat, answer)
             return await self._streams.send(request, answer.chunks, renderer, headers)
         completion = _completion(answer)
         if chat.stream:
-            events = ConvertedEvents(chat)
+            events = ConvertedEvents(chat, answer)
             frames = events.feed(Chunk(events=[completion.body])) + events.finish()
             return await send_whole(request, frames, headers)
-        raw = completion.raw if answer.is_native else orjson.dumps(_message(completion, chat))
-        return body.raw_reply(request, raw, headers)
+        if answer.is_native:
+            return body.raw_reply(request, completion.raw, headers)
+        message = _message(completion, chat)
+        if answer.sources:
+            message["sources"] = answer.sources
+        return body.raw_reply(request, orjson.dumps(message), headers)
 
 
 def _check(value: dict[str, Any]) -> None:

@@ -104,9 +104,11 @@ class RuntimeConversion:
         if answer.completion is not None:
             render = ollama.render_generate if generate else ollama.render_chat
             whole = render(answer.completion.body, model_id, watch.timing())
+            if answer.sources:
+                whole["sources"] = answer.sources
             return await _reply(request, whole, chat)
         watch.note_first()
-        lines = ChatLines(model_id, generate=generate, clock=self._clock)
+        lines = ChatLines(model_id, generate=generate, clock=self._clock, sources=answer.sources)
         return await self._stream(request, answer, lines, watch)
 
     async def _stream(

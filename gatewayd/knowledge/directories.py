@@ -1,0 +1,158 @@
+"""The directories of collections, as clients that keep a tree in step make them (11.4)."""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gatewayd import ids
+from gatewayd.accounts.records import Actor
+from gatewayd.accounts.texts import clean
+from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.knowledge.holdings import Holdings
+from gatewayd.knowledge.members import LINKING, Members
+from gatewayd.knowledge.records import Directory
+from gatewayd.knowledge.trees import subtree
+
+MOST_DIRECTORIES: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryChange:
+    """What to change: None leaves the name; with `moves` the parent becomes `parent_id`, the root for
+    None."""
+
+    name: str | None = None
+    parent_id: str | None = None
+    moves: bool = False
+
+
+class Directories:
+    """Makes, moves and removes directories; changes need the right to change the collection."""
+
+    def __init__(self, holdings: Holdings, members: Members) -> None:
+        self._holdings = holdings
+        self._members = members
+        self._collections = holdings.collections
+        self._store = holdings.store
+
+    async def list(self, actor: Actor, collection_id: str) -> Sequence[Directory]:
+        """Return all directories."""
+        await self._collections.get(actor, collection_id)
+        return await self._store.list_directories(collection_id)
+
+    async def create(
+        self, actor: Actor, collection_id: str, name: str, parent_id: str | None = None
+    ) -> Directory:
+        """Add a directory; conflict when there is one of this name beside it."""
+        await self._collections.get_writable(actor, collection_id)
+        now = self._holdings.clock()
+        directory = Directory(
+            ids.new_id(), collection_id, parent_id, _name(name), actor.user_id, updated_at=now, created_at=now
+        )
+        async with self._holdings.transactor.exclusive(LINKING):
+            known = await self._store.list_directories(collection_id)
+            if len(known) >= MOST_DIRECTORIES:
+                raise GatewayError(
+                    Kind.TOO_LARGE, f"cannot make the directory: there are {MOST_DIRECTORIES} already"
+                )
+            _check_place(known, directory)
+            await self._store.add_directory(directory)
+        return directory
+
+    async def change(
+        self, actor: Actor, collection_id: str, directory_id: str, change: DirectoryChange
+    ) -> Directory:
+        """Rename or move a directory; its files go with it."""
+        await self._collections.get_writable(actor, collection_id)
+        async with self._holdings.transactor.exclusive(LINKING):
+            known = await self._store.list_directories(collection_id)
+            before = _find(known, directory_id)
+            directory = replace(
+                before,
+                name=before.name if change.name is None else _name(change.name),
+                parent_id=change.parent_id if change.moves else before.parent_id,
+                updated_at=self._holdings.clock(),
+            )
+            below = subtree(known, directory_id)
+            if directory.parent_id in below:
+                raise invalid("cannot move the directory: parent_id is below it", param="parent_id")
+            _check_place(known, directory)
+            await self._store.change_directory(directory)
+            for each in below:
+                await self._unplace(collection_id, each)
+        return directory
+
+    async def remove(
+        self, actor: Actor, collection_id: str, directory_id: str, *, move_files: bool = True
+    ) -> None:
+        """Remove a directory and those below it.
+
+        Its files move to the parent, or leave the collection and are deleted as `Members.remove_file` says.
+        """
+        await self._collections.get_writable(actor, collection_id)
+        async with self._holdings.transactor.exclusive(LINKING):
+            known = await self._store.list_directories(collection_id)
+            directory = _find(known, directory_id)
+            file_ids = await self._store.remove_directories(collection_id, [directory_id])
+            if move_files:
+                await self._put(collection_id, file_ids, directory.parent_id)
+        if not move_files:
+            await self._members.remove_many(actor, collection_id, file_ids)
+
+    async def remove_many(self, actor: Actor, collection_id: str, directory_ids: Sequence[str]) -> None:
+        """Remove directories; what is gone already is fine, and files in them stay in the collection."""
+        await self._collections.get_writable(actor, collection_id)
+        async with self._holdings.transactor.exclusive(LINKING):
+            known = {each.id for each in await self._store.list_directories(collection_id)}
+            found = [each for each in directory_ids if each in known]
+            if found:
+                file_ids = await self._store.remove_directories(collection_id, found)
+                await self._put(collection_id, file_ids, None)
+
+    async def move_file(
+        self, actor: Actor, collection_id: str, file_id: str, directory_id: str | None
+    ) -> None:
+        """Put a file of the collection into a directory, None for the root."""
+        await self._collections.get_writable(actor, collection_id)
+        async with self._holdings.transactor.exclusive(LINKING):
+            if directory_id is not None:
+                _find(await self._store.list_directories(collection_id), directory_id)
+            if file_id not in await self._store.find_links(collection_id, [file_id]):
+                raise not_found(f"in collection {collection_id!r} the file", file_id)
+            await self._put(collection_id, [file_id], directory_id)
+
+    async def _put(self, collection_id: str, file_ids: Sequence[str], directory_id: str | None) -> None:
+        """Move files. They lose the place that a sync client gave them: another file may come there."""
+        for link in (await self._store.find_links(collection_id, file_ids)).values():
+            path = link.path if link.origin else ""
+            await self._store.link(replace(link, directory_id=directory_id, path=path))
+
+    async def _unplace(self, collection_id: str, directory_id: str) -> None:
+        found, _ = await self._store.list_files(collection_id, directory_id=directory_id)
+        placed = [file.id for link, file in found if link.path and not link.origin]
+        await self._put(collection_id, placed, directory_id)
+
+
+def _find(known: Sequence[Directory], directory_id: str) -> Directory:
+    for directory in known:
+        if directory.id == directory_id:
+            return directory
+    raise not_found("directory", directory_id)
+
+
+def _check_place(known: Sequence[Directory], directory: Directory) -> None:
+    if directory.parent_id is not None:
+        _find(known, directory.parent_id)
+    for each in known:
+        if each.id != directory.id and (each.parent_id, each.name) == (directory.parent_id, directory.name):
+            raise GatewayError(
+                Kind.CONFLICT, f"cannot use name {directory.name!r}: the directory is there", param="name"
+            )
+
+
+def _name(name: str) -> str:
+    text = clean(unicodedata.normalize("NFC", name), "name")
+    if "/" in text or text in {".", ".."}:
+        raise invalid("cannot accept name: it has a slash, or is . or ..", param="name")
+    return text

@@ -1,0 +1,252 @@
+"""The files of collections: put in, taken out, one by one or many."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.ingest.records import File, FileStatus
+from gatewayd.knowledge.grants import WRITE
+from gatewayd.knowledge.holdings import Holdings
+from gatewayd.knowledge.interfaces import CollectionStore
+from gatewayd.knowledge.records import Collection, Link
+from gatewayd.knowledge.scopes import unfinished
+
+LONGEST_WAIT: Final = 300.0
+PAGE: Final = 500
+LINKING: Final = "collection files"
+
+# What is one file's own fault, and no reason to leave the others of a batch out.
+OF_ONE_FILE: Final = frozenset({Kind.NOT_FOUND, Kind.FORBIDDEN, Kind.INVALID_REQUEST, Kind.EMPTY_CONTENT})
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A file to put into a collection, and the directory there."""
+
+    file_id: str
+    directory_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one file of many: `is_changed` when it came in or went out, `error` when it could
+    not."""
+
+    file_id: str
+    is_changed: bool = False
+    is_deleted: bool = False
+    error: GatewayError | None = None
+
+
+class Members:
+    """Puts files into collections and takes them out.
+
+    Every method needs the right to change the collection, except `list`. Files that the actor may not read
+    do not exist for it.
+    """
+
+    def __init__(self, holdings: Holdings) -> None:
+        self._holdings = holdings
+        self._collections = holdings.collections
+        self._store = holdings.store
+        self._files = holdings.files
+
+    async def list(
+        self,
+        actor: Actor,
+        collection_id: str,
+        *,
+        query: str = "",
+        directory_id: str | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> tuple[Sequence[tuple[Link, File]], int]:
+        """Return one page of the files in any status, in the order in which they came, and the count."""
+        await self._collections.get(actor, collection_id)
+        return await self._store.list_files(
+            collection_id, directory_id=directory_id, query=query, offset=offset, limit=limit
+        )
+
+    async def completed(self, actor: Actor, collection_id: str) -> Sequence[File]:
+        """Return all files that can be searched."""
+        found, _ = await self.list(actor, collection_id)
+        return [file for _, file in found if file.status is FileStatus.COMPLETED]
+
+    async def add(
+        self,
+        actor: Actor,
+        collection_id: str,
+        file_id: str,
+        *,
+        directory_id: str | None = None,
+        wait: float = 0.0,
+    ) -> Collection:
+        """Put a completed file in; a pending one is waited for up to `wait` seconds (300 at most).
+
+        One that is in already stays, and moves to the directory when one is given. Raises empty_content for a
+        file without passages, invalid_request (code duplicate_content) for a text that another file of the
+        collection has.
+        """
+        collection = await self._collections.get_writable(actor, collection_id)
+        if await self._add(actor, collection, Addition(file_id, directory_id), wait):
+            return await self._collections.touch(collection)
+        return collection
+
+    async def add_many(
+        self, actor: Actor, collection_id: str, additions: Sequence[Addition], *, wait: float = 0.0
+    ) -> tuple[Collection, Sequence[Result]]:
+        """Put files in, each for itself: one that cannot be added leaves the others alone."""
+        collection = await self._collections.get_writable(actor, collection_id)
+        results = []
+        for addition in additions:
+            try:
+                is_new = await self._add(actor, collection, addition, wait)
+                results.append(Result(addition.file_id, is_changed=is_new))
+            except GatewayError as error:
+                if error.kind not in OF_ONE_FILE:
+                    raise
+                results.append(Result(addition.file_id, error=error))
+        if any(result.is_changed for result in results):
+            collection = await self._collections.touch(collection)
+        return collection, results
+
+    async def update_file(self, actor: Actor, collection_id: str, file_id: str) -> Collection:
+        """Take over the present text of a file that is in; a changed text comes by itself once processed."""
+        collection = await self._collections.get_writable(actor, collection_id)
+        file = await self._files.get(actor, file_id)
+        if file_id not in await self._store.find_links(collection.id, [file_id]):
+            raise _not_in(collection, file_id)
+        _check_finished(file)
+        await self._holdings.freshness.changed(collection.id, [file_id])
+        return await self._collections.touch(collection)
+
+    async def remove_file(
+        self, actor: Actor, collection_id: str, file_id: str, *, delete_file: bool = True
+    ) -> Collection:
+        """Take a file out; not_found when it is not in.
+
+        With `delete_file` the file itself goes too when the actor may write it and no other collection holds
+        it.
+        """
+        collection = await self._collections.get_writable(actor, collection_id)
+        result = await self._take_out(actor, collection, file_id, delete_file=delete_file)
+        if result.error is not None:
+            raise result.error
+        return await self._collections.touch(collection)
+
+    async def remove_many(
+        self, actor: Actor, collection_id: str, file_ids: Sequence[str], *, delete_files: bool = True
+    ) -> Sequence[Result]:
+        """Take files out, each for itself; those that are not in have a not_found error."""
+        collection = await self._collections.get_writable(actor, collection_id)
+        results = [
+            await self._take_out(actor, collection, file_id, delete_file=delete_files)
+            for file_id in dict.fromkeys(file_ids)
+        ]
+        if any(result.is_changed for result in results):
+            await self._collections.touch(collection)
+        return results
+
+    async def reset(self, actor: Actor, collection_id: str, *, directories: bool = True) -> Collection:
+        """Take all files out, which stay, and remove the directories."""
+        collection = await self._collections.get_writable(actor, collection_id)
+        while True:
+            async with self._holdings.transactor.exclusive(LINKING):
+                page, _ = await self._store.list_files(collection.id, limit=PAGE)
+                if page:
+                    await self._store.unlink(collection.id, [file.id for _, file in page])
+            if not page:
+                break
+        if directories:
+            known = await self._store.list_directories(collection.id)
+            await self._store.remove_directories(collection.id, [each.id for each in known])
+        await self._holdings.freshness.gone(collection.id)
+        return await self._collections.touch(collection)
+
+    async def _add(self, actor: Actor, collection: Collection, addition: Addition, wait: float) -> bool:
+        """Put one file in; False when it was in already."""
+        file = await self._files.get(actor, addition.file_id)
+        if file.status is FileStatus.PENDING and wait > 0:
+            file = await self._files.finished(file.id, min(wait, LONGEST_WAIT))
+        async with self._holdings.transactor.exclusive(LINKING):
+            if addition.directory_id is not None:
+                await check_directory(self._store, collection.id, addition.directory_id)
+            known = (await self._store.find_links(collection.id, [file.id])).get(file.id)
+            if known is not None and file.status is not FileStatus.FAILED:
+                await self._move(known, addition.directory_id)
+                return False
+            _check_finished(file)
+            await self._check_new(collection, file)
+            link = Link(
+                collection.id,
+                file.id,
+                actor.user_id,
+                directory_id=addition.directory_id,
+                created_at=self._holdings.clock(),
+            )
+            await self._store.link(link)
+        await self._holdings.freshness.changed(collection.id, [file.id])
+        return True
+
+    async def _move(self, link: Link, directory_id: str | None) -> None:
+        if directory_id is None or directory_id == link.directory_id:
+            return
+        # A place is where a sync client put the file: elsewhere it has none.
+        path = link.path if link.origin else ""
+        await self._store.link(replace(link, directory_id=directory_id, path=path))
+
+    async def _check_new(self, collection: Collection, file: File) -> None:
+        if not file.text_hash:
+            return
+        other = await self._store.holds_text(collection.id, file.text_hash, but=file.id)
+        if other is None:
+            return
+        link = (await self._store.find_links(collection.id, [other])).get(other)
+        # A tree that is kept in step may hold one text at several places.
+        if link is not None and not link.path:
+            raise invalid(
+                f"Duplicate content: file {file.id!r} has the same text as file {other!r}, which is in the"
+                " collection already",
+                param="file_id",
+                code="duplicate_content",
+            )
+
+    async def _take_out(
+        self, actor: Actor, collection: Collection, file_id: str, *, delete_file: bool
+    ) -> Result:
+        is_deleted = False
+        async with self._holdings.transactor.exclusive(LINKING):
+            if file_id not in await self._store.find_links(collection.id, [file_id]):
+                return Result(file_id, error=_not_in(collection, file_id))
+            if delete_file and len(await self._store.links_of(file_id)) == 1:
+                file = await self._files.get(actor, file_id)
+                is_deleted = await self._holdings.access.may(actor, file, WRITE)
+            if is_deleted:
+                await self._files.remove(actor, file_id)
+            else:
+                await self._store.unlink(collection.id, [file_id])
+        await self._holdings.freshness.changed(collection.id, [file_id])
+        return Result(file_id, is_changed=True, is_deleted=is_deleted)
+
+
+async def check_directory(store: CollectionStore, collection_id: str, directory_id: str) -> None:
+    """Raise not_found unless a collection has the directory."""
+    if all(each.id != directory_id for each in await store.list_directories(collection_id)):
+        raise not_found("directory", directory_id)
+
+
+def _check_finished(file: File) -> None:
+    problem = unfinished(file)
+    if problem:
+        raise GatewayError(
+            Kind.EMPTY_CONTENT,
+            f"cannot add file {file.id!r}: {problem}",
+            param="file_id",
+            code="empty_content",
+        )
+
+
+def _not_in(collection: Collection, file_id: str) -> GatewayError:
+    return not_found(f"in collection {collection.id!r} the file", file_id)

@@ -1,0 +1,48 @@
+"""What a name in a request may search: a collection, or a file as `file-<id>`."""
+
+from typing import Final
+
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.records import File, FileStatus, Scope, ScopeKind
+from gatewayd.knowledge.collections import Collections
+
+FILE_PREFIX: Final = "file-"
+
+
+class Scopes:
+    """Turns names into scopes that the actor may read; not_found for all others."""
+
+    def __init__(self, files: Files, collections: Collections) -> None:
+        self._files = files
+        self._collections = collections
+
+    async def named(self, actor: Actor, name: str) -> Scope:
+        """Return the scope of a collection id or `file-<id>`; empty_content for an unfinished file."""
+        if name.startswith(FILE_PREFIX):
+            file = await self._files.get(actor, name.removeprefix(FILE_PREFIX))
+            return scope_of(file)
+        collection = await self._collections.get(actor, name)
+        return Scope(ScopeKind.COLLECTION, collection.id)
+
+
+def scope_of(file: File) -> Scope:
+    """Return the scope of a completed file; raises empty_content, saying why, for any other."""
+    problem = unfinished(file)
+    if problem:
+        raise GatewayError(Kind.EMPTY_CONTENT, f"cannot use file {file.id!r}: {problem}")
+    return Scope(ScopeKind.FILE, file.id)
+
+
+def unfinished(file: File) -> str:
+    """Return why nothing can be found in a file, "" for a completed one."""
+    match file.status:
+        case FileStatus.COMPLETED:
+            return ""
+        case FileStatus.PENDING:
+            return "its content is empty: text or data must be present (processing is not finished)"
+        case FileStatus.STORED:
+            return "its content is empty: text or data must be present (it was uploaded without processing)"
+        case FileStatus.FAILED:
+            return f"its content is empty: processing failed: {file.error}"

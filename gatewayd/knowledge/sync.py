@@ -1,0 +1,209 @@
+"""Keeps a collection in step with a tree elsewhere: what is new there, what changed, what is gone."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError, Kind, invalid, shortened
+from gatewayd.ingest.records import File, FileStatus
+from gatewayd.knowledge.collections import Collections
+from gatewayd.knowledge.directories import Directories
+from gatewayd.knowledge.holdings import Holdings
+from gatewayd.knowledge.members import Members
+from gatewayd.knowledge.records import Link
+from gatewayd.knowledge.trees import ancestors, joined, normal_path, paths_of
+
+MOST_ENTRIES: Final = 200_000
+LONGEST_CHECKSUM: Final = 255
+
+Held = tuple[Link, File]
+"""A file of a collection with its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of a tree: its directory ("" for the root) and name, and what the client calls its version."""
+
+    filename: str
+    checksum: str
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeDiff:
+    """What a client of 11.4 does to bring a collection in step.
+
+    `modified` has the file to replace with each entry, `mkdir` paths with the parents first, `rmdir` the ids
+    of directories that no entry needs, `directories` the ids of the others by path.
+    """
+
+    added: Sequence[Entry]
+    modified: Sequence[tuple[Entry, File]]
+    deleted: Sequence[File]
+    unmodified: int
+    mkdir: Sequence[str]
+    rmdir: Sequence[str]
+    directories: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How the files of an origin compare: paths to upload, and those that need nothing.
+
+    `pending` ones are on their way, `failed` ones have the content that failed before; the paths of the
+    `deleted` ones are gone.
+    """
+
+    added: Sequence[str]
+    modified: Sequence[str]
+    unmodified: Sequence[str]
+    pending: Sequence[Held]
+    failed: Sequence[Held]
+    deleted: Sequence[Held]
+
+
+class Sync:
+    """Compares and cleans up; needs the right to change the collection."""
+
+    def __init__(self, holdings: Holdings, members: Members, directories: Directories) -> None:
+        self._collections: Collections = holdings.collections
+        self._store = holdings.store
+        self._members = members
+        self._directories = directories
+
+    async def diff(self, actor: Actor, collection_id: str, entries: Sequence[Entry]) -> TreeDiff:
+        """Compare a client's whole tree with the files that belong to no other origin."""
+        await self._collections.get_writable(actor, collection_id)
+        _check(entries)
+        directories = await self._store.list_directories(collection_id)
+        paths = paths_of(directories)
+        held, _ = await self._store.list_files(collection_id, origin="")
+        current = _newest(
+            (joined(paths.get(link.directory_id or "", ""), file.name), (link, file)) for link, file in held
+        )
+        wanted = {_place(entry): entry for entry in entries}
+        added, modified, unmodified = [], [], 0
+        for place, entry in wanted.items():
+            found = current.get(place)
+            if found is None:
+                added.append(entry)
+            elif found[1].checksum != entry.checksum:
+                modified.append((entry, found[1]))
+            else:
+                unmodified += 1
+        needed = _needed(entries)
+        by_path = {path: directory_id for directory_id, path in paths.items()}
+        return TreeDiff(
+            added,
+            modified,
+            [file for place, (_, file) in current.items() if place not in wanted],
+            unmodified,
+            [spelt for path, spelt in needed.items() if path not in by_path],
+            [directory_id for path, directory_id in by_path.items() if path not in needed],
+            {needed.get(path, path): directory_id for path, directory_id in by_path.items()},
+        )
+
+    async def compare(
+        self, actor: Actor, collection_id: str, origin: str, entries: Sequence[Entry]
+    ) -> Comparison:
+        """Compare all files of an origin with what the collection holds of it; `filename` is not read."""
+        await self._collections.get_writable(actor, collection_id)
+        if not origin:
+            raise invalid("cannot compare: origin is empty", param="origin")
+        _check(entries)
+        held, _ = await self._store.list_files(collection_id, origin=origin)
+        versions: dict[str, list[Held]] = {}
+        for link, file in sorted(held, key=lambda each: _age(each[1])):
+            versions.setdefault(link.path, []).append((link, file))
+        return _compared(versions, {entry.path: entry.checksum for entry in entries})
+
+    async def cleanup(
+        self, actor: Actor, collection_id: str, file_ids: Sequence[str], directory_ids: Sequence[str] = ()
+    ) -> int:
+        """Take files out, deleting those that nothing else holds, then remove directories.
+
+        What is not there is fine. Returns how many files went.
+        """
+        results = await self._members.remove_many(actor, collection_id, file_ids)
+        if directory_ids:
+            await self._directories.remove_many(actor, collection_id, directory_ids)
+        return sum(result.is_changed for result in results)
+
+
+def _compared(versions: Mapping[str, Sequence[Held]], wanted: Mapping[str, str]) -> Comparison:
+    added, modified, unmodified = [], [], []
+    pending, failed = [], []
+    for path, checksum in wanted.items():
+        found = versions.get(path)
+        if not found:
+            added.append(path)
+            continue
+        current = _current(found, checksum)
+        if current[1].checksum != checksum:
+            modified.append(path)
+        elif current[1].status is FileStatus.COMPLETED:
+            unmodified.append(path)
+        elif current[1].status is FileStatus.FAILED:
+            failed.append(current)
+        else:
+            pending.append(current)
+    deleted = [each for path, found in versions.items() if path not in wanted for each in found]
+    return Comparison(added, modified, unmodified, pending, failed, deleted)
+
+
+def _current(found: Sequence[Held], checksum: str) -> Held:
+    """Return the version to compare with, of several ordered by age.
+
+    It is the newest, but one that failed with other content left the version before it in its place.
+    """
+    newest = found[-1]
+    if newest[1].status is FileStatus.FAILED and newest[1].checksum != checksum:
+        usable = [each for each in found if each[1].status is not FileStatus.FAILED]
+        return usable[-1] if usable else newest
+    return newest
+
+
+def _newest(placed: Iterable[tuple[str, Held]]) -> Mapping[str, Held]:
+    """Return the newest file at each place."""
+    current: dict[str, Held] = {}
+    for place, held in placed:
+        known = current.get(place)
+        if known is None or _age(held[1]) > _age(known[1]):
+            current[place] = held
+    return current
+
+
+def _age(file: File) -> tuple[int, str]:
+    return file.created_at, file.id
+
+
+def _place(entry: Entry) -> str:
+    """Return where an entry lies, spelt as uploads spell names: the last part, composed."""
+    name = unicodedata.normalize("NFC", re.split(r"[/\\]", entry.filename)[-1])
+    return joined(normal_path(entry.path, "path"), name)
+
+
+def _needed(entries: Iterable[Entry]) -> Mapping[str, str]:
+    """Return the directories that entries need, parents first, with the spelling that the client uses."""
+    needed: dict[str, str] = {}
+    for entry in entries:
+        spelt = [part for part in entry.path.split("/") if part]
+        for depth, path in enumerate(ancestors(normal_path(entry.path, "path")), 1):
+            needed.setdefault(path, "/".join(spelt[:depth]))
+    return dict(sorted(needed.items(), key=lambda item: item[0].count("/")))
+
+
+def _check(entries: Sequence[Entry]) -> None:
+    if len(entries) > MOST_ENTRIES:
+        raise GatewayError(
+            Kind.TOO_LARGE, f"cannot compare: there are more than {MOST_ENTRIES} entries", param="manifest"
+        )
+    for entry in entries:
+        if not 0 < len(entry.checksum) <= LONGEST_CHECKSUM:
+            raise invalid(
+                f"cannot compare {shortened(entry.path)!r}: its checksum is empty or too long",
+                param="checksum",
+            )

@@ -1,0 +1,64 @@
+"""Paths in the directories of a collection; pure."""
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from gatewayd.accounts.texts import is_plain
+from gatewayd.errors import invalid, shortened
+from gatewayd.knowledge.records import Directory
+
+LONGEST_PATH: Final = 4096
+
+
+def normal_path(path: str, name: str) -> str:
+    """Return a relative path in one spelling: `/` between its parts, composed characters.
+
+    Raises invalid_request naming the field for control characters, `.` and `..`, and over 4096 characters.
+    """
+    if len(path) > LONGEST_PATH or not is_plain(path):
+        raise invalid(
+            f"cannot accept {name} {shortened(path)!r}: it is too long or has control characters", param=name
+        )
+    parts = [part for part in unicodedata.normalize("NFC", path).split("/") if part]
+    if any(part in {".", ".."} for part in parts):
+        raise invalid(f"cannot accept {name} {shortened(path)!r}: it has a part . or ..", param=name)
+    return "/".join(parts)
+
+
+def joined(directory: str, name: str) -> str:
+    """Return the path of a name in a directory, "" being the root."""
+    return f"{directory}/{name}" if directory else name
+
+
+def paths_of(directories: Iterable[Directory]) -> Mapping[str, str]:
+    """Return the path of each directory by its id; one whose parent is missing hangs on the root."""
+    known = {each.id: each for each in directories}
+    paths: dict[str, str] = {}
+    for each in known.values():
+        line: list[Directory] = []
+        here: Directory | None = each
+        while here is not None and here.id not in paths and here not in line:
+            line.append(here)
+            here = known.get(here.parent_id or "")
+        for directory in reversed(line):
+            above = paths.get(directory.parent_id or "", "")
+            paths[directory.id] = joined(above, directory.name)
+    return paths
+
+
+def subtree(directories: Sequence[Directory], top_id: str) -> Sequence[str]:
+    """Return the ids of a directory and of those below it, parents first."""
+    below: dict[str | None, list[str]] = {}
+    for each in directories:
+        below.setdefault(each.parent_id, []).append(each.id)
+    found = [top_id]
+    for directory_id in found:
+        found += [each for each in below.get(directory_id, ()) if each not in found]
+    return found
+
+
+def ancestors(path: str) -> Sequence[str]:
+    """Return a directory's path and those above it, the highest first; none for the root."""
+    parts = path.split("/") if path else []
+    return ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]

@@ -1,0 +1,124 @@
+"""Uploads of documents, on their own or straight into a collection."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from gatewayd.accounts.permissions import require
+from gatewayd.accounts.records import Actor
+from gatewayd.accounts.texts import is_plain
+from gatewayd.errors import invalid
+from gatewayd.ingest.files import Upload
+from gatewayd.ingest.records import File
+from gatewayd.knowledge.holdings import Holdings
+from gatewayd.knowledge.members import check_directory
+from gatewayd.knowledge.records import Link
+from gatewayd.knowledge.trees import LONGEST_PATH, joined, normal_path, paths_of
+
+LONGEST_CHECKSUM: Final = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an upload goes; see `records.Link`."""
+
+    collection_id: str
+    origin: str = ""
+    path: str = ""
+    directory_id: str | None = None
+
+
+class Uploads:
+    """Takes files in.
+
+    Errors, all before anything is kept: forbidden without the permission chat.file_upload or the right to
+    change the collection, not_found for a collection or directory that is none, invalid_request naming the
+    field, and those of `ingest.files.Files.accept`.
+    """
+
+    def __init__(self, holdings: Holdings) -> None:
+        self._holdings = holdings
+
+    async def accept(
+        self, actor: Actor, upload: Upload, stream: AsyncIterator[bytes], place: Place | None = None
+    ) -> File:
+        """Keep a file and, in the same transaction, put it into its place; it shows there once completed.
+
+        Without a `place` the client's metadata (`upload.data`) may name one: `knowledge_id`, `directory_id`
+        and, from clients that keep a tree in step, `file_hash`, which becomes the file's checksum.
+        """
+        if not actor.is_admin:
+            require(actor, "chat", "file_upload")
+        told = _text(upload.data, "file_hash")
+        if told and upload.checksum is None:
+            upload = replace(upload, checksum=told)
+        place = place or _told_place(upload.data)
+        if place is None:
+            return await self._holdings.files.accept(upload, stream)
+        await self._check(actor, place)
+        linking = _Linking(self._holdings, actor, place, is_synced=bool(told))
+        return await self._holdings.files.accept(upload, stream, linking)
+
+    async def _check(self, actor: Actor, place: Place) -> None:
+        await self._holdings.collections.get_writable(actor, place.collection_id)
+        if place.directory_id is not None:
+            await check_directory(self._holdings.store, place.collection_id, place.directory_id)
+        if len(place.origin) > LONGEST_PATH or not is_plain(place.origin):
+            raise invalid("cannot accept origin: it is too long or has control characters", param="origin")
+        if bool(place.origin) != bool(normal_path(place.path, "path")):
+            raise invalid("cannot accept the place: origin and path belong together", param="path")
+
+
+class _Linking:
+    """Puts a new file into its place, inside the transaction that adds it."""
+
+    def __init__(self, holdings: Holdings, actor: Actor, place: Place, *, is_synced: bool) -> None:
+        self._holdings = holdings
+        self._actor = actor
+        self._place = place
+        self._is_synced = is_synced
+
+    async def __call__(self, file: File) -> None:
+        """Link the file; what may have changed while it was received is checked again."""
+        place, store = self._place, self._holdings.store
+        await self._holdings.collections.get_writable(self._actor, place.collection_id)
+        path = place.path
+        if not place.origin and self._is_synced:
+            path = await self._path(file)
+        elif place.directory_id is not None:
+            await check_directory(store, place.collection_id, place.directory_id)
+        link = Link(
+            place.collection_id,
+            file.id,
+            self._actor.user_id,
+            origin=place.origin,
+            path=path,
+            directory_id=place.directory_id,
+            created_at=file.created_at,
+        )
+        await store.link(link)
+
+    async def _path(self, file: File) -> str:
+        """Return the path that a sync client knows the file by: it takes the place of its last version."""
+        place, store = self._place, self._holdings.store
+        if place.directory_id is None:
+            return file.name
+        await check_directory(store, place.collection_id, place.directory_id)
+        paths = paths_of(await store.list_directories(place.collection_id))
+        return joined(paths[place.directory_id], file.name)
+
+
+def _told_place(data: Mapping[str, Any]) -> Place | None:
+    collection_id = _text(data, "knowledge_id")
+    if not collection_id:
+        return None
+    return Place(collection_id, directory_id=_text(data, "directory_id") or None)
+
+
+def _text(data: Mapping[str, Any], name: str) -> str:
+    value = data.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > LONGEST_CHECKSUM or not is_plain(value):
+        raise invalid(f"cannot accept metadata.{name}: expected a short text", param=f"metadata.{name}")
+    return value
