@@ -1,0 +1,71 @@
+"""What clients send about collections (1.9)."""
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel, model_validator
+
+from gatewayd.catalog.records import Grant
+from gatewayd.knowledge.grants import from_access_control, read_grants
+from gatewayd.knowledge.members import LONGEST_WAIT
+
+
+class AccessBody(BaseModel):
+    """An access list: rows as in 6.6, or the former `access_control` where those are absent."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    access_grants: Any = None
+    access_control: Any = None
+
+    def grants(self) -> tuple[Grant, ...] | None:
+        """Return the grants, None when neither form was sent."""
+        if self.access_grants is not None:
+            return read_grants(self.access_grants)
+        if "access_control" in self.model_fields_set:
+            return from_access_control(self.access_control)
+        return None
+
+
+class ShareBody(AccessBody):
+    """An access list that replaces another."""
+
+    @model_validator(mode="after")
+    def _has_list(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("expected access_grants")
+        return self
+
+
+class CollectionBody(AccessBody):
+    """A collection to make; private unless an access list says otherwise."""
+
+    name: str
+    description: str = ""
+    meta: dict[str, Any] | None = None
+
+
+class CollectionChangeBody(AccessBody):
+    """What to change in a collection; what is absent or null stays."""
+
+    name: str | None = None
+    description: str | None = None
+    meta: dict[str, Any] | None = None
+
+
+class MemberBody(BaseModel):
+    """A file of a collection."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    file_id: str
+
+
+class AdditionBody(MemberBody):
+    """A file to put into a collection; `wait` is how many seconds to wait for one still being processed."""
+
+    directory_id: str | None = None
+    wait: float = Field(default=0.0, ge=0.0, le=LONGEST_WAIT)
+
+
+class BatchBody(RootModel[list[AdditionBody]]):
+    """Files to put into a collection."""

@@ -1,0 +1,41 @@
+"""Query parameters of the document routes."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gatewayd.errors import GatewayError, invalid
+
+LAST_PAGE: Final = 1_000_000
+TRUE: Final = frozenset({"true", "1", "yes", "on", "t", "y"})
+FALSE: Final = frozenset({"false", "0", "no", "off", "f", "n"})
+
+
+def flag(query: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """Return a switch; a value that is none raises (422)."""
+    value = query.get(name)
+    if value is None:
+        return default
+    if value.lower() in TRUE:
+        return True
+    if value.lower() in FALSE:
+        return False
+    raise _refused(name, "expected true or false")
+
+
+def number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    """Return a whole number from `least` to `most`; anything else raises (422)."""
+    value = query.get(name)
+    if value is None:
+        return default
+    if value.isascii() and value.isdigit() and len(value) < 10 and least <= int(value) <= most:
+        return int(value)
+    raise _refused(name, f"expected a number from {least} to {most}")
+
+
+def page(query: Mapping[str, str], size: int) -> tuple[int, int]:
+    """Return offset and limit of the page that `page` (from 1) asks for."""
+    return (number(query, "page", 1, 1, LAST_PAGE) - 1) * size, size
+
+
+def _refused(name: str, reason: str) -> GatewayError:
+    return invalid(f"cannot accept {name}: {reason}", param=name, code="validation")
