@@ -5,6 +5,7 @@ On PostgreSQL the words are a column of the passages, and nothing is done here. 
 words must be taken out before the passages that they come from are removed.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 TOKENIZER: Final = "porter unicode61"
@@ -13,6 +14,11 @@ TOKENIZER: Final = "porter unicode61"
 def table(number: int) -> str:
     """Return the name of the table with the words of a collection."""
     return f"words_{int(number)}"
+
+
+def matching(name: str) -> str:
+    """Return the query for the best `?2` passages of a table that match `?1`, with scores: more is better."""
+    return f"SELECT rowid, -rank FROM {name} WHERE {name} MATCH ?1 ORDER BY rank, rowid LIMIT ?2"  # noqa: S608
 
 
 async def create(client: Any, number: int) -> None:
@@ -51,6 +57,43 @@ async def take(client: Any, number: int, file_id: str) -> None:
             f"WHERE file_id = ?1 AND staged = 0 AND {_is_in(name)}",
             [file_id],
         )
+
+
+async def mend(client: Any, collection_id: str, number: int) -> Sequence[str]:
+    """Make the words of a collection those of its passages; return a sentence for each difference."""
+    if not _has_tables(client):
+        return []
+    name = table(number)
+    there = await client.execute_query_dict("SELECT 1 FROM sqlite_master WHERE name = ?1", [name])
+    strays = await client.execute_query_dict(_strays(name), [collection_id]) if there else []
+    sentences = []
+    if not there or strays[0]["strays"]:
+        reason = f"{strays[0]['strays']} passages that are not in it" if there else "no table of words"
+        sentences.append(f"collection {collection_id} had {reason}; its words were made anew")
+        await drop(client, number)
+        await create(client, number)
+    lacking = await client.execute_query_dict(_lacking(name), [collection_id])
+    if lacking and not sentences:
+        sentences.append(f"collection {collection_id} lacked the words of {len(lacking)} files")
+    for row in lacking:
+        await add(client, number, row["file_id"])
+    return sentences
+
+
+def _strays(name: str) -> str:
+    return (
+        f"SELECT COUNT(*) AS strays FROM {name}_docsize d WHERE NOT EXISTS (SELECT 1 FROM passages p "  # noqa: S608
+        "JOIN collection_files l ON l.file_id = p.file_id "
+        "WHERE p.id = d.id AND NOT p.staged AND l.collection_id = ?1)"
+    )
+
+
+def _lacking(name: str) -> str:
+    return (
+        "SELECT DISTINCT p.file_id AS file_id FROM collection_files l "  # noqa: S608 - a number
+        "JOIN passages p ON p.file_id = l.file_id WHERE l.collection_id = ?1 AND NOT p.staged "
+        f"AND NOT EXISTS (SELECT 1 FROM {name}_docsize d WHERE d.id = p.id)"
+    )
 
 
 def _is_in(name: str) -> str:

@@ -5,16 +5,17 @@ from typing import Any, Final
 from tortoise import migrations
 from tortoise.migrations import operations as ops
 
+# An index of the words would be one of all collections; a search looks through the passages of one.
 STATEMENTS: Final = (
-    "ALTER TABLE passages ADD COLUMN words tsvector GENERATED ALWAYS AS (to_tsvector('english', text)) STORED",
-    "CREATE INDEX idx_passages_words ON passages USING GIN (words)",
+    "ALTER TABLE passages ADD COLUMN words tsvector"
+    " GENERATED ALWAYS AS (to_tsvector('english', text)) STORED",
     # Vectors are not to be had any smaller: do not try to compress them.
     "ALTER TABLE vector_batches ALTER COLUMN vectors SET STORAGE EXTERNAL",
 )
 
 
 async def make_words(_: Any, editor: Any) -> None:
-    """Add the column and its index."""
+    """Add the column."""
     if editor.client.capabilities.dialect == "postgres":
         for statement in STATEMENTS:
             await editor.client.execute_script(statement)

@@ -1,0 +1,131 @@
+"""Finding passages by their words.
+
+On SQLite a collection has a table of words of its own, and a single file gets one in memory when it is
+searched. On PostgreSQL the words are a column of the passages.
+"""
+
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from gatewayd.ingest.interfaces import LexicalIndex
+from gatewayd.ingest.records import Hit, Scope, ScopeKind
+from gatewayd.storage import words
+from gatewayd.storage.failures import translated
+from gatewayd.storage.fields import fits
+from gatewayd.storage.filewords import FileWords
+from gatewayd.storage.readers import PoolReader, SqliteReader
+from gatewayd.storage.rows import CollectionRow, FileRow
+from gatewayd.storage.transactions import writing
+
+LONGEST_QUERY: Final = 10_000
+MOST_TERMS: Final = 32
+# What is not a word is a separator, to FTS5 as well.
+TERM: Final = re.compile(r"[^\W_]+")
+SPACED: Final = re.compile(r"[^\s\x00]+")
+
+NEWEST: Final = "SELECT MAX(id) FROM passages WHERE file_id = $1 AND NOT staged"
+TEXTS: Final = "SELECT id, text FROM passages WHERE file_id = $1 AND NOT staged ORDER BY id"
+
+# The words of a text in their stem forms, any of which is enough.
+ANY_WORD: Final = "SELECT REPLACE(plainto_tsquery('english', $1)::text, ''' & ''', ''' | ''')"
+# The OFFSET makes the planner look at the passages of the scope and at no others, however many there are.
+# The 1 divides a score by the logarithm of the length of a passage.
+MATCHING: Final = (
+    "SELECT p.id, ts_rank(p.words, $1::tsquery, 1) AS score FROM {files} CROSS JOIN LATERAL "
+    "(SELECT id, words FROM passages WHERE file_id = f.file_id AND NOT staged OFFSET 0) p "
+    "WHERE p.words @@ $1::tsquery ORDER BY score DESC, p.id LIMIT $3"
+)
+FILES: Final = {
+    ScopeKind.COLLECTION: "(SELECT file_id FROM collection_files WHERE collection_id = $2) f",
+    ScopeKind.FILE: "(SELECT id AS file_id FROM files WHERE id = $2) f",
+}
+
+
+@asynccontextmanager
+async def open_lexical(reader: SqliteReader | PoolReader) -> AsyncIterator[LexicalIndex]:
+    """Yield the lexical index of the database that the reader reads, and close it."""
+    if isinstance(reader, PoolReader):
+        yield PostgresLexical(reader)
+        return
+    files = FileWords()
+    try:
+        yield SqliteLexical(reader, files)
+    finally:
+        await files.close()
+
+
+def terms(query: str, pattern: re.Pattern[str] = TERM) -> list[str]:
+    """Return the different words of a text, the longest ones when there are too many."""
+    found = list(dict.fromkeys(word.lower() for word in pattern.findall(query[:LONGEST_QUERY])))
+    return sorted(found, key=len, reverse=True)[:MOST_TERMS] if len(found) > MOST_TERMS else found
+
+
+class SqliteLexical:
+    """Implements `ingest.interfaces.LexicalIndex` with FTS5."""
+
+    def __init__(self, reader: SqliteReader, files: FileWords) -> None:
+        self._reader = reader
+        self._files = files
+
+    async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Hit]:
+        """Return the passages that match any word of a text, best first."""
+        match = " OR ".join(f'"{term}"' for term in terms(query))
+        if not match or limit < 1 or not fits(FileRow, id=scope.id):
+            return []
+        with translated("search words"):
+            if scope.kind is ScopeKind.FILE:
+                return await self._search_file(scope.id, match, limit)
+            return await self._reader.run(lambda reading: _search(reading, scope.id, match, limit))
+
+    async def check(self, scope: Scope) -> Sequence[str]:
+        """Compare the words of a collection with its passages, mend, and return what differed."""
+        if scope.kind is ScopeKind.FILE or not fits(CollectionRow, id=scope.id):
+            return []
+        async with writing("check the words of the collection") as client:
+            row = await CollectionRow.get_or_none(id=scope.id)
+            return [] if row is None else await words.mend(client, row.id, row.number)
+
+    async def _search_file(self, file_id: str, match: str, limit: int) -> Sequence[Hit]:
+        [[newest]] = await self._reader.rows(NEWEST, file_id)
+        if newest is None:
+            return []
+        found = await self._files.search((file_id, newest), match, limit)
+        if found is not None:
+            return found
+        texts = await self._reader.rows(TEXTS, file_id)
+        # Between the two queries it may have been published anew, or removed.
+        version = file_id, max((number for number, _ in texts), default=0)
+        return await self._files.search_new(version, texts, match, limit)
+
+
+class PostgresLexical:
+    """Implements `ingest.interfaces.LexicalIndex` with text search."""
+
+    def __init__(self, reader: PoolReader) -> None:
+        self._reader = reader
+
+    async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Hit]:
+        """Return the passages that match any word of a text, best first."""
+        text = " ".join(terms(query, SPACED)).encode(errors="replace").decode()
+        if not text or limit < 1 or not fits(FileRow, id=scope.id):
+            return []
+        with translated("search words"):
+            [[wanted]] = await self._reader.rows(ANY_WORD, text)
+            if not wanted:
+                return []
+            search = MATCHING.format(files=FILES[scope.kind])
+            return [Hit(*row) for row in await self._reader.rows(search, wanted, scope.id, limit)]
+
+    async def check(self, scope: Scope) -> Sequence[str]:
+        """Return nothing: the column is made by the database from the text beside it."""
+        return []
+
+
+def _search(reading: sqlite3.Connection, collection_id: str, match: str, limit: int) -> Sequence[Hit]:
+    row = reading.execute("SELECT number FROM collections WHERE id = ?1", (collection_id,)).fetchone()
+    if row is None:
+        return []
+    return [Hit(*found) for found in reading.execute(words.matching(words.table(row[0])), (match, limit))]

@@ -1,0 +1,265 @@
+"""Texts and passages, and how staged ones take the place of those that can be found."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.ingest.records import Extraction, File, FileStatus, VectorBatch
+from gatewayd.knowledge.records import StoredPassage
+from gatewayd.storage import words
+from gatewayd.storage.failures import translated
+from gatewayd.storage.fields import check_text, fits
+from gatewayd.storage.files import columns_of
+from gatewayd.storage.readers import Reader
+from gatewayd.storage.rows import FileRow, FileTextRow, JobRow, LinkRow, PassageRow, SpaceRow, VectorBatchRow
+from gatewayd.storage.statements import Statement
+from gatewayd.storage.transactions import placeholder, writing
+from gatewayd.storage.vectors import ID_BYTES, TortoiseVectors, packed, unpacked
+
+FLOAT_BYTES: Final = 4
+PAGE: Final = 500
+COLUMNS: Final = ("file_id", "staged", "number", "start", "page", "heading", "text")
+
+# A text comes a second time: do all of its passages have vectors?
+TWIN: Final = (
+    "SELECT id FROM (SELECT f.id, f.created_at, "
+    "(SELECT COUNT(*) FROM passages p WHERE p.file_id = f.id AND NOT p.staged) AS needed, "
+    "(SELECT SUM(LENGTH(b.ids)) FROM vector_batches b"
+    " WHERE b.file_id = f.id AND b.space_id = {space} AND NOT b.staged) AS bytes "
+    "FROM files f WHERE f.text_hash = {hash} AND f.status = {status}) AS twins "
+    "WHERE bytes = needed * {id_bytes} ORDER BY created_at, id LIMIT 1"
+)
+PAIRS: Final = (
+    "SELECT s.id AS source, t.id AS target FROM passages s JOIN passages t "
+    "ON t.file_id = {target} AND t.staged AND t.number = s.number "
+    "WHERE s.file_id = {source} AND NOT s.staged AND s.start = t.start AND s.text = t.text ORDER BY t.id"
+)
+# Links of the same place. One that is newer, of a file that waits itself, will take this file's place.
+REPLACED: Final = (
+    "SELECT o.id AS id, o.file_id AS file_id, o.collection_id AS collection_id, c.number AS number "
+    "FROM collection_files l JOIN collection_files o ON o.collection_id = l.collection_id "
+    "AND o.place = l.place AND o.file_id <> l.file_id JOIN collections c ON c.id = o.collection_id "
+    "JOIN files f ON f.id = o.file_id "
+    "WHERE l.file_id = {file} AND l.place <> '' AND (o.id < l.id OR f.status <> {pending}) ORDER BY o.id"
+)
+
+
+class TortoisePassages(TortoiseVectors):
+    """Implements `ingest.interfaces.PassageStore` and `knowledge.interfaces.PassageReader`."""
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__(reader)
+        self._texts = reader
+
+    async def stage(self, file_id: str, extraction: Extraction) -> None:
+        """Keep a text and its chunks for a file, instead of what was staged for it; conflict without it."""
+        check_text(extraction.text, "text")
+        rows = list(_rows(file_id, extraction))
+        async with writing("keep the text of the file") as client:
+            await _unstage(file_id)
+            await FileTextRow(file_id=file_id, staged=True, text=extraction.text).save(force_create=True)
+            places = ", ".join(placeholder(client, place) for place in range(1, len(COLUMNS) + 1))
+            query = f"INSERT INTO passages ({', '.join(COLUMNS)}) VALUES ({places})"  # noqa: S608
+            await client.execute_many(query, rows)
+
+    async def is_staged(self, file_id: str) -> bool:
+        """Tell whether a text is staged for a file."""
+        if not fits(FileRow, id=file_id):
+            return False
+        with translated("look for a text"):
+            return await FileTextRow.filter(file_id=file_id, staged=True).exists()
+
+    async def missing(self, file_id: str, space: str, limit: int) -> Sequence[tuple[int, str]]:
+        """Return the ids and texts of the first passages that lack a vector, staged if any are."""
+        if not fits(FileRow, id=file_id) or not fits(SpaceRow, name=space):
+            return []
+        with translated("look for passages without vectors"):
+            staged = await self.is_staged(file_id)
+            have = await _vectorised(file_id, space)
+            passages = PassageRow.filter(file_id=file_id, staged=staged).order_by("number")
+            ids: list[Any] = list(await passages.values_list("id", flat=True))
+            wanted = [number for number in ids if number not in have][:limit]
+            found: dict[Any, Any] = dict(await PassageRow.filter(id__in=wanted).values_list("id", "text"))
+        return [(number, found[number]) for number in wanted if number in found]
+
+    async def add_vectors(self, space: str, batch: VectorBatch) -> None:
+        """Keep vectors for passages that have none; those whose passage is gone are dropped.
+
+        Not_found without the space; internal when there are not as many vectors as ids.
+        """
+        async with writing("keep vectors"):
+            row = await SpaceRow.get_or_none(name=space) if fits(SpaceRow, name=space) else None
+            if row is None:
+                raise not_found("embedding space", space)
+            await _add_vectors(row, batch)
+
+    async def publish(self, file: File) -> Sequence[str]:
+        """Make what is staged the passages of a file, as one change, and write the record.
+
+        Returns the collections that hold it; not_found when the file is gone.
+        """
+        columns = columns_of(file)
+        async with writing("publish the file") as client:
+            if not fits(FileRow, id=file.id) or not await FileRow.filter(id=file.id).select_for_update():
+                raise not_found("file", file.id)
+            collections = await _lock_collections(client, file.id)
+            if await FileTextRow.filter(file_id=file.id, staged=True).exists():
+                for number in collections.values():
+                    await words.take(client, number, file.id)
+                for row in (VectorBatchRow, PassageRow, FileTextRow):
+                    await row.filter(file_id=file.id, staged=False).delete()
+                    await row.filter(file_id=file.id, staged=True).update(staged=False)
+            for number in collections.values():
+                await words.add(client, number, file.id)
+            for link in await _replaced(client, file.id):
+                await words.take(client, link["number"], link["file_id"])
+                await LinkRow.filter(id=link["id"]).delete()
+            await JobRow.filter(file_id=file.id).delete()
+            await FileRow.filter(id=file.id).update(**columns)
+        return list(collections)
+
+    async def find_replaced(self, file_id: str) -> Sequence[tuple[str, str]]:
+        """Return the links that `publish` would remove now: (collection, file)."""
+        if not fits(FileRow, id=file_id):
+            return []
+        with translated("look for what the file replaces"):
+            links = await _replaced(LinkRow._meta.db, file_id)
+        return [(link["collection_id"], link["file_id"]) for link in links]
+
+    async def unstage(self, file_id: str) -> None:
+        """Drop what is staged for a file."""
+        if fits(FileRow, id=file_id):
+            async with writing("drop the staged text"):
+                await _unstage(file_id)
+
+    async def find_text(self, file_id: str) -> str | None:
+        """Return the published text of a file."""
+        if not fits(FileRow, id=file_id):
+            return None
+        with translated("read a text"):
+            rows = await self._texts.rows(
+                "SELECT text FROM file_texts WHERE file_id = $1 AND NOT staged", file_id
+            )
+        return rows[0][0] if rows else None
+
+    async def find_twin(self, text_hash: str, space: str) -> str | None:
+        """Return a completed file with this text hash whose passages all have vectors in the space."""
+        if not fits(FileRow, text_hash=text_hash) or not fits(SpaceRow, name=space):
+            return None
+        with translated("look for the same text"):
+            row = await SpaceRow.get_or_none(name=space)
+            if row is None:
+                return None
+            statement = Statement(FileRow._meta.db)
+            places = {
+                "space": statement.bind(row.id),
+                "hash": statement.bind(text_hash),
+                "status": statement.bind(FileStatus.COMPLETED.value),
+            }
+            rows = await statement.run(TWIN.format(**places, id_bytes=ID_BYTES))
+        return rows[0]["id"] if rows else None
+
+    async def copy_vectors(self, source_id: str, file_id: str, space: str) -> bool:
+        """Give the staged passages of a file the vectors of a twin's; False when they do not match."""
+        if not fits(FileRow, id=source_id) or not fits(FileRow, id=file_id) or not fits(SpaceRow, name=space):
+            return False
+        async with writing("copy vectors") as client:
+            row = await SpaceRow.get_or_none(name=space)
+            pairs = await _pairs(client, source_id, file_id)
+            if row is None or not pairs:
+                return False
+            batches = await VectorBatchRow.filter(file_id=source_id, space_id=row.id, staged=False)
+            if not pairs.keys() <= {number for batch in batches for number in unpacked(batch.ids)}:
+                return False
+            for batch in batches:
+                mine = packed([pairs[number] for number in unpacked(batch.ids)])
+                await _add_vectors(row, VectorBatch(file_id, mine, batch.vectors))
+        return True
+
+    async def read(self, passage_ids: Sequence[int]) -> Mapping[int, StoredPassage]:
+        """Return those of the published passages that exist, by id."""
+        found: dict[int, StoredPassage] = {}
+        wanted = list(dict.fromkeys(passage_ids))
+        for at in range(0, len(wanted), PAGE):
+            numbers = ", ".join(str(int(number)) for number in wanted[at : at + PAGE])
+            query = (
+                "SELECT id, file_id, number, text, start, page, heading FROM passages "  # noqa: S608 - numbers
+                f"WHERE id IN ({numbers}) AND NOT staged"
+            )
+            with translated("read passages"):
+                found |= {row[0]: StoredPassage(*row) for row in await self._texts.rows(query)}
+        return found
+
+
+def _rows(file_id: str, extraction: Extraction) -> Iterator[tuple[Any, ...]]:
+    for chunk in extraction.chunks:
+        if chunk.heading is not None:
+            check_text(chunk.heading, "heading")
+        text = extraction.text[chunk.start : chunk.end]
+        yield file_id, True, chunk.number, chunk.start, chunk.page, chunk.heading, text
+
+
+async def _unstage(file_id: str) -> None:
+    for row in (VectorBatchRow, PassageRow, FileTextRow):
+        await row.filter(file_id=file_id, staged=True).delete()
+
+
+async def _vectorised(file_id: str, space: str) -> set[int]:
+    """Return the passages of a file that have a vector, staged or not."""
+    batches = VectorBatchRow.filter(file_id=file_id, space__name=space)
+    found: Sequence[Any] = await batches.values_list("ids", flat=True)
+    return {number for ids in found for number in unpacked(ids)}
+
+
+async def _add_vectors(space: SpaceRow, batch: VectorBatch) -> None:
+    ids = unpacked(batch.ids)
+    width = space.dimension * FLOAT_BYTES
+    if len(batch.vectors) != len(ids) * width:
+        raise GatewayError(
+            Kind.INTERNAL,
+            f"cannot keep vectors of file {batch.file_id}: {len(ids)} of dimension {space.dimension} are not "
+            f"{len(batch.vectors)} bytes",
+        )
+    # The lock keeps `publish` from changing which passages are staged.
+    if not fits(FileRow, id=batch.file_id) or not await FileRow.filter(id=batch.file_id).select_for_update():
+        return
+    have = await _vectorised(batch.file_id, space.name)
+    known: Sequence[Any] = await PassageRow.filter(file_id=batch.file_id).values_list("id", "staged")
+    staged = dict(known)
+    positions = {number: at for at, number in enumerate(ids) if number in staged and number not in have}
+    for flag in (False, True):
+        kept = sorted(number for number in positions if staged[number] is flag)
+        if kept:
+            vectors = b"".join(batch.vectors[positions[n] * width :][:width] for n in kept)
+            row = VectorBatchRow(file_id=batch.file_id, space_id=space.id, staged=flag, ids=packed(kept))
+            row.vectors = vectors
+            await row.save(force_create=True)
+
+
+async def _lock_collections(client: Any, file_id: str) -> dict[str, int]:
+    """Return id and number of the collections that hold a file; other files are published in them later."""
+    statement = Statement(client)
+    lock = " FOR UPDATE OF c" if client.capabilities.dialect == "postgres" else ""
+    rows = await statement.run(
+        "SELECT c.id AS id, c.number AS number FROM collection_files l JOIN collections c "  # noqa: S608
+        f"ON c.id = l.collection_id WHERE l.file_id = {statement.bind(file_id)} ORDER BY c.id{lock}"
+    )
+    return {row["id"]: row["number"] for row in rows}
+
+
+async def _replaced(client: Any, file_id: str) -> list[dict[str, Any]]:
+    statement = Statement(client)
+    places = {"file": statement.bind(file_id), "pending": statement.bind(FileStatus.PENDING.value)}
+    return await statement.run(REPLACED.format(**places))
+
+
+async def _pairs(client: Any, source_id: str, file_id: str) -> dict[int, int]:
+    """Return which staged passage each published one of a twin is; empty unless all of both match."""
+    statement = Statement(client)
+    places = {"source": statement.bind(source_id), "target": statement.bind(file_id)}
+    rows = await statement.run(PAIRS.format(**places))
+    totals = {
+        await PassageRow.filter(file_id=source_id, staged=False).count(),
+        await PassageRow.filter(file_id=file_id, staged=True).count(),
+    }
+    return {row["source"]: row["target"] for row in rows} if totals == {len(rows)} else {}
