@@ -1,0 +1,189 @@
+"""The bytes of files in a directory of the daemon: received, found, removed and swept."""
+
+import asyncio
+import hashlib
+import os
+import shutil
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from gatewayd.errors import GatewayError, Kind
+
+INCOMING: Final = "incoming"
+WRITE_SIZE: Final = 1 << 20
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """Bytes that are safe on disk: how many, and their SHA-256 in hexadecimal."""
+
+    size: int
+    digest: str
+
+
+class LocalBlobs:
+    """Keeps the bytes of the file `id` in `<last two characters of id>/<id>` under a folder.
+
+    What is being received is in `incoming/<id>`. Nothing that a client calls a file becomes a path.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def path(self, file_id: str) -> Path:
+        """Return where the bytes of a file are."""
+        return self._folder / file_id[-2:] / file_id
+
+    async def receive(self, file_id: str, stream: AsyncIterator[bytes], limit: int) -> Received:
+        """Keep what a stream yields; when this returns, it survives a power failure.
+
+        Raises too_large after more than `limit` bytes (0 for no limit) and unavailable when the disk refuses.
+        Nothing is left behind when it raises, is cancelled, or the stream raises.
+        """
+        sink = _Sink(self._folder / INCOMING / file_id, self.path(file_id))
+        kept = False
+        try:
+            await _in_thread(sink.open)
+            await self._fill(sink, stream, limit)
+            received = await _in_thread(sink.finish)
+            kept = True
+            return received
+        finally:
+            if not kept:
+                await _in_thread(sink.discard)
+
+    async def remove(self, file_ids: Iterable[str]) -> None:
+        """Delete the bytes of files; what is not there is fine."""
+        paths = [self.path(file_id) for file_id in file_ids]
+        if paths:
+            await _in_thread(lambda: _unlink(paths))
+
+    async def sweep(self, known: AsyncIterator[str]) -> int:
+        """Delete what belongs to none of the known files and return how many files that were.
+
+        For the start only, before anything is received: what has no row yet counts as a leftover.
+        """
+        found = await _in_thread(self._stored)
+        async for file_id in known:
+            found.pop(file_id, None)
+        leftovers = [*found.values(), *await _in_thread(self._unfinished)]
+        await _in_thread(lambda: _unlink(leftovers))
+        return len(leftovers)
+
+    async def _fill(self, sink: "_Sink", stream: AsyncIterator[bytes], limit: int) -> None:
+        waiting = bytearray()
+        size = 0
+        async for piece in stream:
+            size += len(piece)
+            if limit and size > limit:
+                message = f"cannot store the file: it is larger than {limit} bytes"
+                raise GatewayError(Kind.TOO_LARGE, message, param="file", code="file_too_large")
+            waiting += piece
+            if len(waiting) >= WRITE_SIZE:
+                await self._write(sink, bytes(waiting))
+                waiting.clear()
+        await self._write(sink, bytes(waiting))
+
+    async def _write(self, sink: "_Sink", data: bytes) -> None:
+        await _in_thread(lambda: sink.write(data))
+
+    def _stored(self) -> dict[str, Path]:
+        folders = [each for each in _entries(self._folder) if each.name != INCOMING and each.is_dir()]
+        return {path.name: path for folder in folders for path in _entries(folder)}
+
+    def _unfinished(self) -> list[Path]:
+        return _entries(self._folder / INCOMING)
+
+
+class _Sink:
+    """One file that is being received. Its methods run in threads, one at a time."""
+
+    def __init__(self, part: Path, target: Path) -> None:
+        self._part = part
+        self._target = target
+        self._file = -1
+        self._hash = hashlib.sha256()
+        self._size = 0
+        self._discarded = False
+        # A caller that is cancelled leaves its thread at work.
+        self._turn = threading.Lock()
+
+    def open(self) -> None:
+        """Create the file."""
+        with self._turn:
+            self._part.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._discarded:
+                self._file = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    def write(self, data: bytes) -> None:
+        """Append bytes."""
+        with self._turn:
+            if self._discarded:
+                return
+            self._hash.update(data)
+            self._size += len(data)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+
+    def finish(self) -> Received:
+        """Put the file in its place, for good."""
+        with self._turn:
+            if not self._discarded:
+                os.fsync(self._file)
+                self._close()
+                self._target.parent.mkdir(mode=0o700, exist_ok=True)
+                self._part.rename(self._target)
+                # The entry of a new folder is in the folder above.
+                _sync_folder(self._target.parent)
+                _sync_folder(self._target.parent.parent)
+            return Received(self._size, self._hash.hexdigest())
+
+    def discard(self) -> None:
+        """Delete the file, wherever it is."""
+        with self._turn:
+            self._discarded = True
+            self._close()
+            _unlink([self._part, self._target])
+
+    def _close(self) -> None:
+        if self._file != -1:
+            os.close(self._file)
+            self._file = -1
+
+
+async def _in_thread(work: Callable[[], Result]) -> Result:
+    """Run work in a thread, to its end even when the caller is cancelled; unavailable when the disk
+    refuses."""
+    try:
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, work))
+    except OSError as error:
+        raise GatewayError(Kind.UNAVAILABLE, f"cannot store the file: {error.strerror or error}") from error
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def _unlink(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,225 @@
+"""Files: who may see and change them, and what can be done with one."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from gatewayd import ids
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.ingest.intake import Intake, Upload, UploadRules
+from gatewayd.ingest.interfaces import FileGrants
+from gatewayd.ingest.names import clean_name
+from gatewayd.ingest.processing import Processor
+from gatewayd.ingest.records import File, FileStatus
+from gatewayd.ingest.updates import IngestStores, Removal, Updates
+
+__all__ = ["Files", "Upload", "UploadRules"]
+
+FINAL: Final = frozenset({FileStatus.COMPLETED, FileStatus.FAILED})
+
+
+class Files:
+    """The service for files. A file that an actor may not read does not exist for them: not_found.
+
+    Owners and administrators may do everything with a file, others what collections grant.
+    """
+
+    def __init__(
+        self,
+        stores: IngestStores,
+        intake: Intake,
+        grants: FileGrants,
+        processor: Processor,
+        updates: Updates,
+        clock: ids.Clock = ids.now,
+    ) -> None:
+        self._stores = stores
+        self._intake = intake
+        self._grants = grants
+        self._processor = processor
+        self._updates = updates
+        self._clock = clock
+        self._removal = Removal(stores, updates)
+        self._busy: set[str] = set()
+
+    async def accept(
+        self,
+        upload: Upload,
+        stream: AsyncIterator[bytes],
+        also: Callable[[File], Awaitable[None]] | None = None,
+    ) -> File:
+        """Keep an upload, see `Intake.accept`; whether the user may upload at all is the caller's to know."""
+        return await self._intake.accept(upload, stream, also)
+
+    async def get(self, actor: Actor, file_id: str) -> File:
+        """Return a file that the actor may read."""
+        file = await self._stores.files.find(file_id)
+        if file is None or not await self._may(actor, file, "read"):
+            raise not_found("file", file_id)
+        return file
+
+    async def get_writable(self, actor: Actor, file_id: str) -> File:
+        """Return a file that the actor may change; forbidden when they may only read it."""
+        file = await self.get(actor, file_id)
+        if not await self._may(actor, file, "write"):
+            raise GatewayError(Kind.FORBIDDEN, f"cannot change file {file_id!r}: it is not yours")
+        return file
+
+    async def rename(self, actor: Actor, file_id: str, name: str) -> File:
+        """Give a file another name."""
+        await self.get_writable(actor, file_id)
+        cleaned = clean_name(name, param="filename")
+        async with self._stores.transactor.transaction():
+            file = await self._stores.files.find(file_id)
+            if file is None:
+                raise not_found("file", file_id)
+            renamed = replace(file, name=cleaned, updated_at=self._clock())
+            await self._stores.files.change(renamed)
+        return renamed
+
+    async def remove(self, actor: Actor, file_id: str) -> None:
+        """Delete a file with its passages, links and bytes."""
+        await self.get_writable(actor, file_id)
+        if not await self._removal.remove(file_id):
+            raise not_found("file", file_id)
+
+    async def retry(self, actor: Actor, file_id: str) -> File:
+        """Process a file again, or for the first time; what is found of it stays until that is done.
+
+        Raises conflict while it is being processed.
+        """
+        await self.get_writable(actor, file_id)
+        with self._alone(file_id):
+            async with self._stores.transactor.transaction():
+                file = await self._idle(file_id)
+                if file.status is not FileStatus.COMPLETED:
+                    file = replace(file, status=FileStatus.PENDING, error=None, updated_at=self._clock())
+                    await self._stores.files.change(file)
+                await self._stores.passages.unstage(file_id)
+                await self._intake.enqueue(file_id)
+                self._updates.notify_after_commit(file_id)
+        return file
+
+    async def text(self, actor: Actor, file_id: str) -> str:
+        """Return the text of a file, empty while there is none."""
+        await self.get(actor, file_id)
+        return await self._stores.passages.find_text(file_id) or ""
+
+    async def set_text(self, actor: Actor, file_id: str, text: str) -> File:
+        """Replace the text of a file, so that the new one is found when this returns.
+
+        Raises empty_content for a blank text, too_large over the limit of uploads, conflict while the file
+        is being processed, and what Embedder raises.
+        """
+        await self.get_writable(actor, file_id)
+        self._check_text(text)
+        with self._alone(file_id):
+            return await self._processor.rewrite(await self._idle(file_id), text)
+
+    async def content(self, actor: Actor, file_id: str) -> tuple[File, Path]:
+        """Return a file and where its bytes are."""
+        file = await self.get(actor, file_id)
+        path = self._stores.blobs.path(file_id)
+        if not await asyncio.to_thread(path.is_file):
+            raise not_found("the bytes of file", file_id)
+        return file, path
+
+    async def changes(self, actor: Actor, file_id: str) -> AsyncIterator[File | None]:
+        """Yield a file as it is and after each change of its status, up to the final one; None when it goes.
+
+        Raises not_found at once for a file that the actor may not read.
+        """
+        await self.get(actor, file_id)
+        async with contextlib.aclosing(self._follow(file_id)) as states:
+            async for file in states:
+                yield file
+
+    async def finished(self, file_id: str, seconds: float) -> File:
+        """Return a file as soon as it does not wait to be processed, or as it is after some seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds), contextlib.aclosing(self._follow(file_id)) as states:
+                async for file in states:
+                    if file is None or file.status is not FileStatus.PENDING:
+                        break
+        found = await self._stores.files.find(file_id)
+        if found is None:
+            raise not_found("file", file_id)
+        return found
+
+    async def list(
+        self,
+        actor: Actor,
+        *,
+        pattern: str = "",
+        status: FileStatus | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> tuple[Sequence[File], int]:
+        """Return one page of the actor's files, for administrators of all, newest first, and the count."""
+        owner = None if actor.is_admin else actor.user_id
+        return await self._stores.files.list(
+            user_id=owner, pattern=pattern, status=status, offset=offset, limit=limit
+        )
+
+    async def _follow(self, file_id: str) -> AsyncGenerator[File | None, None]:
+        shown: tuple[FileStatus, str | None] | None = None
+        while True:
+            seen = self._updates.watch.now
+            file = await self._stores.files.find(file_id)
+            if file is None:
+                yield None
+                return
+            if shown != (file.status, file.error):
+                shown = file.status, file.error
+                yield file
+            if file.status in FINAL:
+                return
+            await self._updates.watch.wait(file_id, seen)
+
+    async def _may(self, actor: Actor, file: File, permission: str) -> bool:
+        if actor.is_admin or actor.user_id == file.user_id:
+            return True
+        return await self._grants.may(actor, file, permission)
+
+    async def _idle(self, file_id: str) -> File:
+        """Return a file that has no job."""
+        file = await self._stores.files.find(file_id)
+        if file is None:
+            raise not_found("file", file_id)
+        if await self._stores.jobs.find(file_id) is not None:
+            raise _busy(file_id)
+        return file
+
+    @contextmanager
+    def _alone(self, file_id: str) -> Iterator[None]:
+        """Be the only one who gives a file without a job another text, or a job."""
+        if file_id in self._busy:
+            raise _busy(file_id)
+        self._busy.add(file_id)
+        try:
+            yield
+        finally:
+            self._busy.discard(file_id)
+
+    def _check_text(self, text: str) -> None:
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError as error:
+            raise invalid("cannot use content: it holds halves of characters", param="content") from error
+        if "\0" in text:
+            raise invalid("cannot use content: it holds NUL", param="content")
+        if not text.strip():
+            raise GatewayError(Kind.EMPTY_CONTENT, "cannot use content: it is empty", param="content")
+        limit = self._intake.rules.max_size
+        if limit and size > limit:
+            message = f"cannot use content: it is larger than {limit} bytes"
+            raise GatewayError(Kind.TOO_LARGE, message, param="content", code="file_too_large")
+
+
+def _busy(file_id: str) -> GatewayError:
+    return GatewayError(Kind.CONFLICT, f"cannot change file {file_id!r}: it is being processed")

@@ -1,0 +1,217 @@
+"""The queue of files to process: leases, attempts, and the tasks that work on them."""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gatewayd import ids
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.interfaces import WORKER_DIED
+from gatewayd.ingest.processing import Processor
+from gatewayd.ingest.records import FileStatus, Job
+from gatewayd.ingest.updates import IngestStores
+from gatewayd.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+HELPLESS: Final = frozenset({Kind.INVALID_REQUEST, Kind.TOO_LARGE, Kind.EMPTY_CONTENT})
+"""Failures that another attempt would meet again."""
+
+DEATHS: Final = 3
+"""Attempts after which a document that ends its worker is given up."""
+
+BEGINNINGS: Final = 10
+"""Leases after which a file is given up of whose attempts nobody heard: the gateway ended, each time."""
+
+LONGEST_PAUSE: Final = 3600
+SHORTEST_WAIT: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOptions:
+    """How many files are worked on at a time, how often one is tried, and seconds: of a lease, and of the
+    pause after the first failure, which each further one makes four times longer."""
+
+    workers: int = 3
+    attempts: int = 5
+    lease: int = 60
+    pause: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """How many files wait, are worked on, and have failed."""
+
+    waiting: int
+    working: int
+    failed: int
+
+
+class IngestQueue:
+    """Works through the jobs of the database, the oldest first, several at a time.
+
+    What is leased when the daemon is killed is begun again at the next start; one queue owns a database.
+    """
+
+    def __init__(
+        self,
+        stores: IngestStores,
+        processor: Processor,
+        tasks: Tasks,
+        options: QueueOptions,
+        clock: ids.Clock = ids.now,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._stores = stores
+        self._processor = processor
+        self._tasks = tasks
+        self._options = options
+        self._clock = clock
+        self._chance = chance
+        self._owner = ids.new_id()
+        self._working: dict[str, str] = {}
+        self._renew_at = 0
+        self._is_recovered = False
+        self._woken = asyncio.Event()
+        self._loop: str | None = None
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._loop = self._tasks.spawn("ingest queue", self._run())
+
+    def wake(self) -> None:
+        """Look for jobs now: one was put into the queue."""
+        self._woken.set()
+
+    async def close(self) -> None:
+        """Stop the work and give the leases back; what was kept of it is gone on with at the next start."""
+        if self._loop is not None:
+            await self._tasks.stop(self._loop)
+        for task_id in list(self._working.values()):
+            await self._tasks.stop(task_id)
+        self._working.clear()
+        await self._stores.jobs.release(self._owner)
+
+    async def state(self) -> QueueState:
+        """Count the files of the queue, and those that failed."""
+        jobs = await self._stores.jobs.list()
+        working = sum(job.file_id in self._working for job in jobs)
+        _, failed = await self._stores.files.list(status=FileStatus.FAILED, limit=1)
+        return QueueState(len(jobs) - working, working, failed)
+
+    async def _run(self) -> None:
+        while True:
+            self._woken.clear()
+            try:
+                seconds = await self._round()
+            except GatewayError as error:
+                log.warning("the ingest queue cannot go on now: %s", error.message)
+                seconds = SHORTEST_WAIT
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._woken.wait()
+
+    async def _round(self) -> float | None:
+        """Hold what is worked on, begin what is due, and return the seconds until there may be more to do."""
+        if not self._is_recovered:
+            await self._recover()
+            self._is_recovered = True
+        if self._working and self._clock() >= self._renew_at:
+            await self._renew()
+        now = self._clock()
+        room = self._options.workers - len(self._working)
+        if room > 0:
+            until = now + self._options.lease
+            for job in await self._stores.jobs.lease(self._owner, now=now, until=until, limit=room):
+                self._begin(job)
+        return await self._wait_seconds()
+
+    async def _wait_seconds(self) -> float | None:
+        now = self._clock()
+        times = [self._renew_at] if self._working else []
+        if len(self._working) < self._options.workers:
+            due = await self._stores.jobs.next_due(now)
+            times += [] if due is None else [due]
+        return max(SHORTEST_WAIT, float(min(times) - now)) if times else None
+
+    async def _recover(self) -> None:
+        """Free what a killed daemon had leased.
+
+        The attempt counts only when nothing came of it, and then a second one waits, so that other files come
+        first.
+        """
+        for job in await self._stores.jobs.list():
+            if not job.lease_owner:
+                continue
+            free = replace(job, lease_owner="", lease_until=0)
+            if await self._stores.passages.is_staged(job.file_id):
+                free = replace(free, attempts=max(0, job.attempts - 1))
+            elif job.attempts > 1:
+                free = replace(free, not_before=self._clock() + self._pause_after(job.attempts - 1))
+            await self._stores.jobs.put(free)
+
+    async def _renew(self) -> None:
+        until = self._clock() + self._options.lease
+        for file_id, task_id in list(self._working.items()):
+            is_held = await self._stores.jobs.renew(file_id, self._owner, until)
+            if not is_held and await self._stores.files.find(file_id) is None:
+                await self._tasks.stop(task_id)
+        self._renew_at = self._clock() + self._options.lease // 3
+
+    def _begin(self, job: Job) -> None:
+        if job.file_id in self._working:
+            # Its lease ended while it was worked on: it is ours again.
+            return
+        if not self._working:
+            self._renew_at = self._clock() + self._options.lease // 3
+        self._working[job.file_id] = self._tasks.spawn(f"document {job.file_id}", self._work(job))
+
+    async def _work(self, job: Job) -> None:
+        try:
+            await self._attempt(job)
+        finally:
+            # What nobody foresaw is logged with the task, and the lease ends in its time.
+            self._working.pop(job.file_id, None)
+            self.wake()
+
+    async def _attempt(self, job: Job) -> None:
+        if job.attempts > BEGINNINGS:
+            sentence = f"gave up: processing it was begun {BEGINNINGS} times and never ended"
+            await self._processor.fail(job.file_id, sentence)
+            return
+        try:
+            await self._processor.process(job.file_id)
+        except GatewayError as error:
+            await self._end(job, error)
+
+    async def _end(self, job: Job, error: GatewayError) -> None:
+        """Give a file up, or have it tried again."""
+        if error.kind in HELPLESS:
+            await self._processor.fail(job.file_id, error.message)
+        elif error.code == WORKER_DIED and job.attempts >= DEATHS:
+            await self._processor.fail(job.file_id, f"processing it ended the worker {job.attempts} times")
+        elif job.attempts >= self._options.attempts:
+            sentence = f"gave up after {job.attempts} attempts: {error.message}"
+            await self._processor.fail(job.file_id, sentence)
+        else:
+            await self._postpone(job, error)
+
+    async def _postpone(self, job: Job, error: GatewayError) -> None:
+        pause = max(self._pause_after(job.attempts), error.retry_after or 0)
+        async with self._stores.transactor.transaction():
+            current = await self._stores.jobs.find(job.file_id)
+            if current is None or current.lease_owner != self._owner:
+                return
+            not_before = self._clock() + pause
+            free = replace(current, lease_owner="", lease_until=0, not_before=not_before, error=error.message)
+            await self._stores.jobs.put(free)
+        log.info("document %s is tried again in %s s: %s", job.file_id, pause, error.message)
+
+    def _pause_after(self, attempts: int) -> int:
+        """Return the seconds to wait after that many attempts, half of them by chance."""
+        longest = min(self._options.pause << 2 * (attempts - 1), LONGEST_PAUSE)
+        return round(longest * (0.75 + self._chance() / 2))

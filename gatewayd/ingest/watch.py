@@ -1,0 +1,46 @@
+"""Lets somebody wait until a file changes, in this process."""
+
+import asyncio
+
+
+class FileWatch:
+    """Wakes those who wait for a file.
+
+    Take `now`, read the file, then wait for what came after: no change is missed, and nothing is kept about
+    files that nobody waits for.
+    """
+
+    def __init__(self) -> None:
+        self._now = 0
+        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+
+    @property
+    def now(self) -> int:
+        """How many changes there were so far, of all files."""
+        return self._now
+
+    def notify(self, file_id: str) -> None:
+        """Tell that a file changed or went; to be called when that is committed."""
+        self._now += 1
+        for waiting in self._waiting.pop(file_id, ()):
+            if not waiting.done():
+                waiting.set_result(None)
+
+    async def wait(self, file_id: str, seen: int) -> None:
+        """Return when the file has changed since `now` was `seen`; now and then when only others have."""
+        if self._now != seen:
+            return
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(file_id, set()).add(waiting)
+        try:
+            await waiting
+        finally:
+            self._leave(file_id, waiting)
+
+    def _leave(self, file_id: str, waiting: asyncio.Future[None]) -> None:
+        others = self._waiting.get(file_id)
+        if others is None:
+            return
+        others.discard(waiting)
+        if not others:
+            del self._waiting[file_id]
