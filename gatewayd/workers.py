@@ -33,6 +33,7 @@ MAX_FRAME: Final = 1 << 30
 PR_SET_PDEATHSIG: Final = 1
 KEPT_LINES: Final = 20
 LONGEST_LINE: Final = 400
+LAST_WORDS: Final = 1.0
 ROOT: Final = Path(__file__).parents[1]
 
 Header = Mapping[str, Any]
@@ -56,11 +57,15 @@ class WorkerOptions:
 
 
 class WorkerDiedError(Exception):
-    """The process ended before it answered; `reason` completes "the worker ..."."""
+    """The process ended before it answered; `reason` completes "the worker ...".
 
-    def __init__(self, reason: str) -> None:
+    `ended_by` is the signal that ended it, None when it ended by itself.
+    """
+
+    def __init__(self, reason: str, ended_by: signal.Signals | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.ended_by = ended_by
 
 
 class Worker:
@@ -72,6 +77,7 @@ class Worker:
         self._waiting: dict[int, asyncio.Future[tuple[Header, bytes]]] = {}
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
         self._ended = asyncio.Event()
+        self._told = asyncio.Event()
         self.calls = 0
         tasks.spawn(f"answers of worker {process.pid}", self._read())
         self._talk = tasks.spawn(f"messages of worker {process.pid}", self._listen())
@@ -87,7 +93,8 @@ class Worker:
             "PYTHONUNBUFFERED": "1",
             **options.environment,
         }
-        command = [sys.executable, "-m", options.module, *options.arguments]
+        # -P: no module is taken from the folder that the daemon happens to be in.
+        command = [sys.executable, "-P", "-m", options.module, *options.arguments]
         pipe = asyncio.subprocess.PIPE
         try:
             process = await asyncio.create_subprocess_exec(
@@ -95,8 +102,13 @@ class Worker:
             )
         except OSError as error:
             raise GatewayError(Kind.UNAVAILABLE, f"cannot start a worker process: {error}") from error
-        _bound(process.pid, options)
-        return cls(process, tasks)
+        worker = cls(process, tasks)
+        try:
+            _bound(process.pid, options)
+        except OSError as error:
+            worker.kill()
+            raise GatewayError(Kind.UNAVAILABLE, f"cannot bound a worker process: {error}") from error
+        return worker
 
     @property
     def pid(self) -> int:
@@ -124,7 +136,7 @@ class Worker:
         time limit) leaves the child at work: `kill` it when nothing else is worth waiting for.
         """
         if not self.is_alive or self._process.stdin is None:
-            raise WorkerDiedError(self._reason())
+            raise self._death()
         number = next(self._numbers)
         answer: asyncio.Future[tuple[Header, bytes]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
@@ -163,19 +175,29 @@ class Worker:
         try:
             while True:
                 sizes = LENGTHS.unpack(await reader.readexactly(LENGTHS.size))
+                if sum(sizes) > MAX_FRAME:
+                    raise ValueError("an answer is too long")
                 header = orjson.loads(await reader.readexactly(sizes[0]))
                 self._deliver(header, await reader.readexactly(sizes[1]))
-        except (asyncio.IncompleteReadError, ValueError, ConnectionError):
-            self.kill()
+        except asyncio.IncompleteReadError:
+            # It has closed its end, as it does when it ends; what else it may be doing, it does for nobody.
+            pass
+        except (ValueError, LookupError, TypeError, AttributeError, ConnectionError) as error:
+            log.warning("a worker process answered with what is no answer", extra={"error": repr(error)})
         finally:
+            self.kill()
             await self._end()
 
     async def _end(self) -> None:
         await self._process.wait()
+        with contextlib.suppress(TimeoutError):
+            # What it said last may say why. A process that it started can keep the pipe open.
+            async with asyncio.timeout(LAST_WORDS):
+                await self._told.wait()
         self._ended.set()
         for answer in self._waiting.values():
             if not answer.done():
-                answer.set_exception(WorkerDiedError(self._reason()))
+                answer.set_exception(self._death())
 
     def _deliver(self, header: dict[str, Any], blob: bytes) -> None:
         answer = self._waiting.get(header.pop("number", -1))
@@ -190,25 +212,29 @@ class Worker:
         reader = self._process.stderr
         if reader is None:
             raise RuntimeError("the worker was started with a pipe for its messages")
-        while True:
-            try:
-                line = await reader.readline()
-            except ValueError:
-                # Longer than the reader takes: the rest of it comes as the next line.
-                continue
-            if not line:
-                return
-            self._lines.append(shortened(line.decode(errors="replace").rstrip(), LONGEST_LINE))
+        try:
+            while True:
+                try:
+                    line = await reader.readline()
+                except ValueError:
+                    # Longer than the reader takes: the rest of it comes as the next line.
+                    continue
+                if not line:
+                    return
+                self._lines.append(shortened(line.decode(errors="replace").rstrip(), LONGEST_LINE))
+        finally:
+            self._told.set()
 
-    def _reason(self) -> str:
+    def _death(self) -> WorkerDiedError:
         status = self._process.returncode
         if status is None:
-            return "does not answer"
+            return WorkerDiedError("does not answer")
+        said = f": {self._lines[-1]}" if self._lines else ""
         if status < 0:
             with contextlib.suppress(ValueError):
-                return f"was ended by {signal.Signals(-status).name}"
-        said = f": {self._lines[-1]}" if self._lines else ""
-        return f"ended with status {status}{said}"
+                ended_by = signal.Signals(-status)
+                return WorkerDiedError(f"was ended by {ended_by.name}{said}", ended_by)
+        return WorkerDiedError(f"ended with status {status}{said}")
 
 
 def frame(header: Header, blob: bytes = b"") -> bytes:
@@ -249,10 +275,11 @@ class Parent:
 
 
 def die_with_parent() -> None:
-    """Have the kernel end this process when the one that started it ends, however that happens."""
+    """Have the kernel end this process when the one that started it ends, however that happens.
+
+    A parent that has ended before leaves a closed pipe, which ends the messages.
+    """
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() == 1:
-        sys.exit(0)
 
 
 def _read_error(told: Mapping[str, Any]) -> GatewayError:
@@ -262,12 +289,19 @@ def _read_error(told: Mapping[str, Any]) -> GatewayError:
 def _bound(pid: int, options: WorkerOptions) -> None:
     try:
         if options.memory:
-            resource.prlimit(pid, resource.RLIMIT_AS, (options.memory, options.memory))
+            _lower(pid, resource.RLIMIT_AS, options.memory)
         if options.cpu_seconds:
-            resource.prlimit(pid, resource.RLIMIT_CPU, (options.cpu_seconds, options.cpu_seconds))
-        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+            _lower(pid, resource.RLIMIT_CPU, options.cpu_seconds)
+        _lower(pid, resource.RLIMIT_CORE, 0)
         if options.nice:
             os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, 0) + options.nice)
     except ProcessLookupError:
         # It has ended already, which the first call tells.
         return
+
+
+def _lower(pid: int, what: int, limit: int) -> None:
+    """Set a limit of a process; one that the daemon itself is under and that is lower stays."""
+    hard = resource.prlimit(pid, what)[1]
+    lowest = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.prlimit(pid, what, (lowest, lowest))

@@ -8,6 +8,8 @@ from typing import Final
 from gatewayd.ingest.records import Part
 
 MB: Final = 1_000_000
+OVER_MEMORY: Final = "over_memory"
+"""The code of a failure for want of memory, after which the process is not used again."""
 
 
 class Format(StrEnum):
@@ -49,7 +51,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A document to be read; `name` and `content_type` are hints. `data` is set for what was in a gzip file."""
+    """A document to be read; `name` and `content_type` are hints. `data` is what was in a gzip file."""
 
     path: Path
     name: str

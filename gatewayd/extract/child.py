@@ -1,0 +1,75 @@
+"""The process that reads documents and cuts them into chunks, one at a time (`python -m`)."""
+
+import math
+import resource
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.extract.readers import read
+from gatewayd.extract.records import MB, OVER_MEMORY, Document, Limits
+from gatewayd.ingest.chunking import ChunkRules, cut
+from gatewayd.workers import Parent
+
+
+def main() -> None:
+    """Answer `{path, name, content_type}` with a text and `{pages, title, chunks}` until nobody asks.
+
+    The argument is a JSON object with `text` (characters), `size`, `overlap`, `tokens` (of chunks) and
+    `seconds` (processor time for a document).
+    """
+    options = orjson.loads(sys.argv[1])
+    limits = Limits(text=options["text"])
+    rules = ChunkRules(options["size"], options["overlap"], options["tokens"])
+    parent = Parent()
+    for message, _ in parent.messages():
+        _allow(options["seconds"])
+        try:
+            header, blob = _extract(message, limits, rules)
+        except GatewayError as error:
+            parent.refuse(message, error)
+        except MemoryError:
+            parent.refuse(message, _over_memory())
+        except OSError as error:
+            sentence = f"cannot read the file: {error.strerror or error}"
+            parent.refuse(message, GatewayError(Kind.UNAVAILABLE, sentence))
+        else:
+            parent.answer(message, header, blob)
+
+
+def _extract(message: dict[str, Any], limits: Limits, rules: ChunkRules) -> tuple[dict[str, Any], bytes]:
+    document: Document = read(Path(message["path"]), message["name"], message["content_type"], limits)
+    chunks = cut(document.text, document.parts, rules)
+    header = {
+        "pages": document.pages,
+        "title": document.title,
+        "chunks": [(chunk.number, chunk.start, chunk.end, chunk.page, chunk.heading) for chunk in chunks],
+    }
+    return header, document.text.encode()
+
+
+def _allow(seconds: float) -> None:
+    """Give the next document its processor time: the kernel ends the process when it takes more."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    soft = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard)
+    )
+
+
+def _over_memory() -> GatewayError:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return GatewayError(
+        Kind.INVALID_REQUEST,
+        f"cannot read the file: it takes more than {limit // MB} MB of memory; "
+        "split it, or raise ingest_memory_limit",
+        code=OVER_MEMORY,
+    )
+
+
+if __name__ == "__main__":
+    main()

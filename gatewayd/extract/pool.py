@@ -1,0 +1,169 @@
+"""The processes that read documents: started when they are needed, bounded, and ended when they rest."""
+
+import asyncio
+import math
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.extract.records import MB, OVER_MEMORY
+from gatewayd.ingest.chunking import ChunkRules
+from gatewayd.ingest.records import Chunk, Extraction
+from gatewayd.tasks import Tasks
+from gatewayd.workers import Worker, WorkerDiedError, WorkerOptions
+
+CHILD: Final = "gatewayd.extract.child"
+NICENESS: Final = 10
+# The ends that a document brings about, each time that it is read: faults in a reader, mostly for want of
+# memory.
+FAULTS: Final = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP}
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOptions:
+    """How many processes there are and what a document may take in one.
+
+    `memory` is the bytes of address space of a process. `seconds` is processor time for a document, which may
+    take twice that by the clock when the machine is busy. `text_limit` is the characters of its text. A
+    process is replaced after `documents` of them or when it holds `resident` bytes, and ended when it had
+    nothing to do for `idle` seconds.
+    """
+
+    workers: int = 1
+    memory: int = 2 << 30
+    seconds: float = 300.0
+    text_limit: int = 32 << 20
+    rules: ChunkRules = field(default_factory=ChunkRules)
+    documents: int = 200
+    resident: int = 500 * MB
+    idle: float = 60.0
+
+
+class ExtractorPool:
+    """Reads documents in worker processes, one in each at a time. An `ingest.interfaces.Extractor`."""
+
+    def __init__(self, options: PoolOptions, tasks: Tasks) -> None:
+        self._options = options
+        self._tasks = tasks
+        self._places = asyncio.Semaphore(options.workers)
+        # Those without work and since when, the one that has rested longest first.
+        self._resting: list[tuple[Worker, float]] = []
+        self._busy: set[Worker] = set()
+        self._reaper: str | None = None
+        self._is_closed = False
+        arguments = {
+            "text": options.text_limit,
+            "size": options.rules.size,
+            "overlap": options.rules.overlap,
+            "tokens": options.rules.tokens,
+            "seconds": options.seconds,
+        }
+        self._worker_options = WorkerOptions(
+            CHILD, (orjson.dumps(arguments).decode(),), memory=options.memory, nice=NICENESS
+        )
+
+    async def extract(self, path: Path, name: str, content_type: str | None) -> Extraction:
+        """Return the text and the chunks of the document at `path`; waits while all processes are busy."""
+        message = {"path": str(path), "name": name, "content_type": content_type}
+        async with self._places:
+            worker = await self._take()
+            is_good = False
+            try:
+                header, blob = await self._ask(worker, message)
+                is_good = True
+            except GatewayError as error:
+                is_good = error.kind is not Kind.TIMEOUT and error.code != OVER_MEMORY
+                raise
+            finally:
+                self._give_back(worker, is_good=is_good)
+        return await asyncio.to_thread(_unpacked, header, blob)
+
+    async def close(self) -> None:
+        """End all processes; who waits for one gets unavailable."""
+        self._is_closed = True
+        if self._reaper is not None:
+            await self._tasks.stop(self._reaper)
+        workers = [*self._busy, *(worker for worker, _ in self._resting)]
+        self._resting.clear()
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            await worker.close()
+
+    async def _take(self) -> Worker:
+        if self._is_closed:
+            raise GatewayError(Kind.UNAVAILABLE, "cannot read documents: the gateway is stopping")
+        while self._resting:
+            worker, _ = self._resting.pop()
+            if worker.is_alive:
+                self._busy.add(worker)
+                return worker
+            await worker.close()
+        worker = await Worker.start(self._worker_options, self._tasks)
+        if self._is_closed:
+            worker.kill()
+        self._busy.add(worker)
+        return worker
+
+    async def _ask(self, worker: Worker, message: dict[str, Any]) -> tuple[Any, bytes]:
+        try:
+            async with asyncio.timeout(2 * self._options.seconds):
+                return await worker.call(message)
+        except TimeoutError as error:
+            sentence = f"cannot read the file: it took more than {2 * self._options.seconds:g} seconds"
+            raise GatewayError(Kind.TIMEOUT, sentence) from error
+        except WorkerDiedError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, death: WorkerDiedError) -> GatewayError:
+        if death.ended_by is signal.SIGXCPU:
+            seconds = math.ceil(self._options.seconds)
+            return GatewayError(
+                Kind.INVALID_REQUEST,
+                f"cannot read the file: it takes more than {seconds} seconds of processor time; "
+                "split it, or raise ingest_timeout",
+            )
+        if death.ended_by in FAULTS:
+            return GatewayError(
+                Kind.INVALID_REQUEST,
+                f"cannot read the file: its reader {death.reason}; it is damaged, or it takes more than "
+                f"{self._options.memory // MB} MB of memory (ingest_memory_limit)",
+            )
+        return GatewayError(Kind.UNAVAILABLE, f"cannot read the file: its reader {death.reason}")
+
+    def _give_back(self, worker: Worker, *, is_good: bool) -> None:
+        """Keep a process for the next document, or replace it."""
+        self._busy.discard(worker)
+        if not is_good:
+            worker.kill()
+        is_worn = worker.calls >= self._options.documents or worker.resident > self._options.resident
+        if self._is_closed or not is_good or is_worn or not worker.is_alive:
+            self._tasks.spawn(f"end of worker {worker.pid}", worker.close())
+            return
+        self._resting.append((worker, asyncio.get_running_loop().time()))
+        if self._reaper is None:
+            self._reaper = self._tasks.spawn("end of workers without work", self._reap())
+
+    async def _reap(self) -> None:
+        """End the processes that rest for too long, until none rests."""
+        loop = asyncio.get_running_loop()
+        try:
+            while self._resting:
+                worker, since = self._resting[0]
+                left = since + self._options.idle - loop.time()
+                if left > 0:
+                    await asyncio.sleep(left)
+                else:
+                    del self._resting[0]
+                    await worker.close()
+        finally:
+            self._reaper = None
+
+
+def _unpacked(header: dict[str, Any], blob: bytes) -> Extraction:
+    chunks = tuple(Chunk(*chunk) for chunk in header["chunks"])
+    return Extraction(blob.decode(), chunks, header["pages"], header["title"])
