@@ -35,7 +35,7 @@ def packed(ids: Sequence[int]) -> bytes:
     return numbers.tobytes()
 
 
-def unpacked(ids: bytes) -> array[int]:
+def unpacked(ids: bytes) -> Sequence[int]:
     """Return ids that were packed."""
     numbers = array("q")
     numbers.frombytes(ids)
