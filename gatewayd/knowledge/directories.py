@@ -9,8 +9,7 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
-from gatewayd.knowledge.holdings import Holdings
-from gatewayd.knowledge.members import LINKING, Members
+from gatewayd.knowledge.members import LINKING, Holdings, Members
 from gatewayd.knowledge.records import Directory
 from gatewayd.knowledge.trees import subtree
 

@@ -91,10 +91,8 @@ def _ids(value: Mapping[str, Any], permission: str, name: str) -> list[Any]:
     side = value.get(permission)
     if side is None:
         return []
-    found = side.get(name) if isinstance(side, Mapping) else side
-    if found is None:
-        return []
-    if not isinstance(found, list) or len(found) > MAX_GRANTS:
+    found = side.get(name, []) if isinstance(side, Mapping) else side
+    if not isinstance(side, Mapping) or not isinstance(found, list | None) or len(found or ()) > MAX_GRANTS:
         where = f"access_control.{permission}"
-        raise invalid(f"cannot accept {where}: expected lists of ids", param=where)
-    return found
+        raise invalid(f"cannot accept {where}: expected an object with lists of ids", param=where)
+    return found or []

@@ -4,11 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from gatewayd import ids
 from gatewayd.accounts.records import Actor
+from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.ingest.files import Files
 from gatewayd.ingest.records import File, FileStatus
+from gatewayd.ingest.updates import Removal
+from gatewayd.knowledge.access import CollectionAccess
+from gatewayd.knowledge.collections import Collections
+from gatewayd.knowledge.freshness import Freshness
 from gatewayd.knowledge.grants import WRITE
-from gatewayd.knowledge.holdings import Holdings
 from gatewayd.knowledge.interfaces import CollectionStore
 from gatewayd.knowledge.records import Collection, Link
 from gatewayd.knowledge.scopes import unfinished
@@ -19,6 +25,20 @@ LINKING: Final = "collection files"
 
 # What is one file's own fault, and no reason to leave the others of a batch out.
 OF_ONE_FILE: Final = frozenset({Kind.NOT_FOUND, Kind.FORBIDDEN, Kind.INVALID_REQUEST, Kind.EMPTY_CONTENT})
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What the services about the files of collections share."""
+
+    collections: Collections
+    store: CollectionStore
+    files: Files
+    removal: Removal
+    access: CollectionAccess
+    transactor: Transactor
+    freshness: Freshness
+    clock: ids.Clock = ids.now
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +220,9 @@ class Members:
     async def _check_new(self, collection: Collection, file: File) -> None:
         if not file.text_hash:
             return
+        # A tree that is kept in step may hold one text at several places: those never count.
         other = await self._store.holds_text(collection.id, file.text_hash, but=file.id)
-        if other is None:
-            return
-        link = (await self._store.find_links(collection.id, [other])).get(other)
-        # A tree that is kept in step may hold one text at several places.
-        if link is not None and not link.path:
+        if other is not None:
             raise invalid(
                 f"Duplicate content: file {file.id!r} has the same text as file {other!r}, which is in the"
                 " collection already",
@@ -216,18 +233,19 @@ class Members:
     async def _take_out(
         self, actor: Actor, collection: Collection, file_id: str, *, delete_file: bool
     ) -> Result:
-        is_deleted = False
+        goes = False
         async with self._holdings.transactor.exclusive(LINKING):
             if file_id not in await self._store.find_links(collection.id, [file_id]):
                 return Result(file_id, error=_not_in(collection, file_id))
-            if delete_file and len(await self._store.links_of(file_id)) == 1:
+            if delete_file:
+                # The right to delete it may come from this very collection.
                 file = await self._files.get(actor, file_id)
-                is_deleted = await self._holdings.access.may(actor, file, WRITE)
-            if is_deleted:
-                await self._files.remove(actor, file_id)
-            else:
-                await self._store.unlink(collection.id, [file_id])
+                goes = await self._holdings.access.may(actor, file, WRITE)
+            await self._store.unlink(collection.id, [file_id])
         await self._holdings.freshness.changed(collection.id, [file_id])
+        if not goes or await self._store.links_of(file_id):
+            return Result(file_id, is_changed=True)
+        is_deleted = await self._holdings.removal.remove(file_id)
         return Result(file_id, is_changed=True, is_deleted=is_deleted)
 
 

@@ -1,6 +1,5 @@
 """Keeps a collection in step with a tree elsewhere: what is new there, what changed, what is gone."""
 
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +10,7 @@ from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.directories import Directories
-from gatewayd.knowledge.holdings import Holdings
-from gatewayd.knowledge.members import Members
+from gatewayd.knowledge.members import Holdings, Members
 from gatewayd.knowledge.records import Link
 from gatewayd.knowledge.trees import ancestors, joined, normal_path, paths_of
 
@@ -181,8 +179,8 @@ def _age(file: File) -> tuple[int, str]:
 
 
 def _place(entry: Entry) -> str:
-    """Return where an entry lies, spelt as uploads spell names: the last part, composed."""
-    name = unicodedata.normalize("NFC", re.split(r"[/\\]", entry.filename)[-1])
+    """Return where an entry lies, its name spelt as `ingest.names.clean_name` does."""
+    name = unicodedata.normalize("NFC", entry.filename.replace("\\", "/").rpartition("/")[2].strip())
     return joined(normal_path(entry.path, "path"), name)
 
 

@@ -87,7 +87,8 @@ class RuntimeRoutes:
         form = await read(request, self._body_limit)
         name = name_of(form, "model", "name")
         found = await self._runtimes.find(name, actor(request), index(request))
-        if not found.hosts:
+        if not found.hosts or (path in STREAMED and form.get("files")):
+            # A runtime knows nothing of the gateway's documents.
             return await self._conversion.answer(path, request, form, found.model)
         provider, answer = await self._runtimes.forward(found, path, form)
         if path in STREAMED and form.get("stream") is not False:

@@ -1,0 +1,118 @@
+"""Tests for gatewayd.knowledge.collections."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from gatewayd.accounts.records import Role
+from gatewayd.catalog.records import Grant
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.records import Scope, ScopeKind
+from gatewayd.knowledge.collections import CollectionChange, NewCollection
+from tests.fakes.knowledge import World, person
+
+ANN, BOB = person("ann"), person("bob")
+ROOT = person("root", role=Role.ADMIN, permissions={})
+READ, WRITE = Grant("user", "bob", "read"), Grant("user", "bob", "write")
+PUBLIC = Grant("user", "*", "read")
+
+
+async def refused(work: Awaitable[object]) -> GatewayError:
+    with pytest.raises(GatewayError) as caught:
+        await work
+    return caught.value
+
+
+async def test_creating_needs_the_permission(world: World) -> None:
+    error = await refused(world.collections.create(person("eve", permissions={}), NewCollection("x")))
+    assert error.kind is Kind.FORBIDDEN
+    assert "workspace.knowledge" in error.message
+    made = await world.collections.create(ROOT, NewCollection("  x ", " about ", {"a": 1}))
+    assert (made.user_id, made.name, made.description, made.meta) == ("root", "x", "about", {"a": 1})
+    assert await world.collections.get(ROOT, made.id) == made
+
+
+async def test_grants_are_filtered_by_permission(world: World) -> None:
+    made = await world.collections.create(ANN, NewCollection("x", grants=(PUBLIC, READ)))
+    assert made.grants == ()
+    may = person(
+        "ann", permissions={"workspace": {"knowledge": True}, "access_grants": {"allow_users": True}}
+    )
+    made = await world.collections.create(may, NewCollection("x", grants=(PUBLIC, READ)))
+    assert made.grants == (READ,)
+    kept = await world.collections.set_grants(ANN, made.id, [READ, PUBLIC, WRITE])
+    assert kept.grants == (READ,)
+    made = await world.collections.set_grants(ROOT, made.id, [PUBLIC])
+    assert made.grants == (PUBLIC,)
+    error = await refused(world.collections.set_grants(ROOT, made.id, [Grant("host", "x", "read")]))
+    assert error.kind is Kind.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x00", "x" * 256])
+async def test_bad_names_are_refused(world: World, name: str) -> None:
+    error = await refused(world.collections.create(ANN, NewCollection(name)))
+    assert (error.kind, error.param) == (Kind.INVALID_REQUEST, "name")
+
+
+CHANGES: dict[str, Callable[[World, str], Awaitable[object]]] = {
+    "change": lambda world, key: world.collections.change(BOB, key, CollectionChange(name="mine")),
+    "grants": lambda world, key: world.collections.set_grants(BOB, key, [WRITE]),
+    "remove": lambda world, key: world.collections.remove(BOB, key),
+    "get_writable": lambda world, key: world.collections.get_writable(BOB, key),
+}
+
+
+@pytest.mark.parametrize("work", CHANGES.values(), ids=CHANGES)
+async def test_who_may_not_read_learns_nothing_and_who_may_only_read_changes_nothing(
+    world: World, work: Callable[[World, str], Awaitable[object]]
+) -> None:
+    key = await world.collection(ANN)
+    error = await refused(work(world, key))
+    assert error.kind is Kind.NOT_FOUND
+    assert str(await refused(work(world, "nowhere"))).replace("nowhere", key) == str(error)
+    await world.collections.set_grants(ROOT, key, [READ])
+    assert (await refused(work(world, key))).kind is Kind.FORBIDDEN
+    await world.collections.set_grants(ROOT, key, [WRITE])
+    await work(world, key)
+
+
+@pytest.mark.parametrize("key", ["", "x" * 100, "a\x00b", "\ud800"])
+async def test_odd_ids_are_not_found(world: World, key: str) -> None:
+    assert (await refused(world.collections.get(ROOT, key))).kind is Kind.NOT_FOUND
+    assert (await refused(world.collections.resolve(ROOT, key))).kind is Kind.NOT_FOUND
+
+
+async def test_list_has_what_the_actor_may_read(world: World) -> None:
+    await world.collection(ANN, "private")
+    shared = await world.collection(ANN, "shared manual", READ)
+    own = await world.collection(BOB, "own")
+    found, total = await world.collections.list(BOB)
+    assert ({each.id for each in found}, total) == ({shared, own}, 2)
+    found, total = await world.collections.list(BOB, query=" MANUAL ")
+    assert ([each.id for each in found], total) == ([shared], 1)
+    assert (await world.collections.list(ROOT, limit=1))[1] == 3
+    assert await world.collections.list(ROOT, query="a\x00") == ([], 0)
+
+
+async def test_resolve_by_id_or_exact_name(world: World) -> None:
+    one = await world.collection(ANN, "docs")
+    assert (await world.collections.resolve(ANN, one)).id == one
+    assert (await world.collections.resolve(ANN, " docs ")).id == one
+    assert (await refused(world.collections.resolve(ANN, "DOCS"))).kind is Kind.NOT_FOUND
+    assert (await refused(world.collections.resolve(BOB, "docs"))).kind is Kind.NOT_FOUND
+    mine = await world.collection(BOB, "docs")
+    assert (await world.collections.resolve(BOB, "docs")).id == mine
+    error = await refused(world.collections.resolve(ROOT, "docs"))
+    assert error.kind is Kind.CONFLICT
+    assert one in error.message
+    assert mine in error.message
+
+
+async def test_change_and_remove(world: World) -> None:
+    key = await world.collection(ANN)
+    change = CollectionChange(name="new", description="about", meta={"x": 1})
+    changed = await world.collections.change(ANN, key, change)
+    assert (changed.name, changed.description, changed.meta) == ("new", "about", {"x": 1})
+    await world.collections.remove(ANN, key)
+    assert world.index.forgotten == [Scope(ScopeKind.COLLECTION, key)]
+    assert (await refused(world.collections.get(ANN, key))).kind is Kind.NOT_FOUND

@@ -1,0 +1,50 @@
+"""Tests for gatewayd.knowledge.trees."""
+
+import pytest
+
+from gatewayd.errors import GatewayError
+from gatewayd.knowledge.records import Directory
+from gatewayd.knowledge.trees import ancestors, joined, normal_path, paths_of, subtree
+
+
+def directory(key: str, parent: str | None, name: str | None = None) -> Directory:
+    return Directory(key, "c", parent, name or key, "ann")
+
+
+def test_paths_whatever_the_order() -> None:
+    known = [directory("c", "b"), directory("b", "a"), directory("a", None), directory("x", None)]
+    assert paths_of(known) == {"a": "a", "b": "a/b", "c": "a/b/c", "x": "x"}
+
+
+def test_paths_of_a_broken_tree_end() -> None:
+    known = [directory("lost", "nowhere"), directory("one", "two"), directory("two", "one")]
+    paths = paths_of(known)
+    assert paths["lost"] == "lost"
+    assert paths.keys() == {"lost", "one", "two"}
+
+
+def test_subtree_has_the_parents_first() -> None:
+    known = [directory("c", "b"), directory("b", "a"), directory("a", None), directory("x", None)]
+    assert subtree(known, "a") == ["a", "b", "c"]
+    assert subtree([directory("one", "two"), directory("two", "one")], "one") == ["one", "two"]
+
+
+def test_ancestors() -> None:
+    assert ancestors("") == []
+    assert ancestors("a/b/c") == ["a", "a/b", "a/b/c"]
+    assert joined("", "n") == "n"
+    assert joined("a/b", "n") == "a/b/n"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("", ""), ("/a//b/", "a/b"), ("a", "a"), ("u\u0308", "\u00fc")]
+)
+def test_normal_path(given: str, expected: str) -> None:
+    assert normal_path(given, "path") == expected
+
+
+@pytest.mark.parametrize("bad", ["..", "a/../b", "./a", "a\x00b", "a\nb", "x" * 5000, "\ud800"])
+def test_bad_paths_are_refused_by_name(bad: str) -> None:
+    with pytest.raises(GatewayError) as caught:
+        normal_path(bad, "path")
+    assert caught.value.param == "path"
