@@ -1,0 +1,280 @@
+"""The queue: what becomes of failures, clean stops and kills."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.interfaces import WORKER_DIED
+from gatewayd.ingest.queue import BEGINNINGS, IngestQueue, QueueOptions, QueueState
+from gatewayd.ingest.records import File, FileStatus, Job
+from gatewayd.tasks import Tasks
+from tests.fakes.ingest import HashEmbedder, Library
+from tests.fakes.ingesting import NOON, Ingest, ingesting
+
+TEXTS = {"one.txt": "one " * 100, "two.txt": "two " * 300, "three.txt": "three"}
+
+
+def failure(kind: Kind, message: str = "cannot read it", code: str | None = None) -> GatewayError:
+    return GatewayError(kind, message, code=code)
+
+
+async def test_files_are_processed_to_the_end(ingest: Ingest) -> None:
+    file = await ingest.completed("a.txt", "one two three " * 50)
+    assert (file.status, file.error) == (FileStatus.COMPLETED, None)
+    assert file.chunks == len(ingest.texts(file.id)) == await ingest.vectors(file.id) == 4
+    assert await ingest.jobs.list() == []
+    assert await ingest.queue.state() == QueueState(0, 0, 0)
+
+
+async def test_a_document_that_cannot_be_read_fails_at_once_and_alone(ingest: Ingest) -> None:
+    ingest.extractor.failures = [failure(Kind.INVALID_REQUEST, "the document is encrypted")]
+    bad, good = await ingest.upload("bad.txt", "bad"), await ingest.upload("good.txt", "good")
+    failed, fine = [await ingest.files.finished(file.id, 10) for file in (bad, good)]
+    assert (failed.status, failed.error) == (FileStatus.FAILED, "the document is encrypted")
+    assert fine.status is FileStatus.COMPLETED
+    assert await ingest.queue.state() == QueueState(0, 0, 1)
+    assert ingest.extractor.names == ["bad.txt", "good.txt"]
+
+
+async def test_an_empty_file_fails_without_a_reader(ingest: Ingest) -> None:
+    file = await ingest.completed("a.txt", b"")
+    assert (file.status, file.error) == (FileStatus.FAILED, "the file is empty")
+    assert ingest.extractor.names == []
+
+
+async def test_failures_that_may_pass_are_tried_again(ingest: Ingest) -> None:
+    ingest.extractor.failures = [failure(Kind.UNAVAILABLE)] * 4
+    file = await ingest.completed("a.txt", "text")
+    assert file.status is FileStatus.COMPLETED
+    assert len(ingest.extractor.names) == 5
+
+
+async def test_the_fifth_failure_is_the_last(ingest: Ingest) -> None:
+    ingest.extractor.failures = [failure(Kind.TIMEOUT, "it took too long")] * 9
+    file = await ingest.completed("a.txt", "text")
+    assert file.error == "gave up after 5 attempts: it took too long"
+    assert len(ingest.extractor.failures) == 4
+
+
+async def test_a_document_that_ends_its_worker_is_given_up_sooner(ingest: Ingest) -> None:
+    ingest.extractor.failures = [failure(Kind.UNAVAILABLE, code=WORKER_DIED)] * 9
+    file = await ingest.completed("a.txt", "text")
+    assert file.error == "processing it ended the worker 3 times"
+    assert len(ingest.extractor.failures) == 6
+
+
+async def test_what_was_embedded_is_not_embedded_again(tmp_path: Path) -> None:
+    embedder = HashEmbedder()
+    async with ingesting(tmp_path, configured=embedder) as ingest:
+        ingest.extractor.failures = [failure(Kind.UNAVAILABLE)]
+        text = " ".join(f"word{number}" for number in range(3000))
+        embedder.failures = [failure(Kind.UPSTREAM_UNREACHABLE)] * 2
+        file = await ingest.completed("a.txt", text)
+        assert file.status is FileStatus.COMPLETED
+        assert len(embedder.texts) == file.chunks > 64
+        assert ingest.extractor.names == ["a.txt"] * 2
+
+
+async def test_pauses_grow_and_heed_what_the_provider_asks_for(tmp_path: Path) -> None:
+    async with ingesting(tmp_path, options=QueueOptions(pause=5)) as ingest:
+        slow = GatewayError(Kind.RATE_LIMITED, "slow down", retry_after=90)
+        ingest.extractor.failures = [failure(Kind.TIMEOUT), failure(Kind.TIMEOUT), slow]
+        file = await ingest.upload("a.txt", "text")
+        for attempts, pause in ((1, 5), (2, 20), (3, 90)):
+            job = await postponed(ingest, file.id, attempts)
+            assert job.not_before == ingest.time + pause
+            ingest.time = job.not_before
+            ingest.queue.wake()
+        assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
+
+
+async def postponed(ingest: Ingest, file_id: str, attempts: int) -> Job:
+    """Wait until a file's attempt has failed."""
+    async with asyncio.timeout(10):
+        while True:
+            job = await ingest.jobs.find(file_id)
+            assert job is not None
+            if job.attempts == attempts and not job.lease_owner:
+                return job
+            await asyncio.sleep(0)
+
+
+async def test_a_file_removed_while_it_is_processed_ends_quietly(
+    ingest: Ingest, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    embedder = ingest.configured
+    assert isinstance(embedder, HashEmbedder)
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    plain = embedder.embed
+
+    async def embed(*args: Any) -> bytes:
+        begun.set()
+        await go_on.wait()
+        return await plain(*args)
+
+    monkeypatch.setattr(embedder, "embed", embed)
+    file = await ingest.upload("a.txt", "text " * 200)
+    await begun.wait()
+    assert await ingest.files_store.remove(file.id)
+    go_on.set()
+    other = await ingest.completed("b.txt", "more")
+    assert other.status is FileStatus.COMPLETED
+    assert ingest.library.tables.rows(file.id, staged=True) == []
+    assert caplog.records == []
+
+
+async def test_a_clean_stop_gives_the_lease_and_the_attempt_back(tmp_path: Path) -> None:
+    library = Library()
+    async with ingesting(tmp_path, library=library) as ingest:
+        never = asyncio.Event()
+        ingest.extractor.extract = lambda *_: never.wait()  # type: ignore[method-assign, assignment, return-value]
+        file = await ingest.upload("a.txt", "text")
+        while not (await ingest.jobs.list())[0].lease_owner:
+            await asyncio.sleep(0)
+        assert await ingest.queue.state() == QueueState(0, 1, 0)
+        await ingest.queue.close()
+        assert await ingest.jobs.find(file.id) == Job(file.id, created_at=NOON)
+    async with ingesting(tmp_path, library=library) as ingest:
+        assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
+
+
+async def test_leases_are_renewed_while_work_goes_on(tmp_path: Path) -> None:
+    async with ingesting(tmp_path) as ingest:
+        go_on = asyncio.Event()
+        plain = ingest.extractor.extract
+
+        async def extract(*args: Any) -> Any:
+            await go_on.wait()
+            return await plain(*args)
+
+        ingest.extractor.extract = extract  # type: ignore[method-assign]
+        file = await ingest.upload("a.txt", "text")
+        for seconds in (25, 50, 75, 100):
+            ingest.time = NOON + seconds
+            ingest.queue.wake()
+            while (job := await ingest.jobs.find(file.id)) is None or job.lease_until != ingest.time + 60:
+                await asyncio.sleep(0)
+            assert job.attempts == 1
+        go_on.set()
+        assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
+
+
+async def test_an_unforeseen_error_is_logged_and_leaves_the_lease(
+    ingest: Ingest, caplog: pytest.LogCaptureFixture
+) -> None:
+    ingest.extractor.failures = [ZeroDivisionError("a bug")]
+    bad = await ingest.upload("bad.txt", "bad")
+    good = await ingest.completed("good.txt", "good")
+    assert good.status is FileStatus.COMPLETED
+    job = await ingest.jobs.find(bad.id)
+    assert job is not None
+    assert job.lease_owner
+    assert "background task failed" in caplog.text
+    caplog.clear()
+    ingest.time = job.lease_until
+    ingest.queue.wake()
+    assert (await ingest.files.finished(bad.id, 10)).status is FileStatus.COMPLETED
+
+
+async def test_a_job_that_was_begun_too_often_is_given_up(tmp_path: Path) -> None:
+    library = Library()
+    async with ingesting(tmp_path, library=library) as ingest:
+        await ingest.queue.close()
+        file = await ingest.upload("a.txt", "text")
+        await ingest.jobs.put(Job(file.id, attempts=BEGINNINGS, lease_owner="dead", lease_until=NOON + 60))
+        queue = IngestQueue(
+            ingest.stores, ingest.processor, ingest.tasks, ingest.options, lambda: ingest.time
+        )
+        queue.start()
+        failed = await ingest.files.finished(file.id, 10)
+        assert failed.error == "gave up: processing it was begun 10 times and never ended"
+        await queue.close()
+
+
+class KilledError(asyncio.CancelledError):
+    """The process ended here."""
+
+
+class Death:
+    """Ends a process at one call of a store, before it or when it has committed, and at each one after."""
+
+    def __init__(self, at: int, *, after: bool) -> None:
+        self._at = at
+        self._after = after
+        self.calls = 0
+        self.came = asyncio.Event()
+
+    def wrap(self, store: Any) -> Any:
+        return Mortal(store, self)
+
+    async def around(self, method: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        self.calls += 1
+        if self.calls < self._at:
+            return await method(*args, **named)
+        if self._after and self.calls == self._at:
+            await method(*args, **named)
+        self.came.set()
+        raise KilledError
+
+
+class Mortal:
+    """A store whose calls a Death counts."""
+
+    def __init__(self, store: Any, death: Death) -> None:
+        self._store = store
+        self._death = death
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+        return lambda *args, **named: self._death.around(method, *args, **named)
+
+
+async def run_until(death: Death, folder: Path, library: Library) -> None:
+    """Process what waits until death comes, or everything is done."""
+    tasks = Tasks()
+    ingest = Ingest(folder, tasks, library=library, wrap=death.wrap)
+    ingest.queue.start()
+    async with asyncio.timeout(20):
+        while library.tables.jobs and not death.came.is_set():
+            await asyncio.sleep(0)
+    await tasks.close()
+
+
+async def accepted(folder: Path) -> tuple[Library, list[File]]:
+    library = Library()
+    async with ingesting(folder, library=library) as ingest:
+        await ingest.queue.close()
+        files = [await ingest.upload(name, text) for name, text in TEXTS.items()]
+        for file in files:
+            await ingest.link("c", file.id)
+    return library, files
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_kill_at_any_moment_loses_and_doubles_nothing(tmp_path: Path, after: bool) -> None:
+    at = 0
+    while True:
+        at += 1
+        library, files = await accepted(tmp_path)
+        death = Death(at, after=after)
+        await run_until(death, tmp_path, library)
+        if not death.came.is_set():
+            break
+        async with ingesting(tmp_path, library=library) as ingest:
+            for file, text in zip(files, TEXTS.values(), strict=True):
+                done = await ingest.files.finished(file.id, 10)
+                assert (done.status, done.error) == (FileStatus.COMPLETED, None), at
+                rows = library.tables.rows(file.id, staged=False)
+                assert [row.passage.number for _, row in rows] == list(range(done.chunks)), at
+                assert await ingest.vectors(file.id) == done.chunks > 0, at
+                assert await ingest.passages.find_text(file.id) == text
+        tables = library.tables
+        assert not tables.jobs
+        assert {row.staged for row in tables.passages.values()} == {False}
+        assert set(tables.texts) == {(file.id, False) for file in files}
+        assert len(tables.vectors) == len(tables.passages)
+    assert at > 30
