@@ -129,7 +129,7 @@ class Files:
             raise not_found("the bytes of file", file_id)
         return file, path
 
-    async def changes(self, actor: Actor, file_id: str) -> AsyncIterator[File | None]:
+    async def changes(self, actor: Actor, file_id: str) -> AsyncGenerator[File | None, None]:
         """Yield a file as it is and after each change of its status, up to the final one; None when it goes.
 
         Raises not_found at once for a file that the actor may not read.

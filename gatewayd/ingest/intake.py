@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gatewayd import ids
+from gatewayd.accounts.texts import is_plain
 from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.ingest.blobs import Received
@@ -20,8 +21,10 @@ LONGEST_FIELD: Final = 255
 class Upload:
     """What a client says about a file; `name` is as it came.
 
-    `checksum` is the client's own, None for the digest of the bytes. Without `process` the file is only
-    stored. `is_unlimited` exempts an administrator's files from being counted.
+    `data` is the client's metadata, which may stand behind the file: it is read once the stream has ended.
+    `checksum` is the client's own; where it is None that is `file_hash` of the metadata, or else the digest
+    of the bytes. Without `process` the file is only stored. `is_unlimited` exempts an administrator's files
+    from being counted.
     """
 
     name: str
@@ -76,9 +79,9 @@ class Intake:
         await self._check_count(upload)
         file_id = self._new_id()
         received = await self._stores.blobs.receive(file_id, stream, self.rules.max_size)
-        file = self._record(file_id, upload, name, received)
         is_kept = False
         try:
+            file = self._record(file_id, upload, name, received)
             await self._add(file, upload, also)
             is_kept = True
         finally:
@@ -136,10 +139,20 @@ class Intake:
             name=name,
             size=received.size,
             digest=received.digest,
-            checksum=upload.checksum or received.digest,
+            checksum=upload.checksum or told_text(upload.data, "file_hash") or received.digest,
             content_type=content_type if content_type and len(content_type) <= LONGEST_FIELD else None,
             status=FileStatus.PENDING if upload.process else FileStatus.STORED,
             data=upload.data,
             updated_at=now,
             created_at=now,
         )
+
+
+def told_text(data: Mapping[str, Any], name: str) -> str:
+    """Return a short text of a client's metadata, empty where there is none; invalid_request for others."""
+    value = data.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > LONGEST_FIELD or not is_plain(value):
+        raise invalid(f"cannot accept metadata.{name}: expected a short text", param=f"metadata.{name}")
+    return value

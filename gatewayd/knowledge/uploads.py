@@ -1,21 +1,19 @@
 """Uploads of documents, on their own or straight into a collection."""
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
 from gatewayd.errors import invalid
 from gatewayd.ingest.files import Upload
+from gatewayd.ingest.intake import told_text
 from gatewayd.ingest.records import File
-from gatewayd.knowledge.holdings import Holdings
-from gatewayd.knowledge.members import check_directory
+from gatewayd.knowledge.members import Holdings, check_directory
 from gatewayd.knowledge.records import Link
 from gatewayd.knowledge.trees import LONGEST_PATH, joined, normal_path, paths_of
-
-LONGEST_CHECKSUM: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +37,25 @@ class Uploads:
     def __init__(self, holdings: Holdings) -> None:
         self._holdings = holdings
 
+    def check(self, actor: Actor) -> None:
+        """Raise forbidden when an actor may not upload: what is known before anything is received."""
+        if not actor.is_admin:
+            require(actor, "chat", "file_upload")
+
     async def accept(
         self, actor: Actor, upload: Upload, stream: AsyncIterator[bytes], place: Place | None = None
     ) -> File:
         """Keep a file and, in the same transaction, put it into its place; it shows there once completed.
 
         Without a `place` the client's metadata (`upload.data`) may name one: `knowledge_id`, `directory_id`
-        and, from clients that keep a tree in step, `file_hash`, which becomes the file's checksum.
+        and, from clients that keep a tree in step, `file_hash`, which becomes the file's checksum. The
+        metadata may come behind the file, and is read again when the stream has ended.
         """
-        if not actor.is_admin:
-            require(actor, "chat", "file_upload")
-        told = _text(upload.data, "file_hash")
-        if told and upload.checksum is None:
-            upload = replace(upload, checksum=told)
-        place = place or _told_place(upload.data)
-        if place is None:
-            return await self._holdings.files.accept(upload, stream)
-        await self._check(actor, place)
-        linking = _Linking(self._holdings, actor, place, is_synced=bool(told))
+        self.check(actor)
+        known = place or _told_place(upload.data)
+        if known is not None:
+            await self._check(actor, known)
+        linking = _Linking(self._holdings, actor, upload, place)
         return await self._holdings.files.accept(upload, stream, linking)
 
     async def _check(self, actor: Actor, place: Place) -> None:
@@ -72,19 +71,21 @@ class Uploads:
 class _Linking:
     """Puts a new file into its place, inside the transaction that adds it."""
 
-    def __init__(self, holdings: Holdings, actor: Actor, place: Place, *, is_synced: bool) -> None:
+    def __init__(self, holdings: Holdings, actor: Actor, upload: Upload, place: Place | None) -> None:
         self._holdings = holdings
         self._actor = actor
+        self._upload = upload
         self._place = place
-        self._is_synced = is_synced
 
     async def __call__(self, file: File) -> None:
-        """Link the file; what may have changed while it was received is checked again."""
-        place, store = self._place, self._holdings.store
+        """Link the file, if it has a place; what may have changed while it was received is checked again."""
+        place, store = self._place or _told_place(self._upload.data), self._holdings.store
+        if place is None:
+            return
         await self._holdings.collections.get_writable(self._actor, place.collection_id)
         path = place.path
-        if not place.origin and self._is_synced:
-            path = await self._path(file)
+        if not place.origin and told_text(self._upload.data, "file_hash"):
+            path = await self._path(file, place)
         elif place.directory_id is not None:
             await check_directory(store, place.collection_id, place.directory_id)
         link = Link(
@@ -98,9 +99,9 @@ class _Linking:
         )
         await store.link(link)
 
-    async def _path(self, file: File) -> str:
+    async def _path(self, file: File, place: Place) -> str:
         """Return the path that a sync client knows the file by: it takes the place of its last version."""
-        place, store = self._place, self._holdings.store
+        store = self._holdings.store
         if place.directory_id is None:
             return file.name
         await check_directory(store, place.collection_id, place.directory_id)
@@ -109,16 +110,7 @@ class _Linking:
 
 
 def _told_place(data: Mapping[str, Any]) -> Place | None:
-    collection_id = _text(data, "knowledge_id")
+    collection_id = told_text(data, "knowledge_id")
     if not collection_id:
         return None
-    return Place(collection_id, directory_id=_text(data, "directory_id") or None)
-
-
-def _text(data: Mapping[str, Any], name: str) -> str:
-    value = data.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str) or len(value) > LONGEST_CHECKSUM or not is_plain(value):
-        raise invalid(f"cannot accept metadata.{name}: expected a short text", param=f"metadata.{name}")
-    return value
+    return Place(collection_id, directory_id=told_text(data, "directory_id") or None)
