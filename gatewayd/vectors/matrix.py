@@ -1,0 +1,155 @@
+"""Vectors in memory that are all compared: exact, and fast enough up to some ten thousand."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.records import VectorBatch
+
+Ids = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.float32]
+Scored = list[tuple[int, float]]
+"""Passage ids with cosines, best first."""
+
+NOBODY = -1
+"""The id of a row that was removed."""
+BYTES_PER_ENTRY = 100
+"""About what one entry of a dictionary of numbers takes."""
+GROWTH = 1.5
+
+
+@dataclass(slots=True)
+class _State:
+    """What one search sees. Rows past the count are nobody's yet; a row never moves."""
+
+    rows: Rows
+    owners: Ids
+    row_of: dict[int, int]
+    count: int = 0
+
+
+class Matrix:
+    """Rows of one dimension with an id each. One thread may write while others search."""
+
+    def __init__(self, dimension: int, room: int = 0) -> None:
+        self.dimension = dimension
+        self._state = self._allocate(room)
+
+    def __len__(self) -> int:
+        return len(self._state.row_of)
+
+    def __contains__(self, passage_id: int) -> bool:
+        return passage_id in self._state.row_of
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory."""
+        return self._state.rows.nbytes + self._state.owners.nbytes + len(self) * BYTES_PER_ENTRY
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids of all rows, oldest first."""
+        return list(self._state.row_of)
+
+    def add(self, ids: Sequence[int], new: Rows) -> None:
+        """Append rows whose ids are not in."""
+        state = self._state
+        if state.count + len(ids) > len(state.rows):
+            state = self._moved(len(self) + len(ids))
+        start, end = state.count, state.count + len(ids)
+        state.rows[start:end] = new
+        state.owners[start:end] = ids
+        state.row_of.update(zip(ids, range(start, end), strict=True))
+        state.count = end
+        self._state = state
+
+    def remove(self, ids: Iterable[int]) -> None:
+        """Take rows out; ids that are not in are fine. No later search finds them."""
+        state = self._state
+        for passage_id in ids:
+            row = state.row_of.pop(passage_id, None)
+            if row is not None:
+                state.owners[row] = NOBODY
+        if state.count > 2 * len(state.row_of):
+            self._state = self._moved(len(state.row_of))
+
+    def rows(self, ids: Sequence[int]) -> Rows:
+        """Return the vectors of ids that are all in."""
+        state = self._state
+        return state.rows[[state.row_of[passage_id] for passage_id in ids]]
+
+    def search(self, query: Rows, limit: int) -> Scored:
+        """Return the `limit` rows most similar to a vector of length 1."""
+        state = self._state
+        count = state.count
+        if not count or limit <= 0:
+            return []
+        scores = state.rows[:count] @ query
+        scores[state.owners[:count] == NOBODY] = -np.inf
+        best = np.argpartition(scores, -limit)[-limit:] if limit < count else np.arange(count)
+        found = zip(state.owners[best].tolist(), scores[best].tolist(), strict=True)
+        # A row may have gone since its score was taken.
+        return ordered((passage_id, score) for passage_id, score in found if passage_id != NOBODY)
+
+    def similarities(self, query: Rows, ids: Iterable[int]) -> Scored:
+        """Return the cosines of those of the ids that are in, in any order."""
+        state = self._state
+        held = [(one, row) for one in ids if (row := state.row_of.get(one)) is not None]
+        scores = state.rows[[row for _, row in held]] @ query if held else np.empty(0)
+        return [(one, score) for (one, _), score in zip(held, scores.tolist(), strict=True)]
+
+    def _moved(self, needed: int) -> _State:
+        state = self._state
+        bigger = self._allocate(int(needed * GROWTH))
+        bigger.count = len(state.row_of)
+        kept = list(state.row_of.values())
+        bigger.rows[: bigger.count] = state.rows[kept]
+        bigger.owners[: bigger.count] = state.owners[kept]
+        bigger.row_of = {passage_id: row for row, passage_id in enumerate(state.row_of)}
+        return bigger
+
+    def _allocate(self, room: int) -> _State:
+        rows = np.empty((room, self.dimension), np.float32)
+        return _State(rows, np.full(room, NOBODY, np.int64), {})
+
+
+def ordered(found: Iterable[tuple[int, float]]) -> Scored:
+    """Return ids with their scores, best first; equal scores in the order of the ids."""
+    return sorted(found, key=lambda pair: (-pair[1], pair[0]))
+
+
+def one_row(vector: bytes, dimension: int) -> Rows:
+    """Return a query; internal when it is not a vector of this dimension."""
+    if len(vector) != 4 * dimension:
+        message = f"cannot search: the vector has {len(vector)} bytes, the space {dimension} numbers"
+        raise GatewayError(Kind.INTERNAL, message)
+    return np.frombuffer(vector, "<f4").astype(np.float32, copy=False)
+
+
+def unpack(batches: Sequence[VectorBatch], dimension: int) -> tuple[list[int], Rows]:
+    """Return the ids and rows of batches; internal when they do not fit each other or the dimension."""
+    ids: list[int] = []
+    for batch in batches:
+        own = unpack_ids(batch.ids)
+        if len(batch.ids) % 8 or len(batch.vectors) != 4 * dimension * len(own):
+            message = (
+                f"cannot read the vectors of file {batch.file_id!r}: {len(own)} ids and {dimension} numbers"
+            )
+            raise GatewayError(Kind.INTERNAL, f"{message} each do not make {len(batch.vectors)} bytes")
+        ids += own
+    rows = np.frombuffer(b"".join(batch.vectors for batch in batches), "<f4")
+    return ids, rows.astype(np.float32, copy=False).reshape(len(ids), dimension)
+
+
+def unpack_ids(packed: bytes) -> list[int]:
+    """Return the ids of a batch."""
+    ids: list[int] = np.frombuffer(packed[: len(packed) // 8 * 8], "<i8").tolist()
+    return ids
+
+
+def pack_ids(ids: Iterable[int]) -> bytes:
+    """Return ids in order, as little-endian int64: the smallest way to remember them."""
+    return np.array(sorted(ids), "<i8").tobytes()
