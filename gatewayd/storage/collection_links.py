@@ -106,9 +106,12 @@ class CollectionLinks:
         if found is None:
             return [], 0
         page = found.order_by("id").offset(min(max(offset, 0), MAX_WHOLE))
-        ids = page if limit is None else page.limit(max(limit, 0))
+        # To the ORM a limit of 0 is none.
+        ids = page if limit is None else page.limit(min(max(limit, 1), MAX_WHOLE))
         with translated("list the files of the collection"):
             total = await found.count()
+            if limit is not None and limit < 1:
+                return [], total
             rows = (
                 await LinkRow.filter(id__in=Subquery(ids.values("id"))).select_related("file").order_by("id")
             )

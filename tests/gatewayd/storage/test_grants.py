@@ -1,0 +1,61 @@
+import pytest
+
+from gatewayd.catalog.records import Grant
+from gatewayd.storage import grants
+from gatewayd.storage.database import Database
+from gatewayd.storage.grants import Resource
+from gatewayd.storage.rows import GrantRow
+from gatewayd.storage.statements import Statement
+from gatewayd.storage.transactions import writing
+
+LISTS = {
+    "a": (Grant("user", "u1", "write"), Grant("group", "g1", "read")),
+    "b": (Grant("user", "*", "read"),),
+    "c": (Grant("group", "g2", "write"),),
+}
+
+
+@pytest.fixture(autouse=True)
+async def lists(database: Database) -> None:
+    async with writing("write access lists"):
+        for resource_id, entries in LISTS.items():
+            await grants.write(Resource.KNOWLEDGE, resource_id, entries)
+        await grants.write(Resource.MODEL, "a", LISTS["c"])
+
+
+async def test_lists_are_read_by_resource_in_their_order() -> None:
+    assert await grants.read(Resource.KNOWLEDGE, ["a", "c", "x"]) == {"a": LISTS["a"], "c": LISTS["c"]}
+    assert await grants.read(Resource.KNOWLEDGE, []) == {}
+    assert await grants.read_all(Resource.KNOWLEDGE) == LISTS
+
+
+async def test_writing_replaces_one_list_alone() -> None:
+    fresh = (Grant("user", "u2", "read"),) * 2
+    await grants.write(Resource.KNOWLEDGE, "a", fresh)
+    assert await grants.read_all(Resource.KNOWLEDGE) == {**LISTS, "a": fresh[:1]}
+    assert await grants.read_all(Resource.MODEL) == {"a": LISTS["c"]}
+
+
+async def test_removing_takes_one_list_alone() -> None:
+    await grants.remove(Resource.KNOWLEDGE, "a")
+    assert await grants.read_all(Resource.KNOWLEDGE) == {"b": LISTS["b"], "c": LISTS["c"]}
+    assert await grants.read_all(Resource.MODEL) == {"a": LISTS["c"]}
+
+
+@pytest.mark.parametrize(
+    ("user_id", "group_ids", "expected"),
+    [
+        ("u1", [], ["a", "b"]),
+        ("u2", [], ["b"]),
+        ("u2", ["g1", "g2"], ["a", "b", "c"]),
+        ("g1", ["u1"], ["b"]),
+    ],
+)
+async def test_who_reads_what(user_id: str, group_ids: list[str], expected: list[str]) -> None:
+    statement = Statement(GrantRow._meta.db)
+    condition = grants.readable(statement, Resource.KNOWLEDGE, "x.id", (user_id, group_ids))
+    rows = await statement.run(
+        "SELECT x.id FROM (SELECT 'a' AS id UNION SELECT 'b' UNION SELECT 'c') AS x "
+        f"WHERE {condition} ORDER BY x.id"
+    )
+    assert [row["id"] for row in rows] == expected

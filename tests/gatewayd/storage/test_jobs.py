@@ -1,0 +1,141 @@
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tortoise.connection import get_connections
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.records import Job
+from gatewayd.storage.database import Database
+from gatewayd.storage.files import TortoiseFiles
+from gatewayd.storage.jobs import TortoiseJobs
+from tests.fakes.filing import file, job
+
+FULL = Job("f1", attempts=2, not_before=5, lease_owner="d1", lease_until=9, error="no answer", created_at=3)
+
+
+@pytest.fixture
+async def jobs(database: Database) -> TortoiseJobs:
+    for number in range(20):
+        await TortoiseFiles().add(file(f"f{number}"))
+    return TortoiseJobs()
+
+
+async def test_a_job_comes_back_as_it_was_and_can_be_replaced(jobs: TortoiseJobs) -> None:
+    await jobs.put(FULL)
+    assert await jobs.find("f1") == FULL
+    await jobs.put(job("f1", created_at=7))
+    assert await jobs.list() == [job("f1", created_at=7)]
+
+
+async def test_what_is_absent_is_none_or_false(jobs: TortoiseJobs) -> None:
+    for file_id in ("f1", "x", "\x00"):
+        assert await jobs.find(file_id) is None
+        assert not await jobs.remove(file_id)
+        assert not await jobs.renew(file_id, "d1", 9)
+    assert await jobs.next_due(1) is None
+    assert await jobs.lease("d1", now=1, until=2, limit=5) == []
+    await jobs.release("d1")
+
+
+async def test_a_job_needs_its_file(jobs: TortoiseJobs) -> None:
+    with pytest.raises(GatewayError) as caught:
+        await jobs.put(job("gone"))
+    assert caught.value.kind is Kind.CONFLICT
+    assert await jobs.list() == []
+
+
+async def test_the_oldest_due_and_free_jobs_are_taken_first(jobs: TortoiseJobs) -> None:
+    await jobs.put(job("f1", created_at=3))
+    await jobs.put(job("f2", created_at=1))
+    await jobs.put(job("f3", created_at=2, not_before=11))
+    await jobs.put(job("f4", created_at=0, lease_owner="d2", lease_until=11))
+    await jobs.put(job("f5", created_at=2, not_before=10, lease_owner="d2", lease_until=10, attempts=1))
+    taken = await jobs.lease("d1", now=10, until=40, limit=2)
+    assert taken == [
+        job("f2", created_at=1, lease_owner="d1", lease_until=40, attempts=1),
+        job("f5", created_at=2, not_before=10, lease_owner="d1", lease_until=40, attempts=2),
+    ]
+    assert [await jobs.find(each.file_id) for each in taken] == taken
+    assert [each.file_id for each in await jobs.lease("d1", now=10, until=40, limit=9)] == ["f1"]
+    assert await jobs.lease("d1", now=10, until=40, limit=9) == []
+    assert await jobs.lease("d1", now=99, until=100, limit=0) == []
+
+
+async def test_jobs_of_one_second_are_taken_in_their_order(jobs: TortoiseJobs) -> None:
+    for file_id in ("f9", "f3", "f7"):
+        await jobs.put(job(file_id, created_at=1))
+    order = [each.file_id for each in await jobs.lease("d1", now=1, until=2, limit=3)]
+    assert order == [each.file_id for each in await jobs.list()] == ["f9", "f3", "f7"]
+
+
+async def test_no_two_daemons_get_one_job(jobs: TortoiseJobs) -> None:
+    for number in range(20):
+        await jobs.put(job(f"f{number}", created_at=number))
+    rounds = await asyncio.gather(*(jobs.lease(f"d{n}", now=50, until=90, limit=4) for n in range(6)))
+    taken = [each.file_id for one in rounds for each in one]
+    assert len(taken) == len(set(taken)) == 20
+    assert all(each.attempts == 1 for each in await jobs.list())
+
+
+@pytest.mark.parametrize("location", ["postgres"], indirect=True)
+async def test_what_another_daemon_is_taking_is_not_waited_for(
+    jobs: TortoiseJobs, database: Database
+) -> None:
+    for number in range(3):
+        await jobs.put(job(f"f{number}", created_at=number))
+    async with database.transaction():
+        assert [each.file_id for each in await jobs.lease("d1", now=1, until=9, limit=1)] == ["f0"]
+        async with asyncio.timeout(30):
+            other = await _lease_outside(database, jobs)
+    assert [each.file_id for each in other] == ["f1", "f2"]
+
+
+async def _lease_outside(database: Database, jobs: TortoiseJobs) -> list[Job]:
+    """Take jobs on another connection than that of the transaction."""
+    engine: Any = database.engine
+    token = get_connections().set(database.location.connection, engine)
+    try:
+        return list(await jobs.lease("d2", now=1, until=9, limit=9))
+    finally:
+        get_connections().reset(token)
+
+
+async def test_only_its_owner_keeps_a_lease(jobs: TortoiseJobs) -> None:
+    await jobs.put(FULL)
+    assert not await jobs.renew("f1", "d2", 50)
+    assert await jobs.renew("f1", "d1", 50)
+    assert await jobs.find("f1") == replace(FULL, lease_until=50)
+    await jobs.lease("d2", now=60, until=70, limit=1)
+    assert not await jobs.renew("f1", "d1", 90)
+
+
+async def test_a_clean_stop_takes_the_attempt_back(jobs: TortoiseJobs) -> None:
+    await jobs.put(FULL)
+    await jobs.put(job("f2", lease_owner="d1", lease_until=9))
+    await jobs.put(job("f3", lease_owner="d2", lease_until=9, attempts=1))
+    await jobs.put(job("f4", attempts=3))
+    await jobs.release("")
+    await jobs.release("d1")
+    assert await jobs.find("f1") == replace(FULL, lease_owner="", lease_until=0, attempts=1)
+    assert await jobs.find("f2") == job("f2")
+    assert await jobs.find("f3") == job("f3", lease_owner="d2", lease_until=9, attempts=1)
+    assert await jobs.find("f4") == job("f4", attempts=3)
+
+
+async def test_a_removed_job_is_gone_and_its_file_stays(jobs: TortoiseJobs) -> None:
+    await jobs.put(FULL)
+    assert await jobs.remove("f1")
+    assert not await jobs.remove("f1")
+    assert await TortoiseFiles().find("f1") == file("f1")
+
+
+async def test_when_the_next_job_is_due(jobs: TortoiseJobs) -> None:
+    await jobs.put(job("f1", not_before=20, lease_until=10))
+    await jobs.put(job("f2", not_before=10, lease_owner="d1", lease_until=30))
+    assert await jobs.next_due(5) == 20
+    assert await jobs.lease("d1", now=19, until=99, limit=9) == []
+    assert await jobs.next_due(25) == 25
+    assert [each.file_id for each in await jobs.lease("d1", now=20, until=99, limit=9)] == ["f1"]
+    assert await jobs.next_due(20) == 30
