@@ -221,6 +221,7 @@ class World:
     uploads: Uploads
     retrieval: Retrieval
     documents: Documents_
+    watch: "Watch"
 
     @property
     def collections(self) -> Collections:
@@ -252,7 +253,8 @@ def build_world(folder: Path, *, bypass_admins: bool = True, clock: ids.Clock = 
     blobs = LocalBlobs(folder)
     stores = IngestStores(transactor, files_store, MemoryJobs(library), passages, blobs)
     index = ExactIndex(passages)
-    updates = Updates(index, blobs, FileWatch())
+    watch = Watch()
+    updates = Updates(index, blobs, watch)
     access = CollectionAccess(store, bypass_admins=bypass_admins)
     rules = UploadRules(max_size=1000, max_count=0, extensions=frozenset())
     intake = Intake(stores, rules, lambda: None, clock)
@@ -279,7 +281,15 @@ def build_world(folder: Path, *, bypass_admins: bool = True, clock: ids.Clock = 
         Uploads(holdings),
         retrieval,
         documents,
+        watch,
     )
+
+
+class Watch(FileWatch):
+    """A FileWatch that tells who waits."""
+
+    def is_watched(self, file_id: str) -> bool:
+        return file_id in self._waiting
 
 
 class OneSpace:

@@ -1,0 +1,262 @@
+"""Tests for gatewayd.knowledge.members."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from gatewayd.accounts.records import Role
+from gatewayd.catalog.records import Grant
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.records import FileStatus, Scope, ScopeKind
+from gatewayd.knowledge.members import Addition
+from gatewayd.knowledge.records import Link
+from tests.fakes.ingest import MemoryFiles
+from tests.fakes.knowledge import World, a_file, person
+
+ANN, BOB = person("ann"), person("bob")
+ROOT = person("root", role=Role.ADMIN)
+
+
+async def refused(work: Awaitable[object]) -> GatewayError:
+    with pytest.raises(GatewayError) as caught:
+        await work
+    return caught.value
+
+
+async def held(world: World, collection_id: str) -> list[str]:
+    found, _ = await world.store.list_files(collection_id)
+    return [file.id for _, file in found]
+
+
+async def put(world: World, file_id: str, status: FileStatus, error: str | None = None) -> None:
+    await MemoryFiles(world.library).add(a_file(file_id, status=status, error=error))
+
+
+async def test_adding_twice_is_adding_once(world: World) -> None:
+    docs = await world.collection(ANN)
+    await world.shelve(a_file("f1"), "some text")
+    added = await world.members.add(ANN, docs, "f1")
+    assert (added.id, added.file_count) == (docs, 1)
+    again = await world.members.add(ANN, docs, "f1")
+    assert again.file_count == 1
+    assert await held(world, docs) == ["f1"]
+    assert world.index.learned == [(Scope(ScopeKind.COLLECTION, docs), "f1")]
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "words"),
+    [
+        (FileStatus.PENDING, None, "not finished"),
+        (FileStatus.STORED, None, "without processing"),
+        (FileStatus.FAILED, "the file is empty", "the file is empty"),
+    ],
+)
+async def test_files_without_content_are_refused(
+    world: World, status: FileStatus, error: str | None, words: str
+) -> None:
+    docs = await world.collection(ANN)
+    await put(world, "f1", status, error)
+    problem = await refused(world.members.add(ANN, docs, "f1"))
+    assert problem.kind is Kind.EMPTY_CONTENT
+    assert "empty" in problem.message
+    assert words in problem.message
+    assert await held(world, docs) == []
+
+
+async def test_adding_can_wait_for_a_pending_file(world: World) -> None:
+    docs = await world.collection(ANN)
+    await put(world, "f1", FileStatus.PENDING)
+    work = asyncio.ensure_future(world.members.add(ANN, docs, "f1", wait=60))
+    while not world.watch.is_watched("f1"):
+        await asyncio.sleep(0)
+    await world.shelve(a_file("f1"), "some text")
+    world.watch.notify("f1")
+    await work
+    assert await held(world, docs) == ["f1"]
+
+
+async def test_waiting_ends(world: World) -> None:
+    docs = await world.collection(ANN)
+    await put(world, "f1", FileStatus.PENDING)
+    assert (await refused(world.members.add(ANN, docs, "f1", wait=0.01))).kind is Kind.EMPTY_CONTENT
+
+
+async def test_a_text_is_refused_twice_and_the_file_left_alone(world: World) -> None:
+    docs, other = await world.collection(ANN), await world.collection(ANN, "other")
+    for key in ("f1", "f2"):
+        await world.shelve(a_file(key, text_hash="same"), "some text")
+    await world.members.add(ANN, docs, "f1")
+    problem = await refused(world.members.add(ANN, docs, "f2"))
+    assert (problem.kind, problem.code) == (Kind.INVALID_REQUEST, "duplicate_content")
+    assert problem.message.startswith("Duplicate content")
+    assert (await world.holdings.files.get(ANN, "f2")).status is FileStatus.COMPLETED
+    await world.members.add(ANN, other, "f2")
+
+
+async def test_files_with_a_path_are_never_duplicates(world: World) -> None:
+    docs = await world.collection(ANN)
+    await world.shelve(a_file("f1", text_hash="same"), "some text", docs, origin="/srv", path="a.txt")
+    await world.shelve(a_file("f2", text_hash="same"), "some text")
+    await world.members.add(ANN, docs, "f2")
+    assert await held(world, docs) == ["f1", "f2"]
+
+
+async def test_a_synced_file_keeps_its_place_when_it_is_added_again(world: World) -> None:
+    docs = await world.collection(ANN)
+    await world.shelve(a_file("f1"), "some text", docs, origin="/srv", path="a.txt")
+    await world.members.add(ANN, docs, "f1")
+    directory = await world.directories.create(ANN, docs, "guide")
+    await world.members.add(ANN, docs, "f1", directory_id=directory.id)
+    [link] = await world.store.links_of("f1")
+    assert (link.origin, link.path, link.directory_id) == ("/srv", "a.txt", directory.id)
+
+
+async def test_directories_of_other_collections_are_refused(world: World) -> None:
+    docs, other = await world.collection(ANN), await world.collection(ANN, "other")
+    directory = await world.directories.create(ANN, other, "guide")
+    await world.shelve(a_file("f1"), "some text")
+    problem = await refused(world.members.add(ANN, docs, "f1", directory_id=directory.id))
+    assert problem.kind is Kind.NOT_FOUND
+
+
+# Every way in, tried by somebody who may not.
+CHANGES: dict[str, Callable[[World, str], Awaitable[object]]] = {
+    "add": lambda world, key: world.members.add(BOB, key, "f1"),
+    "add_many": lambda world, key: world.members.add_many(BOB, key, [Addition("f1")]),
+    "update_file": lambda world, key: world.members.update_file(BOB, key, "f1"),
+    "remove_file": lambda world, key: world.members.remove_file(BOB, key, "f1"),
+    "remove_many": lambda world, key: world.members.remove_many(BOB, key, ["f1"]),
+    "reset": lambda world, key: world.members.reset(BOB, key),
+    "list": lambda world, key: world.members.list(BOB, key),
+    "completed": lambda world, key: world.members.completed(BOB, key),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_foreign_collections_are_closed(world: World, name: str) -> None:
+    docs = await world.collection(ANN)
+    await world.shelve(a_file("f1"), "some text", docs)
+    assert (await refused(CHANGES[name](world, docs))).kind is Kind.NOT_FOUND
+    await world.collections.set_grants(ROOT, docs, [Grant("user", "bob", "read")])
+    if name in {"list", "completed"}:
+        await CHANGES[name](world, docs)
+    else:
+        assert (await refused(CHANGES[name](world, docs))).kind is Kind.FORBIDDEN
+    assert await held(world, docs) == ["f1"]
+
+
+async def test_foreign_files_do_not_exist(world: World) -> None:
+    mine = await world.collection(BOB)
+    await world.shelve(a_file("f1"), "a secret of ann")
+    problem = await refused(world.members.add(BOB, mine, "f1", wait=1))
+    nowhere = await refused(world.members.add(BOB, mine, "f9"))
+    assert (problem.kind, problem.message.replace("f1", "f9")) == (Kind.NOT_FOUND, nowhere.message)
+    _, results = await world.members.add_many(BOB, mine, [Addition("f1"), Addition("f9")])
+    assert [result.error and result.error.kind for result in results] == [Kind.NOT_FOUND, Kind.NOT_FOUND]
+    assert (await refused(world.members.update_file(BOB, mine, "f1"))).kind is Kind.NOT_FOUND
+    assert (await refused(world.members.remove_file(BOB, mine, "f1"))).kind is Kind.NOT_FOUND
+    assert await held(world, mine) == []
+
+
+async def test_a_batch_has_a_result_for_each_file(world: World) -> None:
+    docs = await world.collection(ANN)
+    await world.shelve(a_file("f1"), "some text", docs)
+    await world.shelve(a_file("f2"), "another text")
+    await put(world, "f3", FileStatus.FAILED, "no text was found")
+    additions = [Addition(key) for key in ("f1", "f2", "f3", "f4")]
+    collection, results = await world.members.add_many(ANN, docs, additions)
+    assert collection.file_count == 2
+    assert [(each.file_id, each.is_changed) for each in results] == [
+        ("f1", False),
+        ("f2", True),
+        ("f3", False),
+        ("f4", False),
+    ]
+    kinds = [each.error and each.error.kind for each in results]
+    assert kinds == [None, None, Kind.EMPTY_CONTENT, Kind.NOT_FOUND]
+
+
+async def test_a_batch_stops_when_the_database_is_at_fault(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = await world.collection(ANN)
+    await world.shelve(a_file("f1"), "some text")
+
+    async def locked(link: Link) -> bool:
+        raise GatewayError(Kind.UNAVAILABLE, "cannot write: locked")
+
+    monkeypatch.setattr(world.store, "link", locked)
+    assert (await refused(world.members.add_many(ANN, docs, [Addition("f1")]))).kind is Kind.UNAVAILABLE
+
+
+async def test_removing_a_file_deletes_it_when_nothing_else_holds_it(world: World) -> None:
+    docs = await world.collection(ANN)
+    await world.shelve(a_file("f1"), "some text", docs)
+    assert (await world.members.remove_file(ANN, docs, "f1")).file_count == 0
+    assert world.library.tables.files == {}
+    assert (Scope(ScopeKind.COLLECTION, docs), "f1") in world.index.learned
+
+
+async def test_a_file_stays_when_it_is_wanted_elsewhere(world: World) -> None:
+    docs, other = await world.collection(ANN), await world.collection(ANN, "other")
+    await world.shelve(a_file("f1"), "some text", docs, other)
+    await world.members.remove_file(ANN, docs, "f1")
+    assert await held(world, other) == ["f1"]
+    await world.members.remove_file(ANN, other, "f1", delete_file=False)
+    assert "f1" in world.library.tables.files
+
+
+async def test_who_may_not_write_a_file_only_takes_it_out(world: World) -> None:
+    docs = await world.collection(BOB)
+    await world.shelve(a_file("f1", "ann"), "some text", docs)
+    await world.members.remove_file(BOB, docs, "f1")
+    assert "f1" in world.library.tables.files
+    assert await held(world, docs) == []
+
+
+async def test_who_may_write_the_owner_s_collection_may_delete_its_files(world: World) -> None:
+    docs = await world.collection(ANN, "docs", Grant("user", "bob", "write"))
+    await world.shelve(a_file("f1", "ann"), "some text", docs)
+    [result] = await world.members.remove_many(BOB, docs, ["f1", "f1"])
+    assert (result.is_changed, result.is_deleted) == (True, True)
+    assert world.library.tables.files == {}
+
+
+async def test_removing_what_is_not_in(world: World) -> None:
+    docs = await world.collection(ANN)
+    await world.shelve(a_file("f1"), "some text")
+    assert (await refused(world.members.remove_file(ANN, docs, "f1"))).kind is Kind.NOT_FOUND
+    assert "f1" in world.library.tables.files
+
+
+async def test_update_takes_over_the_present_text(world: World) -> None:
+    docs = await world.collection(ANN)
+    file = await world.shelve(a_file("f1"), "some text", docs)
+    await world.members.update_file(ANN, docs, "f1")
+    assert world.index.learned == [(Scope(ScopeKind.COLLECTION, docs), "f1")]
+    failed = replace(file, status=FileStatus.FAILED, error="broken")
+    await MemoryFiles(world.library).change(failed)
+    assert (await refused(world.members.update_file(ANN, docs, "f1"))).kind is Kind.EMPTY_CONTENT
+
+
+@pytest.mark.parametrize("directories", [True, False])
+async def test_reset_leaves_the_files(world: World, directories: bool) -> None:
+    docs = await world.collection(ANN)
+    made = await world.directories.create(ANN, docs, "guide")
+    for key in ("f1", "f2"):
+        await world.shelve(a_file(key), f"text of {key}", docs, directory_id=made.id)
+    assert (await world.members.reset(ANN, docs, directories=directories)).file_count == 0
+    assert set(world.library.tables.files) == {"f1", "f2"}
+    assert bool(await world.directories.list(ANN, docs)) is not directories
+    assert world.index.forgotten == [Scope(ScopeKind.COLLECTION, docs)]
+
+
+async def test_completed_files_alone_are_listed_as_such(world: World) -> None:
+    docs = await world.collection(ANN)
+    await world.shelve(a_file("f1"), "some text", docs)
+    await put(world, "f2", FileStatus.PENDING)
+    await world.store.link(Link(docs, "f2", "ann"))
+    assert [file.id for file in await world.members.completed(ANN, docs)] == ["f1"]
+    assert (await world.members.list(ANN, docs, query="F2"))[1] == 1
