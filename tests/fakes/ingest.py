@@ -392,11 +392,14 @@ def words(text: str) -> list[str]:
 
 
 class HashEmbedder:
-    """A model that counts words: texts with the same words have the cosine 1. `failures` are raised first."""
+    """A model that counts words: texts with the same words have the cosine 1.
+
+    `failures` has what its first calls raise, None for those that do not.
+    """
 
     def __init__(self, name: str = "test:hash:1") -> None:
         self._space = Space(name, DIMENSION)
-        self.failures: list[BaseException] = []
+        self.failures: list[BaseException | None] = []
         self.texts: list[str] = []
 
     async def space(self) -> Space:
@@ -404,8 +407,8 @@ class HashEmbedder:
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> bytes:
         await asyncio.sleep(0)
-        if self.failures:
-            raise self.failures.pop(0)
+        if self.failures and (failure := self.failures.pop(0)) is not None:
+            raise failure
         self.texts.extend(texts)
         return b"".join(self._vector(text) for text in texts)
 
@@ -480,19 +483,21 @@ class MemoryWords:
 
 
 class PlainExtractor:
-    """Reads UTF-8 files as one part. `failures` are raised first, one for each call; `names` are what it
-    read."""
+    """Reads UTF-8 files as one part.
+
+    `failures` has what its first calls raise, None for those that do not; `names` are what it was given.
+    """
 
     def __init__(self, rules: ChunkRules | None = None) -> None:
         self._rules = rules or ChunkRules(size=200, overlap=20)
-        self.failures: list[BaseException] = []
+        self.failures: list[BaseException | None] = []
         self.names: list[str] = []
 
     async def extract(self, path: Path, name: str, content_type: str | None) -> Extraction:
         await asyncio.sleep(0)
         self.names.append(name)
-        if self.failures:
-            raise self.failures.pop(0)
+        if self.failures and (failure := self.failures.pop(0)) is not None:
+            raise failure
         return extraction_of(path.read_text(), self._rules)
 
 

@@ -127,11 +127,13 @@ async def test_a_file_removed_while_it_is_processed_ends_quietly(
     assert caplog.records == []
 
 
-async def test_a_clean_stop_gives_the_lease_and_the_attempt_back(tmp_path: Path) -> None:
+async def test_a_clean_stop_gives_the_lease_and_the_attempt_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     library = Library()
     async with ingesting(tmp_path, library=library) as ingest:
         never = asyncio.Event()
-        ingest.extractor.extract = lambda *_: never.wait()  # type: ignore[method-assign, assignment, return-value]
+        monkeypatch.setattr(ingest.extractor, "extract", lambda *_: never.wait())
         file = await ingest.upload("a.txt", "text")
         while not (await ingest.jobs.list())[0].lease_owner:
             await asyncio.sleep(0)
@@ -142,7 +144,7 @@ async def test_a_clean_stop_gives_the_lease_and_the_attempt_back(tmp_path: Path)
         assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
 
 
-async def test_leases_are_renewed_while_work_goes_on(tmp_path: Path) -> None:
+async def test_leases_are_renewed_while_work_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with ingesting(tmp_path) as ingest:
         go_on = asyncio.Event()
         plain = ingest.extractor.extract
@@ -151,7 +153,7 @@ async def test_leases_are_renewed_while_work_goes_on(tmp_path: Path) -> None:
             await go_on.wait()
             return await plain(*args)
 
-        ingest.extractor.extract = extract  # type: ignore[method-assign]
+        monkeypatch.setattr(ingest.extractor, "extract", extract)
         file = await ingest.upload("a.txt", "text")
         for seconds in (25, 50, 75, 100):
             ingest.time = NOON + seconds

@@ -1,0 +1,123 @@
+"""Bytes on disk: received whole or not at all."""
+
+import asyncio
+import hashlib
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest import blobs as module
+from gatewayd.ingest.blobs import LocalBlobs, Received
+from tests.fakes.ingesting import stream
+
+FILE_ID = "0190-abcd-ef"
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> LocalBlobs:
+    return LocalBlobs(tmp_path / "files")
+
+
+def left(folder: Path) -> list[str]:
+    """Return the files below a folder."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+async def test_bytes_are_kept_under_the_end_of_the_id(tmp_path: Path, blobs: LocalBlobs) -> None:
+    pieces = [b"x" * 700_000, b"", b"y" * 700_000, b"z"]
+    received = await blobs.receive(FILE_ID, stream(*pieces), 0)
+    data = b"".join(pieces)
+    assert received == Received(len(data), hashlib.sha256(data).hexdigest())
+    assert blobs.path(FILE_ID).read_bytes() == data
+    assert left(tmp_path) == [f"files/ef/{FILE_ID}"]
+    assert blobs.path(FILE_ID).stat().st_mode & 0o777 == 0o600
+
+
+async def test_no_bytes_are_a_file_too(blobs: LocalBlobs) -> None:
+    received = await blobs.receive(FILE_ID, stream(), 10)
+    assert (received.size, blobs.path(FILE_ID).read_bytes()) == (0, b"")
+
+
+async def test_the_limit_is_kept_while_receiving(tmp_path: Path, blobs: LocalBlobs) -> None:
+    asked: list[int] = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            asked.append(1)
+            yield b"x" * 600_000
+
+    with pytest.raises(GatewayError) as refused:
+        await blobs.receive(FILE_ID, endless(), 2_000_000)
+    assert (refused.value.kind, refused.value.param) == (Kind.TOO_LARGE, "file")
+    assert len(asked) == 4
+    assert left(tmp_path) == []
+    assert (await blobs.receive(FILE_ID, stream(b"x" * 10), 10)).size == 10
+
+
+async def test_a_client_that_leaves_leaves_nothing(tmp_path: Path, blobs: LocalBlobs) -> None:
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"x" * 2_000_000
+        raise ConnectionResetError
+
+    with pytest.raises(ConnectionResetError):
+        await blobs.receive(FILE_ID, broken(), 0)
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("step", ["open", "write", "finish"])
+async def test_a_cancelled_upload_leaves_nothing(
+    tmp_path: Path, blobs: LocalBlobs, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    plain = getattr(module._Sink, step)
+
+    def slow(*args: Any) -> Any:
+        begun.set()
+        assert go_on.wait(10)
+        return plain(*args)
+
+    monkeypatch.setattr(module._Sink, step, slow)
+    async with asyncio.TaskGroup() as group:
+        receiving = group.create_task(blobs.receive(FILE_ID, stream(b"data"), 0))
+        await asyncio.to_thread(begun.wait)
+        receiving.cancel()
+        go_on.set()
+    assert receiving.cancelled()
+    # The thread that was at work has ended when another one has had its turn.
+    await asyncio.to_thread(lambda: None)
+    assert left(tmp_path) == []
+
+
+async def test_a_disk_that_refuses_is_told(blobs: LocalBlobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module._Sink, "write", full)
+    with pytest.raises(GatewayError, match="cannot store the file: No space left on device") as refused:
+        await blobs.receive(FILE_ID, stream(b"data"), 0)
+    assert refused.value.kind is Kind.UNAVAILABLE
+
+
+async def test_removing_what_is_not_there_is_fine(blobs: LocalBlobs) -> None:
+    await blobs.receive(FILE_ID, stream(b"data"), 0)
+    await blobs.remove([FILE_ID, "other"])
+    await blobs.remove([FILE_ID])
+    assert not blobs.path(FILE_ID).exists()
+
+
+async def test_the_sweep_takes_what_nobody_knows(tmp_path: Path, blobs: LocalBlobs) -> None:
+    assert await blobs.sweep(stream_of()) == 0
+    for file_id in ("a1", "b2", "c1"):
+        await blobs.receive(file_id, stream(b"data"), 0)
+    (tmp_path / "files/incoming/half").write_bytes(b"ha")
+    assert await blobs.sweep(stream_of("b2", "gone")) == 3
+    assert left(tmp_path) == ["files/b2/b2"]
+
+
+async def stream_of(*file_ids: str) -> AsyncIterator[str]:
+    for file_id in file_ids:
+        yield file_id

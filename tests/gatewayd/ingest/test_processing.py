@@ -1,0 +1,87 @@
+"""From bytes to passages: what is reused, what is replaced, and what stays."""
+
+from dataclasses import replace
+
+from gatewayd.ingest.records import FileStatus, Scope, ScopeKind
+from tests.fakes.ingest import HashEmbedder
+from tests.fakes.ingesting import Ingest
+
+LONG = " ".join(f"word{number}" for number in range(300))
+
+
+def embedded(ingest: Ingest) -> list[str]:
+    assert isinstance(ingest.configured, HashEmbedder)
+    return ingest.configured.texts
+
+
+async def test_a_text_that_is_known_is_not_embedded_again(ingest: Ingest) -> None:
+    first = await ingest.completed("a.txt", LONG)
+    count = len(embedded(ingest))
+    twin = await ingest.completed("b.txt", LONG, user_id="other")
+    assert len(embedded(ingest)) == count == first.chunks
+    assert await ingest.vectors(twin.id) == await ingest.vectors(first.id) == count
+    assert twin.text_hash == first.text_hash
+
+
+async def test_a_processed_file_is_told_to_the_index(ingest: Ingest) -> None:
+    await ingest.queue.close()
+    file = await ingest.upload("a.txt", LONG)
+    await ingest.link("c", file.id)
+    await ingest.processor.process(file.id)
+    assert ingest.index.learned == [
+        (Scope(ScopeKind.FILE, file.id), file.id),
+        (Scope(ScopeKind.COLLECTION, "c"), file.id),
+    ]
+
+
+async def test_a_new_version_takes_the_place_of_the_old_one(ingest: Ingest) -> None:
+    old = await ingest.completed("a.txt", "old")
+    await ingest.link("c", old.id, "a.txt")
+    await ingest.queue.close()
+    new = await ingest.upload("a.txt", "new")
+    await ingest.link("c", new.id, "a.txt")
+    assert ingest.library.tables.files_in(Scope(ScopeKind.COLLECTION, "c")) == [old.id]
+    await ingest.processor.process(new.id)
+    assert set(ingest.library.tables.files) == {new.id}
+    assert set(ingest.library.tables.links) == {("c", new.id)}
+    assert not ingest.blobs.path(old.id).exists()
+    assert ingest.index.forgotten == [Scope(ScopeKind.FILE, old.id)]
+    assert (Scope(ScopeKind.COLLECTION, "c"), old.id) in ingest.index.learned
+
+
+async def test_a_replaced_file_of_somebody_else_or_in_use_stays(ingest: Ingest) -> None:
+    used, foreign = await ingest.completed("a.txt", "a"), await ingest.completed("b.txt", "b", user_id="x")
+    await ingest.link("c", used.id, "a.txt")
+    await ingest.link("d", used.id)
+    await ingest.link("c", foreign.id, "b.txt")
+    await ingest.queue.close()
+    for name in ("a.txt", "b.txt"):
+        new = await ingest.upload(name, f"new {name}")
+        await ingest.link("c", new.id, name)
+        await ingest.processor.process(new.id)
+    assert {used.id, foreign.id} < set(ingest.library.tables.files)
+    linked = {file_id for collection, file_id in ingest.library.tables.links if collection == "c"}
+    assert linked.isdisjoint({used.id, foreign.id})
+    assert ("d", used.id) in ingest.library.tables.links
+
+
+async def test_a_name_given_meanwhile_is_kept(ingest: Ingest) -> None:
+    await ingest.queue.close()
+    file = await ingest.upload("a.txt", "text")
+    described = await ingest.processor._staged(file)
+    from_client = await ingest.files_store.find(file.id)
+    assert from_client is not None
+    assert from_client.text_hash == described.text_hash
+    renamed = replace(from_client, name="b.txt")
+    await ingest.files_store.change(renamed)
+    await ingest.processor.process(file.id)
+    done = await ingest.files_store.find(file.id)
+    assert done is not None
+    assert (done.name, done.status) == ("b.txt", FileStatus.COMPLETED)
+    assert ingest.extractor.names == ["a.txt"]
+
+
+async def test_a_file_that_is_gone_is_nothing_to_do(ingest: Ingest) -> None:
+    await ingest.processor.process("nothing")
+    await ingest.processor.fail("nothing", "no")
+    assert ingest.index.learned == []

@@ -1,0 +1,30 @@
+"""What follows a commit."""
+
+import pytest
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.records import Scope, ScopeKind
+from gatewayd.ingest.updates import Removal
+from tests.fakes.ingesting import Ingest
+
+
+async def test_an_index_that_fails_stops_nobody(
+    ingest: Ingest, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = await ingest.completed("a.txt", "text")
+    await ingest.link("c", file.id)
+
+    async def fail(*_: object) -> None:
+        raise GatewayError(Kind.UNAVAILABLE, "the disk is full")
+
+    monkeypatch.setattr(ingest.index, "forget", fail)
+    assert await Removal(ingest.stores, ingest.updates).remove(file.id)
+    assert ingest.index.learned[-1] == (Scope(ScopeKind.COLLECTION, "c"), file.id)
+    assert "the vector index missed a change until its next check: the disk is full" in caplog.text
+    assert not ingest.blobs.path(file.id).exists()
+
+
+async def test_removing_twice_is_told(ingest: Ingest) -> None:
+    file = await ingest.completed("a.txt", "text")
+    removal = Removal(ingest.stores, ingest.updates)
+    assert [await removal.remove(file.id) for _ in range(2)] == [True, False]
