@@ -2,8 +2,9 @@
 
 import asyncio
 import hashlib
+import io
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,13 @@ class Engine(AsyncpgDBClient):
         """Copy nothing: a server's backups are its administrator's."""
         return None
 
+    async def run_alone(self, *statements: str) -> None:
+        """Run statements that cannot be in a transaction, on one connection, however long they take."""
+        async with _Lease(self) as connection:
+            # The pool sets the limits back.
+            for statement in ("SET statement_timeout = 0", "SET lock_timeout = 0", *statements):
+                await _wrapped(connection.execute, statement)
+
     @asynccontextmanager
     async def migrating(self) -> AsyncIterator[Any]:
         """Run a block that changes tables, in one transaction without time limits of the server."""
@@ -226,6 +234,11 @@ class EngineTransaction(TransactionWrapper):
         except FOREIGN:
             if not _is_lost(self._connection):
                 self._connection.terminate()
+
+    async def copy_rows(self, table: str, columns: Sequence[str], rows: bytes) -> None:
+        """Insert rows that are in the format of PostgreSQL's binary COPY."""
+        copy, source = self._connection.copy_to_table, io.BytesIO(rows)
+        await _wrapped(copy, table, source=source, columns=columns, format="binary")
 
     def acquire_connection(self) -> Any:
         """Return the context of one statement."""

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gatewayd.ids import digest
 from gatewayd.ingest.interfaces import LexicalIndex
 from gatewayd.ingest.records import Chunk, Extraction, File, FileStatus, Scope, ScopeKind, Space, VectorBatch
 from gatewayd.knowledge.records import Collection, Link
@@ -60,7 +61,7 @@ class Shelf:
         found = await self.files.find(file_id)
         assert found is not None
         return await self.passages.publish(
-            replace(found, status=FileStatus.COMPLETED, chunks=len(texts), text_hash=f"hash of {texts}")
+            replace(found, status=FileStatus.COMPLETED, chunks=len(texts), text_hash=digest("\n".join(texts)))
         )
 
     async def find(self, scope: Scope, query: str, limit: int = 10) -> Sequence[str]:
