@@ -1,8 +1,9 @@
 """Writes BERT-like encoders as ONNX graphs of fused operators whose large products run in int8.
 
 Weights are int8 with a scale for each output, activations are quantised as they come (unsigned, per tensor).
-The graph reads `input_ids` and `attention_mask`, both [batch, tokens] int64, and gives `last_hidden_state`,
-[batch, tokens, width] float32. Only builds of models need this module, and `onnx`.
+The graph reads `input_ids` and `attention_mask`, both [batch, tokens] int64, and gives `sentence_embedding`,
+[batch, width] float32: the mean over the tokens of each text. Only builds of models need this module and
+`onnx`.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ MICROSOFT: Final = "com.microsoft"
 OPSET: Final = 17
 IR_VERSION: Final = 8
 INPUTS: Final = ("input_ids", "attention_mask")
-OUTPUT: Final = "last_hidden_state"
+OUTPUT: Final = "sentence_embedding"
 LARGEST: Final = 127
 
 Floats = NDArray[np.float32]
@@ -100,7 +101,7 @@ def write(encoder: Encoder, path: Path, *, is_reduced: bool) -> None:
     mask = writer.node("Cast", ["attention_mask"], to=TensorProto.INT32)
     for layer in encoder.layers:
         state = writer.layer(encoder, layer, state, mask)
-    writer.finish(state, encoder.positions.shape[1], path)
+    writer.finish(writer.mean(state), encoder.positions.shape[1], path)
 
 
 class _Writer:
@@ -151,15 +152,23 @@ class _Writer:
         outer = self._product(layer.outer, inner)
         return self._normalised(layer.output_norm, outer, state, layer.outer, encoder.epsilon)
 
-    def finish(self, state: str, width: int, path: Path) -> None:
-        """Write the graph whose output is `state`."""
+    def mean(self, state: str) -> str:
+        """Return the mean over the tokens that are not padding."""
+        one = self.constant(np.array([1], np.int64))
+        mask = self.node("Cast", ["attention_mask"], to=TensorProto.FLOAT)
+        shares = self.node("Div", [mask, self.node("ReduceSum", [mask, one], keepdims=1)])
+        sums = self.node("MatMul", [self.node("Unsqueeze", [shares, one]), state])
+        return self.node("Squeeze", [sums, one])
+
+    def finish(self, result: str, width: int, path: Path) -> None:
+        """Write the graph whose output is `result`."""
+        self.nodes("Identity", [result], 1)
         self._nodes[-1].output[0] = OUTPUT
-        shape = ["batch", "tokens"]
         graph = helper.make_graph(
             self._nodes,
             "encoder",
-            [helper.make_tensor_value_info(name, TensorProto.INT64, shape) for name in INPUTS],
-            [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, [*shape, width])],
+            [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"]) for name in INPUTS],
+            [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["batch", width])],
             self._constants,
         )
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)]

@@ -1,7 +1,7 @@
 """Models that fastembed runs, behind one method: texts in, rows of numbers out.
 
 A model is described by a mapping with `task` (embed, rerank), `name` (one that fastembed knows, or any with a
-path), `path` (a folder, or None: downloaded once into the folder `cache`) and `pooling` (mean, cls).
+path), `path` (a folder, or None: downloaded once into the folder `cache`) and `pooling` (mean, cls, none).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from gatewayd.vectors.models import GRAPH
 LOCAL: Final = "local/model"
 """The name under which a folder's model is known to fastembed."""
 
-POOLINGS: Final = {"mean": PoolingType.MEAN, "cls": PoolingType.CLS}
+POOLINGS: Final = {"mean": PoolingType.MEAN, "cls": PoolingType.CLS, "none": PoolingType.DISABLED}
 SAMPLE: Final = "a sample"
 
 Rows = NDArray[np.float32]
