@@ -33,7 +33,7 @@ MAX_FRAME: Final = 1 << 30
 PR_SET_PDEATHSIG: Final = 1
 KEPT_LINES: Final = 20
 LONGEST_LINE: Final = 400
-LAST_WORDS: Final = 1.0
+LAST_WORDS: Final = 5.0
 ROOT: Final = Path(__file__).parents[1]
 
 Header = Mapping[str, Any]
@@ -73,6 +73,8 @@ class Worker:
 
     def __init__(self, process: asyncio.subprocess.Process, tasks: Tasks) -> None:
         self._process = process
+        # The library's own way to send a signal may take the exit status from whoever waits for it.
+        self._handle: int | None = os.pidfd_open(process.pid)
         self._numbers = itertools.count()
         self._waiting: dict[int, asyncio.Future[tuple[Header, bytes]]] = {}
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
@@ -100,9 +102,9 @@ class Worker:
             process = await asyncio.create_subprocess_exec(
                 *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
             )
+            worker = cls(process, tasks)
         except OSError as error:
             raise GatewayError(Kind.UNAVAILABLE, f"cannot start a worker process: {error}") from error
-        worker = cls(process, tasks)
         try:
             _bound(process.pid, options)
         except OSError as error:
@@ -152,9 +154,9 @@ class Worker:
 
     def kill(self) -> None:
         """End the process at once; what waits for answers gets WorkerDiedError."""
-        if self._process.returncode is None:
+        if self._handle is not None:
             with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     async def close(self, seconds: float = 1.0) -> None:
         """Let the process end, and see that it does."""
@@ -180,8 +182,10 @@ class Worker:
                 header = orjson.loads(await reader.readexactly(sizes[0]))
                 self._deliver(header, await reader.readexactly(sizes[1]))
         except asyncio.IncompleteReadError:
-            # It has closed its end, as it does when it ends; what else it may be doing, it does for nobody.
-            pass
+            # It closes its end a little before it ends; without that its exit status would be ours.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LAST_WORDS):
+                    await self._process.wait()
         except (ValueError, LookupError, TypeError, AttributeError, ConnectionError) as error:
             log.warning("a worker process answered with what is no answer", extra={"error": repr(error)})
         finally:
@@ -190,6 +194,9 @@ class Worker:
 
     async def _end(self) -> None:
         await self._process.wait()
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
         with contextlib.suppress(TimeoutError):
             # What it said last may say why. A process that it started can keep the pipe open.
             async with asyncio.timeout(LAST_WORDS):

@@ -1,0 +1,45 @@
+"""A worker process that does what it is told, the good and the bad."""
+
+import os
+import resource
+import signal
+import sys
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.workers import Parent
+
+
+def main() -> None:  # noqa: C901
+    parent = Parent()
+    for message, blob in parent.messages():
+        match message["do"]:
+            case "echo":
+                parent.answer(message, {"said": message["say"]}, blob)
+            case "later":
+                later = message
+            case "both":
+                parent.answer(message, {"said": "second"})
+                parent.answer(later, {"said": "first"})
+            case "refuse":
+                parent.refuse(message, GatewayError(Kind.CONFLICT, "cannot do it", param="do", code="no"))
+            case "print":
+                sys.stdout.write("x" * 200_000)
+                sys.stdout.flush()
+                os.write(1, b"to standard output\n")
+                parent.answer(message, {"said": "printed"})
+            case "limits":
+                found = [resource.getrlimit(what)[0] for what in (resource.RLIMIT_AS, resource.RLIMIT_CPU)]
+                parent.answer(message, {"limits": found, "nice": os.nice(0), "environment": dict(os.environ)})
+            case "raise":
+                raise ValueError("cannot go on")
+            case "die":
+                os.kill(os.getpid(), getattr(signal, message["signal"]))
+            case "nonsense":
+                parent._answers.write(message["bytes"].encode("latin-1"))
+                parent._answers.flush()
+            case "hang":
+                signal.pause()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.tasks import Tasks
+from gatewayd.workers import LENGTHS, MAX_FRAME, ROOT, Worker, WorkerDiedError, WorkerOptions, frame
+
+CHILD = "tests.fakes.workerchild"
+Start = Callable[..., Awaitable[Worker]]
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Start]:
+    tasks = Tasks()
+    workers: list[Worker] = []
+
+    async def started(module: str = CHILD, **options: object) -> Worker:
+        workers.append(await Worker.start(WorkerOptions(module, **options), tasks))  # type: ignore[arg-type]
+        return workers[-1]
+
+    yield started
+    for worker in workers:
+        await worker.close()
+    while tasks.list():
+        await asyncio.sleep(0)
+
+
+async def died(call: Awaitable[object]) -> WorkerDiedError:
+    with pytest.raises(WorkerDiedError) as caught:
+        await call
+    return caught.value
+
+
+async def test_a_message_is_answered_with_its_blob(start: Start) -> None:
+    worker = await start()
+    blob = bytes(range(256)) * 4096
+    assert await worker.call({"do": "echo", "say": "å"}, blob) == ({"said": "å"}, blob)
+    assert worker.calls == 1
+    assert worker.resident > 1_000_000
+
+
+async def test_answers_may_come_in_any_order(start: Start) -> None:
+    worker = await start()
+    first, second = await asyncio.gather(worker.call({"do": "later"}), worker.call({"do": "both"}))
+    assert (first[0]["said"], second[0]["said"]) == ("first", "second")
+
+
+async def test_a_failure_of_the_child_is_raised_as_it_is(start: Start) -> None:
+    worker = await start()
+    with pytest.raises(GatewayError) as caught:
+        await worker.call({"do": "refuse"})
+    error = caught.value
+    assert (error.kind, error.message, error.param, error.code) == (Kind.CONFLICT, "cannot do it", "do", "no")
+    assert (await worker.call({"do": "echo", "say": "still here"}))[0] == {"said": "still here"}
+
+
+async def test_what_libraries_print_is_no_answer(start: Start) -> None:
+    worker = await start()
+    assert (await worker.call({"do": "print"}))[0] == {"said": "printed"}
+
+
+async def test_a_child_is_bounded_and_sees_nothing_of_the_environment(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAYD_SECRET", "s")
+    worker = await start(memory=1 << 30, cpu_seconds=50, nice=3, environment={"MORE": "1"})
+    found = (await worker.call({"do": "limits"}))[0]
+    assert found["limits"] == [1 << 30, 50]
+    assert found["nice"] == min(os.nice(0) + 3, 19)
+    assert found["environment"]["MORE"] == "1"
+    assert "GATEWAYD_SECRET" not in found["environment"]
+
+
+async def test_the_reason_of_an_end_is_what_the_child_said_last(start: Start) -> None:
+    worker = await start()
+    death = await died(worker.call({"do": "raise"}))
+    assert death.reason == "ended with status 1: ValueError: cannot go on"
+    assert death.ended_by is None
+    assert not worker.is_alive
+    assert worker.resident == 0
+
+
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGKILL", "SIGXCPU"])
+async def test_the_signal_that_ended_a_child_is_told(start: Start, name: str) -> None:
+    worker = await start()
+    death = await died(worker.call({"do": "die", "signal": name}))
+    assert death.ended_by is signal.Signals[name]
+    assert death.reason == f"was ended by {name}"
+
+
+async def test_every_call_ends_when_the_child_does(start: Start) -> None:
+    worker = await start()
+    calls = [died(worker.call({"do": "later"})) for _ in range(3)]
+    waiting = asyncio.gather(*calls, died(worker.call({"do": "hang"})))
+    while worker.calls < 4:
+        await asyncio.sleep(0)
+    worker.kill()
+    assert {death.ended_by for death in await waiting} == {signal.SIGKILL}
+    assert (await died(worker.call({"do": "echo", "say": ""}))).ended_by is signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        LENGTHS.pack(MAX_FRAME, MAX_FRAME),
+        LENGTHS.pack(3, 0) + b"{,}",
+        LENGTHS.pack(2, 0) + b"[]",
+        frame({"number": 0, "error": {"kind": "nonsense"}}),
+        frame({"number": 0, "error": "text"}),
+    ],
+    ids=["too long", "no JSON", "no object", "unknown kind", "no error"],
+)
+async def test_a_child_that_answers_with_nonsense_is_ended(start: Start, answer: bytes) -> None:
+    worker = await start()
+    death = await died(worker.call({"do": "nonsense", "bytes": answer.decode("latin-1")}))
+    assert death.ended_by is signal.SIGKILL
+
+
+async def test_an_answer_that_nobody_waits_for_is_dropped(start: Start) -> None:
+    worker = await start()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await worker.call({"do": "echo", "say": "late"})
+    assert (await worker.call({"do": "echo", "say": "next"}))[0] == {"said": "next"}
+
+
+async def test_a_child_that_does_not_end_is_ended(start: Start) -> None:
+    worker = await start()
+    waiting = asyncio.gather(died(worker.call({"do": "hang"})))
+    await asyncio.sleep(0)
+    await worker.close(0.01)
+    assert (await waiting)[0].ended_by is signal.SIGKILL
+
+
+async def test_a_child_ends_by_itself_when_it_is_closed(start: Start) -> None:
+    worker = await start()
+    await worker.call({"do": "echo", "say": ""})
+    await worker.close(60)
+    assert (await died(worker.call({"do": "echo", "say": ""}))).reason == "ended with status 0"
+
+
+async def test_the_end_of_all_tasks_ends_the_child() -> None:
+    tasks = Tasks()
+    worker = await Worker.start(WorkerOptions(CHILD), tasks)
+    await worker.call({"do": "echo", "say": ""})
+    await tasks.close()
+    assert not worker.is_alive
+    await worker.close()
+
+
+async def test_a_module_that_is_not_there_is_told(start: Start) -> None:
+    worker = await start("tests.fakes.nowhere")
+    death = await died(worker.call({"do": "echo"}))
+    assert "No module named tests.fakes.nowhere" in death.reason
+
+
+async def test_no_module_comes_from_the_folder_of_the_daemon(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "strange.py").write_text("print('taken')")
+    monkeypatch.chdir(tmp_path)
+    worker = await start("strange")
+    assert "No module named strange" in (await died(worker.call({"do": "echo"}))).reason
+
+
+async def test_a_program_that_cannot_be_started_is_unavailable(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nothing"))
+    with pytest.raises(GatewayError) as caught:
+        await start()
+    assert caught.value.kind is Kind.UNAVAILABLE
+
+
+def test_a_child_dies_with_its_parent() -> None:
+    parent = (
+        "import asyncio, os, signal\n"
+        "from gatewayd.tasks import Tasks\n"
+        "from gatewayd.workers import Worker, WorkerOptions\n"
+        "async def main():\n"
+        f"    worker = await Worker.start(WorkerOptions({CHILD!r}), Tasks())\n"
+        "    await worker.call({'do': 'echo', 'say': ''})\n"
+        "    print(worker.pid, flush=True)\n"
+        "    call = asyncio.gather(worker.call({'do': 'hang'}))\n"
+        "    await asyncio.sleep(0)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "asyncio.run(main())\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", parent], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert run.returncode == -signal.SIGKILL
+    pid = int(run.stdout)
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    waited = subprocess.run(
+        ["tail", f"--pid={pid}", "-s", "0.05", "-f", "/dev/null"], timeout=20, check=False
+    )
+    os.close(handle)
+    assert waited.returncode == 0
