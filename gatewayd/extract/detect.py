@@ -139,7 +139,7 @@ def detect(source: Source) -> Format:
     with source.path.open("rb") as file:
         head = file.read(HEAD)
         if not head:
-            raise DocumentError("the file is empty")
+            raise DocumentError("it is empty")
         if head.startswith(OLE):
             return _told_by_streams(file)
     if head.startswith(ZIP):

@@ -10,6 +10,8 @@ from gatewayd.ingest.records import Part
 CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f]")
 LINE_ENDS: Final = re.compile("\r\n?|\x0c")
 VISIBLE: Final = re.compile("[^\\s\u00ad\u200b-\u200f\u2060\ufeff\ufffd]")
+WIDEST_GAP: Final = 8
+GAPS: Final = re.compile(f"\t{{{WIDEST_GAP},}}")
 LONGEST_TITLE: Final = 200
 NOTHING: Final = "no text was found in it"
 
@@ -91,6 +93,9 @@ def heading(level: int, text: str) -> str:
 
 
 def row(cells: list[str]) -> str:
-    """Return a row of a table as a line with a tab between cells, "" when all are blank."""
-    line = "\t".join(" ".join(cell.split()) for cell in cells).rstrip()
+    """Return a row of a table as a line with a tab between cells, "" when all are blank.
+
+    A sheet may have thousands of empty cells between two.
+    """
+    line = GAPS.sub("\t" * WIDEST_GAP, "\t".join(" ".join(cell.split()) for cell in cells).rstrip())
     return f"{line}\n" if line else ""

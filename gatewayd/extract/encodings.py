@@ -16,6 +16,8 @@ MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+PRINTABLE: Final = bytes([*b"\t\n\r", *range(0x20, 0x7F)])
+MOST_PRINTABLE: Final = 0.75
 WIDE: Final = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 SAMPLE: Final = 128 * 1024
 SMALL_SAMPLE: Final = 4096
@@ -105,8 +107,13 @@ def _known(declared: str | None) -> str:
 
 
 def _decode_wide(data: bytes) -> str:
-    """Decode UTF-16 or UTF-32 without a mark."""
-    for encoding in WIDE:
+    """Decode UTF-16 or UTF-32 without a mark.
+
+    Half of the bytes of Latin texts in these are zeros, and few of those of others are letters.
+    """
+    sample = data[:SAMPLE]
+    is_narrow = len(sample.translate(None, PRINTABLE)) < len(sample) * (1 - MOST_PRINTABLE)
+    for encoding in () if is_narrow else WIDE:
         text = _attempt(data, encoding)
         if text is not None and _is_plausible(text[:SMALL_SAMPLE]):
             return text

@@ -83,7 +83,7 @@ def read(path: Path, name: str, content_type: str | None, limits: Limits) -> Doc
 
 def _inner_format(source: Source) -> Format:
     if not source.data:
-        raise DocumentError("the file in it is empty")
+        raise DocumentError("what is in it is empty")
     format_ = detect(source)
     if format_ not in TEXTS:
         raise DocumentError("what is in it is not a text; unpack it and upload that")

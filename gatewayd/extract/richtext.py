@@ -1,5 +1,6 @@
 """Text of RTF files."""
 
+import re
 from typing import Any, Final
 
 from striprtf.striprtf import rtf_to_text
@@ -8,11 +9,13 @@ from gatewayd.extract.blob import read_bytes
 from gatewayd.extract.plain import as_document
 from gatewayd.extract.records import Document, Source
 
+# The library searches for addresses of links in a time that grows with the cube of the text.
+LINK: Final = re.compile(r"HYPERLINK(?=\s\")", re.IGNORECASE)
 # The library has no types.
 TO_TEXT: Final[Any] = rtf_to_text
 
 
 def read(source: Source) -> Document:
     """Return the text of an RTF file, which says in itself which encoding it is in."""
-    text = TO_TEXT(read_bytes(source).decode("latin-1").replace("\0", ""), errors="replace")
-    return as_document(text, source)
+    data = read_bytes(source).decode("latin-1").replace("\0", "")
+    return as_document(TO_TEXT(LINK.sub("LINK", data), errors="replace"), source)

@@ -16,15 +16,14 @@ def read(source: Source) -> Document:
     with open_archive(source.path, source.limits) as archive:
         refuse_entities(archive)
     draft = Draft(source.limits.text)
-    book = openpyxl.load_workbook(source.path, read_only=True, data_only=True, keep_links=False)
-    try:
+    # The library goes by the name of a path.
+    with source.path.open("rb") as file:
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
         for sheet in book.worksheets:
             # What a sheet says about its size is often wrong.
             sheet.reset_dimensions()
             write_sheet(sheet.title, sheet.iter_rows(values_only=True), draft)
         title = book.properties.title
-    finally:
-        book.close()
     return draft.finish(title=title, nothing="its sheets are empty")
 
 
