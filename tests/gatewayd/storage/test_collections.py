@@ -105,7 +105,8 @@ async def test_a_removed_collection_leaves_the_files_alone(
     assert await collections.remove("c1")
     assert not await collections.remove("c1")
     for table in (LinkRow, DirectoryRow):
-        assert await table.all().values_list("collection_id", flat=True) == ["c2"]
+        left: Any = await table.all().values_list("collection_id", flat=True)
+        assert left == ["c2"]
     assert {row.resource_id for row in await GrantRow.all()} == {"c2"}
     assert await TortoiseFiles().find("f1") == file("f1")
     [row] = await CollectionRow.all()
