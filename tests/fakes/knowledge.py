@@ -231,7 +231,7 @@ class World:
     def store(self) -> CollectionStore:
         return self.holdings.store
 
-    async def shelve(self, file: File, text: str, *collection_ids: str, **place: str) -> File:
+    async def shelve(self, file: File, text: str | Extraction, *collection_ids: str, **place: str) -> File:
         """Keep a completed file with its passages and vectors, in some collections."""
         kept = await shelve(self.library, file, text, self.embedder)
         for collection_id in collection_ids:
