@@ -9,7 +9,7 @@ The graph reads `input_ids` and `attention_mask`, both [batch, tokens] int64, an
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import onnx
@@ -118,14 +118,14 @@ class _Writer:
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
-    def nodes(self, operator: str, inputs: Sequence[str], outputs: int, **options: object) -> list[str]:
+    def nodes(self, operator: str, inputs: Sequence[str], outputs: int, **options: Any) -> list[str]:
         """Add a node and return the names of its outputs."""
         number = len(self._nodes)
         names = [f"t{number}.{index}" for index in range(outputs)]
         self._nodes.append(helper.make_node(operator, inputs, names, name=f"n{number}", **options))
         return names
 
-    def node(self, operator: str, inputs: Sequence[str], **options: object) -> str:
+    def node(self, operator: str, inputs: Sequence[str], **options: Any) -> str:
         """Add a node with one output and return its name."""
         return self.nodes(operator, inputs, 1, **options)[0]
 

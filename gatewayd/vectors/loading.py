@@ -54,12 +54,13 @@ class Embedding:
 
     def compute(self, texts: Sequence[str], request: Header) -> Rows:
         """Return vectors of length 1."""
-        rows = np.asarray(self._vectors(texts, Purpose(request["purpose"])), dtype=np.float32)
+        rows: Rows = np.array(self._vectors(texts, Purpose(request["purpose"])), dtype=np.float32)
         # A vector of zeros becomes one of no numbers, which is refused.
         with np.errstate(invalid="ignore"):
-            return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows
 
-    def _vectors(self, texts: Sequence[str], purpose: Purpose) -> list[Rows]:
+    def _vectors(self, texts: Sequence[str], purpose: Purpose) -> list[NDArray[Any]]:
         embed = self._model.query_embed if purpose is Purpose.QUERY else self._model.passage_embed
         return list(embed(list(texts)))
 
@@ -81,7 +82,8 @@ class CrossEncoder:
         logits = list(self._model.rerank(request["query"], list(texts)))
         # Beyond these the float32 result is the same, and the exponential of more than 88 is none.
         bounded = np.clip(np.asarray(logits, dtype=np.float32), -80, 80)
-        return (1 / (1 + np.exp(-bounded))).reshape(-1, 1)
+        scores: Rows = (1 / (1 + np.exp(-bounded))).astype(np.float32)
+        return scores.reshape(-1, 1)
 
 
 def load(description: Header) -> Model:

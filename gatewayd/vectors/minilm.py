@@ -6,7 +6,7 @@ graph that `gatewayd.vectors.fused` writes from the same numbers.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import onnx
@@ -41,7 +41,7 @@ class _Reader:
     """Finds weights by the names of the parameters of the original model."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
-        self.constants: Mapping[str, Floats] = {
+        self.constants: Mapping[str, NDArray[Any]] = {
             constant.name: numpy_helper.to_array(constant) for constant in graph.initializer
         }
         self._makers = {output: node for node in graph.node for output in node.output}

