@@ -56,10 +56,10 @@ async def embed_texts(texts: Sequence[str], target: Target) -> list[bytes]:
 
 async def add_embedded(passages: PassageStore, file_id: str, space: str, batches: Sequence[bytes]) -> None:
     """Keep what `embed_texts` returned for the passages of a file that were staged since, in their order."""
-    for vectors in batches:
-        rows = await passages.missing(file_id, space, BATCH)
-        batch = VectorBatch(file_id, packed([number for number, _ in rows]), vectors)
-        await passages.add_vectors(space, batch)
+    rows = await passages.missing(file_id, space, BATCH * len(batches))
+    for number, vectors in enumerate(batches):
+        ids = [passage_id for passage_id, _ in rows[number * BATCH : (number + 1) * BATCH]]
+        await passages.add_vectors(space, VectorBatch(file_id, packed(ids), vectors))
 
 
 def packed(passage_ids: Sequence[int]) -> bytes:

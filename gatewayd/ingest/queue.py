@@ -24,7 +24,7 @@ HELPLESS: Final = frozenset({Kind.INVALID_REQUEST, Kind.TOO_LARGE, Kind.EMPTY_CO
 DEATHS: Final = 3
 """Attempts after which a document that ends its worker is given up."""
 
-BEGINNINGS: Final = 10
+BEGINNINGS: Final = 20
 """Leases after which a file is given up of whose attempts nobody heard: the gateway ended, each time."""
 
 LONGEST_PAUSE: Final = 3600
@@ -151,7 +151,7 @@ class IngestQueue:
             if await self._stores.passages.is_staged(job.file_id):
                 free = replace(free, attempts=max(0, job.attempts - 1))
             elif job.attempts > 1:
-                free = replace(free, not_before=self._clock() + self._pause_after(job.attempts - 1))
+                free = replace(free, not_before=self._clock() + self._pause_after(1))
             await self._stores.jobs.put(free)
 
     async def _renew(self) -> None:
@@ -194,11 +194,17 @@ class IngestQueue:
             await self._processor.fail(job.file_id, error.message)
         elif error.code == WORKER_DIED and job.attempts >= DEATHS:
             await self._processor.fail(job.file_id, f"processing it ended the worker {job.attempts} times")
-        elif job.attempts >= self._options.attempts:
+        elif self._is_last(job):
             sentence = f"gave up after {job.attempts} attempts: {error.message}"
             await self._processor.fail(job.file_id, sentence)
         else:
             await self._postpone(job, error)
+
+    def _is_last(self, job: Job) -> bool:
+        """Tell whether a failure of this attempt is final; attempts that a kill ended do not make a first one
+        so."""
+        has_failed = job.error is not None or self._options.attempts == 1
+        return has_failed and job.attempts >= self._options.attempts
 
     async def _postpone(self, job: Job, error: GatewayError) -> None:
         pause = max(self._pause_after(job.attempts), error.retry_after or 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gatewayd.accounts.records import Actor, CredentialKind, Role, User
-from gatewayd.commits import Commits
+from gatewayd.commits import Commits, Transactor
 from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.chunking import ChunkRules
 from gatewayd.ingest.files import Files
@@ -64,6 +64,7 @@ class Ingest:
     configured: Embedder | None = field(default_factory=HashEmbedder)
     others: dict[str, Embedder] = field(default_factory=dict)
     wrap: Callable[[Any], Any] = lambda store: store
+    transactor: Transactor | None = None
     time: int = NOON
 
     def __post_init__(self) -> None:
@@ -78,7 +79,9 @@ class Ingest:
         self.words = MemoryWords(self.library)
         self.blobs = LocalBlobs(self.folder)
         files, passages = self.wrap(self.files_store), self.wrap(self.passages)
-        self.stores = IngestStores(Commits(self.library), files, self.wrap(self.jobs), passages, self.blobs)
+        self.stores = IngestStores(
+            Commits(self.transactor or self.library), files, self.wrap(self.jobs), passages, self.blobs
+        )
         self.updates = Updates(self.index, self.blobs, self.watch)
         self.spaces = Spaces(
             SpaceStores(self.wrap(self.spaces_store), passages, files),

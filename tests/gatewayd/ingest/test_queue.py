@@ -193,8 +193,30 @@ async def test_a_job_that_was_begun_too_often_is_given_up(tmp_path: Path) -> Non
         )
         queue.start()
         failed = await ingest.files.finished(file.id, 10)
-        assert failed.error == "gave up: processing it was begun 10 times and never ended"
+        assert failed.error == "gave up: processing it was begun 20 times and never ended"
         await queue.close()
+
+
+async def test_kills_are_no_failures(tmp_path: Path) -> None:
+    library = Library()
+    async with ingesting(tmp_path, library=library) as ingest:
+        await ingest.queue.close()
+        file = await ingest.upload("a.txt", "text")
+        await ingest.jobs.put(Job(file.id, attempts=7, lease_owner="dead", lease_until=NOON + 60))
+    options = QueueOptions(pause=8)
+    async with ingesting(tmp_path, library=library, options=options) as ingest:
+        ingest.extractor.failures = [failure(Kind.UNAVAILABLE)]
+        while (job := await ingest.jobs.find(file.id)) is None or job.lease_owner:
+            await asyncio.sleep(0)
+        assert (job.attempts, job.not_before) == (7, NOON + 8)
+        ingest.time += 8
+        ingest.queue.wake()
+        while (job := await ingest.jobs.find(file.id)) is None or not job.error:
+            await asyncio.sleep(0)
+        assert (job.attempts, job.lease_owner) == (8, "")
+        ingest.time = job.not_before
+        ingest.queue.wake()
+        assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
 
 
 class KilledError(asyncio.CancelledError):
