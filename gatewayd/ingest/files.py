@@ -91,9 +91,9 @@ class Files:
     async def retry(self, actor: Actor, file_id: str) -> File:
         """Process a file again, or for the first time; what is found of it stays until that is done.
 
-        Raises conflict while it is being processed.
+        Raises conflict while it is being processed, invalid_request when its type is not allowed.
         """
-        await self.get_writable(actor, file_id)
+        self._intake.check_type((await self.get_writable(actor, file_id)).name)
         with self._alone(file_id):
             async with self._stores.transactor.transaction():
                 file = await self._idle(file_id)

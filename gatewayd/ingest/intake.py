@@ -90,6 +90,13 @@ class Intake:
                 await self._stores.blobs.remove([file_id])
         return file
 
+    def check_type(self, name: str) -> None:
+        """Raise invalid_request when files with the extension of this name are not processed."""
+        allowed = self.rules.extensions
+        if allowed and extension(name) not in allowed:
+            message = f"cannot process {shortened(name)!r}: files of this type are not allowed"
+            raise invalid(message, param="file", code="file_type_not_allowed")
+
     async def enqueue(self, file_id: str) -> None:
         """Put a file into the queue, in the caller's transaction."""
         await self._stores.jobs.put(Job(file_id, created_at=self._clock()))
@@ -111,10 +118,8 @@ class Intake:
         return self._stores.transactor.transaction()
 
     def _check(self, upload: Upload, name: str) -> None:
-        allowed = self.rules.extensions
-        if upload.process and allowed and extension(name) not in allowed:
-            message = f"cannot process {shortened(name)!r}: files of this type are not allowed"
-            raise invalid(message, param="file", code="file_type_not_allowed")
+        if upload.process:
+            self.check_type(name)
         if upload.checksum is not None and not 0 < len(upload.checksum) <= LONGEST_FIELD:
             raise invalid(
                 f"cannot use file_hash: it must have 1 to {LONGEST_FIELD} characters", param="file_hash"

@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.files import Files
+from gatewayd.ingest.files import Files, UploadRules
 from gatewayd.ingest.records import File, FileStatus, Scope, ScopeKind
 from tests.fakes.ingest import HashEmbedder
-from tests.fakes.ingesting import Ingest, actor
+from tests.fakes.ingesting import Ingest, actor, ingesting
 
 OWNER, ADMIN, READER, WRITER, STRANGER = (
     actor(),
@@ -114,6 +115,13 @@ async def test_a_stored_file_can_be_processed_later(ingest: Ingest) -> None:
     await ingest.files.retry(OWNER, stored.id)
     assert (await ingest.files.finished(stored.id, 10)).status is FileStatus.COMPLETED
     assert await ingest.files.text(OWNER, stored.id) == "text"
+
+
+async def test_types_that_are_not_allowed_are_not_processed_later_either(tmp_path: Path) -> None:
+    async with ingesting(tmp_path, rules=UploadRules(0, 0, frozenset({"txt"}))) as ingest:
+        stored = await ingest.upload("a.exe", "text", process=False)
+        assert await outcome(ingest.files.retry(OWNER, stored.id)) == "invalid_request"
+        assert await ingest.files.get(OWNER, stored.id) == stored
 
 
 async def test_a_completed_file_is_found_while_it_is_processed_again(ingest: Ingest) -> None:
