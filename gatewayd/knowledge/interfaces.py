@@ -51,7 +51,8 @@ class CollectionStore(Protocol):
     async def link(self, link: Link) -> bool:
         """Put a file into a collection, with its words when it is completed; False when it is in already.
 
-        A file that is in already keeps its link but takes over the given path, origin and directory.
+        A file that is in already keeps its link but takes over path, origin and directory, empty ones too.
+        Not_found without the collection.
         """
         ...
 
@@ -79,16 +80,17 @@ class CollectionStore(Protocol):
     ) -> tuple[Sequence[tuple[Link, File]], int]:
         """Return one page of files in any status, in the order of linking, and the count of all.
 
-        `origin` and `directory_id` limit them where not None; `query` is part of the name, in any case.
+        `origin` and `directory_id` limit them where not None, an empty `directory_id` to those in none;
+        `query` is part of the name, in any case.
         """
         ...
 
     async def holds_text(self, collection_id: str, text_hash: str, *, but: str) -> str | None:
-        """Return another file than `but` in the collection that has this text."""
+        """Return another file than `but` in the collection that has this text, and lies at no path."""
         ...
 
     async def add_directory(self, directory: Directory) -> None:
-        """Insert a directory; conflict when its parent has one of this name."""
+        """Insert a directory; conflict when its parent has one of this name, not_found without the parent."""
         ...
 
     async def list_directories(self, collection_id: str) -> Sequence[Directory]:
@@ -96,7 +98,10 @@ class CollectionStore(Protocol):
         ...
 
     async def change_directory(self, directory: Directory) -> bool:
-        """Write name, parent and updated_at."""
+        """Write name, parent and updated_at; False when it is gone.
+
+        Raises as `add_directory` does, and conflict when it would be inside itself.
+        """
         ...
 
     async def remove_directories(self, collection_id: str, directory_ids: Sequence[str]) -> Sequence[str]:
