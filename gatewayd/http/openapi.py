@@ -67,6 +67,8 @@ def _operation(row: Route, path: str, schemas: dict[str, Any]) -> dict[str, Any]
         ]
     if row.request is not None:
         operation["requestBody"] = _content(row.request, schemas)
+    elif row.invites:
+        operation["requestBody"] = {"content": {"multipart/form-data": {"schema": _form_schema()}}}
     elif row.method in {"POST", "PUT", "PATCH"}:
         operation["requestBody"] = {"content": {media_type: {"schema": {"type": "object"}}}}
     if row.access is not Access.PUBLIC:
@@ -91,6 +93,12 @@ def _content(model: Any, schemas: dict[str, Any]) -> dict[str, Any]:
     schemas.update(schema.pop("$defs", {}))
     schemas[model.__name__] = schema
     return {"content": {"application/json": {"schema": {"$ref": SCHEMAS.format(model=model.__name__)}}}}
+
+
+def _form_schema() -> dict[str, Any]:
+    file = {"type": "string", "format": "binary"}
+    metadata = {"type": "string", "description": "A JSON object."}
+    return {"type": "object", "required": ["file"], "properties": {"file": file, "metadata": metadata}}
 
 
 def _error_schema() -> dict[str, Any]:

@@ -8,8 +8,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from gatewayd.knowledge.holdings import Holdings
-
 from gatewayd.accounts.records import PermissionTree, Role, User
 from gatewayd.http.public.collection_replies import CollectionReplies
 from gatewayd.http.public.document_shapes import Owners
@@ -33,7 +31,7 @@ from gatewayd.knowledge.access import CollectionAccess
 from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.directories import Directories
 from gatewayd.knowledge.freshness import Freshness
-from gatewayd.knowledge.members import Members
+from gatewayd.knowledge.members import Holdings, Members
 from gatewayd.knowledge.retrieval import Library as SearchedLibrary
 from gatewayd.knowledge.retrieval import Retrieval, SearchOptions
 from gatewayd.knowledge.scopes import Scopes

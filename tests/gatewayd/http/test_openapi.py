@@ -52,3 +52,11 @@ def test_provisioning_has_a_credential_and_a_media_type_of_its_own() -> None:
 
 def test_every_policy_has_its_sentence() -> None:
     assert set(POLICY) == set(Access)
+
+
+def test_uploads_are_forms() -> None:
+    row = Route("POST", "/files", nothing, Access.VERIFIED, "Upload", invites=True)
+    document = describe([row], title="t", version="1")
+    validate(document)
+    content = document["paths"]["/files"]["post"]["requestBody"]["content"]
+    assert content["multipart/form-data"]["schema"]["required"] == ["file"]
