@@ -1,0 +1,141 @@
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gatewayd.ingest.records import FileStatus, Scope, ScopeKind
+from gatewayd.knowledge.records import Link
+from gatewayd.storage import filewords
+from gatewayd.storage.database import Database
+from gatewayd.storage.lexical import LONGEST_QUERY, MOST_TERMS, SPACED, terms
+from tests.fakes.passages import Shelf, document, extraction, open_shelf
+
+A, B = Scope(ScopeKind.COLLECTION, "a"), Scope(ScopeKind.COLLECTION, "b")
+FILE = Scope(ScopeKind.FILE, "f")
+TEXTS = (
+    "The quick brown fox jumps over the lazy dog",
+    "A fox runs in the forest, and other animals run with the fox",
+    "Räksmörgås is a Swedish sandwich",
+    "Set shared_buffers to 128MB in postgresql.conf",
+)
+
+
+@pytest.fixture
+async def shelf(database: Database) -> AsyncIterator[Shelf]:
+    async with open_shelf(database) as opened:
+        await opened.collect("a")
+        await opened.collect("b")
+        await opened.upload("f", "a")
+        await opened.publish("f", *TEXTS)
+        yield opened
+
+
+@pytest.mark.parametrize("scope", [A, FILE])
+async def test_words_are_found_in_any_form(shelf: Shelf, scope: Scope) -> None:
+    assert await shelf.find(scope, "SANDWICHES") == [TEXTS[2]]
+    assert await shelf.find(scope, "räksmörgås") == [TEXTS[2]]
+    assert set(await shelf.find(scope, "jumping runs")) == {TEXTS[0], TEXTS[1]}
+    assert await shelf.find(scope, "shared_buffers?") == [TEXTS[3]]
+    assert await shelf.find(scope, "nothing alike") == []
+
+
+@pytest.mark.parametrize("scope", [A, FILE])
+async def test_any_word_is_enough_and_more_are_better(shelf: Shelf, scope: Scope) -> None:
+    found = await shelf.find(scope, "forest fox animals unknown")
+    assert found == [TEXTS[1], TEXTS[0]]
+    assert await shelf.find(scope, "forest fox animals", limit=1) == [TEXTS[1]]
+    assert await shelf.find(scope, "fox", limit=0) == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *(
+            "",
+            " ",
+            "!?",
+            "\0",
+            "a\0b",
+            "\ud800",
+            "'",
+            '"',
+            "' OR '1",
+            '" OR "',
+            "fox'",
+            "NEAR(fox dog)",
+            "fox*",
+        ),
+        *("text:fox", "-fox", "^fox", "fox AND", "(((", "fox & !dog", "fox <-> dog", "fox:*", "%s $1 ?1 {0}"),
+        *(
+            "x" * 100_000,
+            "word " * 100_000,
+            "\u0e01\u0e34\u0e19 \u4f60\u597d",
+            "\u0301",
+            "http://a.b/c?d=e&f",
+        ),
+    ],
+)
+async def test_any_text_is_a_good_query(shelf: Shelf, query: str) -> None:
+    for scope in (A, FILE):
+        assert len(await shelf.words.search(scope, query, 10)) <= len(TEXTS)
+
+
+async def test_only_the_scope_is_searched(shelf: Shelf) -> None:
+    await shelf.upload("g", "b")
+    await shelf.publish("g", "another fox")
+    assert len(await shelf.find(A, "fox")) == 2
+    assert await shelf.find(B, "fox") == ["another fox"]
+    assert await shelf.find(Scope(ScopeKind.FILE, "g"), "fox") == ["another fox"]
+    for nothing in ("c", "f' OR 'a", "x" * 70, "a\0", ""):
+        for kind in ScopeKind:
+            assert await shelf.words.search(Scope(kind, nothing), "fox", 5) == []
+            assert await shelf.words.check(Scope(kind, nothing)) == []
+
+
+async def test_links_decide_what_a_collection_finds(shelf: Shelf) -> None:
+    await shelf.collections.link(Link("b", "f", "u"))
+    assert len(await shelf.find(B, "fox")) == 2
+    await shelf.collections.unlink("a", ["f"])
+    assert await shelf.find(A, "fox") == []
+    assert len(await shelf.find(B, "fox")) == 2
+    await shelf.collections.remove("b")
+    assert await shelf.find(B, "fox") == []
+    assert len(await shelf.find(FILE, "fox")) == 2
+
+
+async def test_a_file_in_memory_is_never_out_of_date(shelf: Shelf) -> None:
+    assert len(await shelf.find(FILE, "fox")) == 2
+    await shelf.passages.stage("f", extraction("one wolf"))
+    assert await shelf.find(FILE, "wolf") == []
+    await shelf.passages.publish(document("f", status=FileStatus.COMPLETED))
+    assert await shelf.find(FILE, "fox wolf") == ["one wolf"]
+    await shelf.files.remove("f")
+    assert await shelf.find(FILE, "wolf") == []
+
+
+async def test_few_files_stay_in_memory(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filewords, "FILES", 2)
+    for number in range(5):
+        await shelf.upload(f"n{number}")
+        await shelf.publish(f"n{number}", f"wolf {number}")
+    for _ in range(2):
+        for number in range(5):
+            assert await shelf.find(Scope(ScopeKind.FILE, f"n{number}"), "wolf") == [f"wolf {number}"]
+
+
+async def test_equal_scores_come_in_the_order_of_the_passages(shelf: Shelf) -> None:
+    await shelf.upload("g", "b")
+    await shelf.publish("g", *["equal words"] * 5)
+    for scope in (B, Scope(ScopeKind.FILE, "g")):
+        hits = await shelf.words.search(scope, "equal", 10)
+        assert [hit.passage_id for hit in hits] == sorted(hit.passage_id for hit in hits)
+        assert len({hit.score for hit in hits}) == 1
+
+
+def test_the_longest_of_many_words_are_kept() -> None:
+    many = [f"{'w' * (number % 7)}{number}" for number in range(100)]
+    kept = terms(" ".join(many + many))
+    assert len(kept) == MOST_TERMS
+    assert min(map(len, kept)) >= sorted(map(len, many))[-MOST_TERMS]
+    assert terms("One, two; ONE-two: three_four") == ["one", "two", "three", "four"]
+    assert terms("see www.example.com/a-b", SPACED) == ["see", "www.example.com/a-b"]
+    assert terms("a " * LONGEST_QUERY + "late") == ["a"]

@@ -1,0 +1,76 @@
+import asyncio
+
+import pytest
+
+from gatewayd.errors import GatewayError
+from gatewayd.storage.database import Database
+from gatewayd.storage.failures import translated
+from gatewayd.storage.readers import SqliteReader, open_reader
+from gatewayd.storage.rows import ValueRow
+
+COUNT = "SELECT COUNT(*) FROM stored_values"
+
+
+async def add(name: str) -> None:
+    await ValueRow(name=name, value="1", updated_at=0, updated_by="x").save(force_create=True)
+
+
+async def test_a_reader_reads_by_position(database: Database) -> None:
+    await add("one")
+    async with open_reader(database.location) as reader:
+        [row] = await reader.rows("SELECT name, updated_at FROM stored_values WHERE name = $1", "one")
+        assert (row[0], row[1]) == ("one", 0)
+        assert list(await reader.rows("SELECT name FROM stored_values WHERE name = $1", "two")) == []
+
+
+async def test_what_is_committed_is_read_at_once(database: Database) -> None:
+    async with open_reader(database.location) as reader:
+        for number in range(5):
+            await add(f"name {number}")
+            assert (await reader.rows(COUNT))[0][0] == number + 1
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+async def test_a_reader_neither_waits_for_a_change_nor_sees_it(database: Database) -> None:
+    async with open_reader(database.location) as reader:
+        async with database.transaction():
+            await add("one")
+            assert (await reader.rows(COUNT))[0][0] == 0
+        assert (await reader.rows(COUNT))[0][0] == 1
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+async def test_a_reader_cannot_write(database: Database) -> None:
+    async with open_reader(database.location) as reader:
+        with pytest.raises(GatewayError, match="may not be written"), translated("write"):
+            await reader.rows("DELETE FROM stored_values")
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+async def test_a_long_read_keeps_nobody_waiting(database: Database) -> None:
+    """The read ends only after the write."""
+    async with open_reader(database.location) as reader:
+        assert isinstance(reader, SqliteReader)
+        loop = asyncio.get_running_loop()
+        written = asyncio.Event()
+
+        def slow(_: object) -> bool:
+            return asyncio.run_coroutine_threadsafe(written.wait(), loop).result(30)
+
+        reading = loop.create_task(reader.run(slow))
+        await add("x")
+        written.set()
+        assert await reading
+
+
+async def test_a_reader_that_was_never_used_is_closed(database: Database) -> None:
+    async with open_reader(database.location):
+        pass
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+async def test_a_failed_query_leaves_the_reader_usable(database: Database) -> None:
+    async with open_reader(database.location) as reader:
+        with pytest.raises(GatewayError), translated("read"):
+            await reader.rows("SELECT nothing FROM nowhere")
+        assert (await reader.rows(COUNT))[0][0] == 0

@@ -1,0 +1,101 @@
+from collections.abc import AsyncIterator
+
+import pytest
+from tortoise.connection import get_connection
+
+from gatewayd.ingest.records import Scope, ScopeKind
+from gatewayd.storage import words
+from gatewayd.storage.database import Database
+from gatewayd.storage.rows import CollectionRow
+from gatewayd.storage.transactions import writing
+from tests.fakes.passages import Shelf, open_shelf
+
+A = Scope(ScopeKind.COLLECTION, "a")
+
+
+@pytest.fixture
+async def shelf(database: Database) -> AsyncIterator[Shelf]:
+    async with open_shelf(database) as opened:
+        await opened.collect("a")
+        await opened.upload("f", "a")
+        await opened.publish("f", "apple pie", "pear tree")
+        await opened.upload("g", "a")
+        await opened.publish("g", "apple tree")
+        yield opened
+
+
+async def number() -> int:
+    row = await CollectionRow.get(id="a")
+    return int(row.number)
+
+
+async def test_words_are_added_and_taken_once(shelf: Shelf) -> None:
+    n = await number()
+    async with writing("add words") as client:
+        await words.add(client, n, "f")
+        await words.add(client, n, "f")
+    assert await shelf.find(A, "pie") == ["apple pie"]
+    if client.capabilities.dialect != "sqlite":
+        return
+    for _ in range(2):
+        async with writing("take words") as client:
+            await words.take(client, n, "f")
+    assert await shelf.find(A, "pie apple") == ["apple tree"]
+    query = f"INSERT INTO {words.table(n)} ({words.table(n)}) VALUES ('integrity-check')"
+    await get_connection("sqlite").execute_query(query)
+
+
+async def test_words_come_back_when_a_part_fails(shelf: Shelf) -> None:
+    n = await number()
+
+    async def fail() -> None:
+        async with writing("take words") as client:
+            await words.take(client, n, "g")
+            raise ZeroDivisionError
+
+    async with writing("work") as client:
+        with pytest.raises(ZeroDivisionError):
+            await fail()
+        await words.add(client, n, "f")
+    assert set(await shelf.find(A, "apple")) == {"apple pie", "apple tree"}
+    assert await shelf.words.check(A) == []
+
+
+async def test_tables_come_and_go(shelf: Shelf) -> None:
+    async with writing("make words") as client:
+        await words.create(client, 77)
+        await words.drop(client, 77)
+        await words.drop(client, 77)
+        await words.create(client, 77)
+
+
+async def test_no_other_table_can_be_named() -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        words.table("1; DROP TABLE users")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+async def test_what_is_missing_is_mended(shelf: Shelf) -> None:
+    n = await number()
+    async with writing("take words") as client:
+        await words.take(client, n, "f")
+    assert await shelf.words.check(A) == ["collection a lacked the words of 1 files"]
+    assert await shelf.words.check(A) == []
+    assert set(await shelf.find(A, "apple")) == {"apple pie", "apple tree"}
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+async def test_what_does_not_belong_is_mended(shelf: Shelf) -> None:
+    await get_connection("sqlite").execute_query("DELETE FROM collection_files WHERE file_id = 'f'")
+    assert await shelf.words.check(A) == [
+        "collection a had 2 passages that are not in it; its words were made anew"
+    ]
+    assert await shelf.find(A, "apple") == ["apple tree"]
+    assert await shelf.words.check(A) == []
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+async def test_a_lost_table_is_made_anew(shelf: Shelf) -> None:
+    await get_connection("sqlite").execute_query(f"DROP TABLE {words.table(await number())}")
+    assert await shelf.words.check(A) == ["collection a had no table of words; its words were made anew"]
+    assert set(await shelf.find(A, "apple")) == {"apple pie", "apple tree"}
