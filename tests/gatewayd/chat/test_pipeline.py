@@ -164,8 +164,14 @@ async def test_attachments_become_sources_of_the_answer(world: World) -> None:
     world.attachments = Attach()
     answer = await world.pipeline.run(ask(files=[{"type": "file", "id": "f1"}]), ADMIN)
     assert answer.completion is not None
-    assert answer.completion.body["sources"] == [{"source": {"id": "f1"}}]
+    assert next(iter(answer.completion.body.items())) == ("sources", [{"source": {"id": "f1"}}])
     assert world.source.asked[0]["messages"][0]["content"] == "context"
+
+
+async def test_references_without_type_or_id_are_warned_about(world: World) -> None:
+    answer = await world.pipeline.run(ask(files=[{"docs": []}, {"type": "text"}]), ADMIN)
+    assert len(answer.warnings) == 2
+    assert answer.warnings[1].startswith("cannot use text ")
 
 
 async def test_tool_loop_asks_again_until_no_call_is_left(world: World) -> None:

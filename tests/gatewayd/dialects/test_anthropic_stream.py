@@ -563,3 +563,12 @@ def test_every_stream_obeys_the_grammar_and_loses_no_text(events):
     ids = [block[1] for block in told(data) if block[0] == "tool_use"]
     assert len(ids) == len(set(ids))
     assert all(block[1] or len(block) > 2 for block in told(data) if block[0] in ("text", "thinking"))
+
+
+@pytest.mark.parametrize("begin", [lambda made: made.ping(), lambda made: made.feed([chunk(content="a")])])
+def test_sources_stand_in_the_message_that_starts(begin):
+    sources = [{"source": {"id": "f1"}, "document": ["words"], "metadata": [{}]}]
+    made = stream(sources=sources)
+    events = decode(begin(made) + made.finish())
+    assert events[0]["message"]["sources"] == sources
+    assert "sources" not in str(events[1:])

@@ -428,3 +428,14 @@ def test_requests_of_the_official_client():
     assert result == {"role": "tool", "content": "sun", "tool_call_id": call["tool_calls"][0]["id"]}
     assert [turn["role"] for turn in generated.body["messages"]] == ["system", "user"]
     assert [request.warnings for request in seen] == [[], [], []]
+
+
+def test_requests_refer_to_documents():
+    files = [{"type": "file", "id": "f1"}]
+    for parse, asked in ((parse_chat, {"messages": [USER]}), (parse_generate, {"prompt": "hi"})):
+        request = parse({"model": "m", **asked, "files": files})
+        assert request.files == files
+        assert "files" not in request.body
+        with pytest.raises(GatewayError) as caught:
+            parse({"model": "m", **asked, "files": [{"type": "file"}]})
+        assert caught.value.param == "files[0]"

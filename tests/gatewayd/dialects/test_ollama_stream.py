@@ -225,3 +225,14 @@ def test_any_pieces_in_any_groups_add_up_to_the_same(said, thought, calls, data)
         for index, arguments in enumerate(calls)
     ]
     assert sums(play(groups)) == (said, thought, expected, END)
+
+
+@pytest.mark.parametrize("events", [[chunk({"content": "a"}), chunk({"content": "b"}, "stop")], []])
+@pytest.mark.parametrize("generate", [False, True])
+def test_sources_stand_in_the_first_line(events, generate):
+    sources = [{"source": {"id": "f1"}, "document": ["words"], "metadata": [{}]}]
+    made = ChatLines("m", generate=generate, clock=lambda: 1_700_000_000, sources=sources)
+    answer = ollama.GenerateResponse if generate else ollama.ChatResponse
+    first, *rest = lines_of(made.feed(events) + made.finish(TIMING), answer)
+    assert first["sources"] == sources
+    assert not any("sources" in line for line in rest)

@@ -60,6 +60,10 @@ def test_every_field_but_our_own_is_forwarded_untouched() -> None:
         ({"files": {}}, "files"),
         ({"files": [{"type": "file"}]}, "files[0]"),
         ({"files": ["f"]}, "files[0]"),
+        ({"files": [{"type": "collection", "id": 3}]}, "files[0]"),
+        ({"files": [{"type": "text", "id": 3}]}, "files[0]"),
+        ({"files": [{"type": "text"}, {"docs": {}}]}, "files[1]"),
+        ({"files": [{"docs": [], "type": 3}]}, "files[0]"),
         ({"params": []}, "params"),
         ({"params": {"custom_params": 1}}, "params.custom_params"),
     ],
@@ -219,3 +223,18 @@ def test_error_frame_has_both_bodies() -> None:
     event = orjson.loads(frame.removeprefix(b"data: "))
     assert event["error"]["message"] == event["detail"] == "cannot wait"
     assert event["error"]["code"] == "timeout"
+
+
+def test_references_that_carry_documents_need_no_id() -> None:
+    files: list[dict[str, Any]] = [
+        {"type": "file", "id": "f1", "status": "processed"},
+        {"type": "text", "content": "words"},
+        {"type": "text", "id": "t1", "file": {"data": {"content": "words"}}},
+        {"type": "url", "url": "https://example.org"},
+        {"type": "web_search", "collection_name": "w"},
+        {"type": "collection", "legacy": True, "collection_names": ["a"]},
+        {"docs": [{"content": "words"}]},
+        {"type": "note", "id": "n1"},
+    ]
+    request = openai.parse_request({"model": "m", "messages": MESSAGES, "files": files})
+    assert request.files == files

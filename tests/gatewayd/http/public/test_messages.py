@@ -313,8 +313,11 @@ async def test_bodies_that_cannot_be_read(gateway: Gateway) -> None:
         assert (await reply.json())["error"]["type"] == "invalid_request_error"
 
 
-async def test_what_could_not_be_used_is_said_in_a_header(gateway: Gateway) -> None:
-    body = ask(files=[{"type": "file", "id": "f1"}])
+@pytest.mark.parametrize("model", ["acme.m", "claude.m"])
+async def test_what_could_not_be_used_is_said_in_a_header(gateway: Gateway, model: str) -> None:
+    body = ask(model, files=[{"type": "file", "id": "f1"}])
+    if model == "claude.m":
+        gateway.fake.script(json_reply(anthropic_message("a")), Reply(steps=anthropic_stream(["a"])))
     for stream in (False, True):
         reply = await gateway.client.post(PATHS[0], json={**body, "stream": stream}, headers=bearer("admin"))
         assert reply.status == 200
