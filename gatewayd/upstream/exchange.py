@@ -1,6 +1,6 @@
 """One provider's requests and answers: JSON out, checked JSON or chunks in, failures as `GatewayError`."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, NoReturn
 
 import orjson
@@ -44,6 +44,12 @@ class Exchange:
         raw, answer = await self._whole("POST", path, body)
         return raw, self._object(answer)
 
+    async def put(self, path: str, content: bytes, headers: Mapping[str, str]) -> object:
+        """Send bytes with these headers and return the JSON object or list that comes back."""
+        url = self._base + path
+        sending = self._client.request("PUT", url, {**self._headers, **headers}, content)
+        return (await self._read_whole(sending))[1]
+
     def chunks(
         self, path: str, body: Mapping[str, Any], reader: StreamReader, whole: Whole | None = None
     ) -> AnswerChunks:
@@ -80,8 +86,13 @@ class Exchange:
     async def _whole(
         self, method: str, path: str, body: Mapping[str, Any] | None
     ) -> tuple[bytes, dict[str, Any] | list[Any]]:
+        return await self._read_whole(self._send(method, path, body))
+
+    async def _read_whole(
+        self, sending: Awaitable[UpstreamResponse]
+    ) -> tuple[bytes, dict[str, Any] | list[Any]]:
         try:
-            response = await self._send(method, path, body)
+            response = await sending
             try:
                 if not 200 <= response.status < 300:
                     await self._refuse(response)

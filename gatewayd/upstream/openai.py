@@ -12,6 +12,7 @@ from gatewayd.upstream.answer import AnswerChunks
 from gatewayd.upstream.client import UpstreamClient
 from gatewayd.upstream.config import ProviderConfig
 from gatewayd.upstream.exchange import Exchange, lacks_listing, objects
+from gatewayd.upstream.failures import Failures
 from gatewayd.upstream.listing import listed
 from gatewayd.upstream.sse import ChunkReader, FramingError
 from gatewayd.upstream.whole import as_chunk
@@ -64,7 +65,7 @@ class OpenAiSource:
     async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
         """Turn a list of inputs into vectors, in their order, whatever order the provider answers in."""
         _, answer = await self._exchange.post("/embeddings", {**body, "encoding_format": "float"})
-        return {**answer, "data": self._in_order(answer.get("data"))}
+        return {**answer, "data": in_order(answer.get("data"), self._exchange.failures)}
 
     async def forward(self, method: str, path: str, body: Body | None) -> Forwarded:
         """Send a request to `path` below the base URL; the answer's bytes are left as they are."""
@@ -74,19 +75,20 @@ class OpenAiSource:
         """Close all connections."""
         await self._exchange.close()
 
-    def _in_order(self, data: object) -> list[dict[str, Any]]:
-        """Return the vectors by `index`; a provider that numbers none of them is taken by its order."""
-        if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
-            raise self._exchange.failures.broken("its answer has no list of objects in 'data'")
-        if all("index" not in item for item in data):
-            return data
-        by_index = {item.get("index"): item for item in data if type(item.get("index")) is int}
-        if by_index.keys() != set(range(len(data))):
-            raise self._exchange.failures.broken("its embeddings are not numbered from 0")
-        return [by_index[index] for index in range(len(data))]
-
     def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"openai": item, "urlIdx": self._config.index}
+
+
+def in_order(data: object, failures: Failures) -> list[dict[str, Any]]:
+    """Return the vectors by `index`; a provider that numbers none of them is taken by its order."""
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+        raise failures.broken("its answer has no list of objects in 'data'")
+    if all("index" not in item for item in data):
+        return data
+    by_index = {item.get("index"): item for item in data if type(item.get("index")) is int}
+    if by_index.keys() != set(range(len(data))):
+        raise failures.broken("its embeddings are not numbered from 0")
+    return [by_index[index] for index in range(len(data))]
 
 
 def _own(body: Body, context: CallContext) -> Body:
