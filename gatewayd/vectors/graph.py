@@ -15,7 +15,7 @@ import hnswlib
 import numpy as np
 
 from gatewayd.vectors.graphfile import Snapshot, StoredVectors, digest_of
-from gatewayd.vectors.matrix import BYTES_PER_ENTRY, NOBODY, Ids, Rows, Scored, ordered
+from gatewayd.vectors.matrix import BYTES_PER_ENTRY, NOBODY, Ids, Rows, Scored, cosines, ordered
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Graph:
         labels: list[int] = []
         chosen: list[int] = []
         for number, passage_id in enumerate(ids):
-            digest = digest_of(rows[number])
+            digest = digest_of(rows[number].tobytes())
             label = self._label_by_digest.get(digest, NOBODY)
             if label == NOBODY or self._first[label] == NOBODY:
                 label = self._next
@@ -131,7 +131,7 @@ class Graph:
         """Return the cosines of those of the ids that are in, in any order."""
         label_of = {one: label for one in ids if (label := self._label_of.get(one)) is not None}
         labels, rows = self._fetch(list(label_of.values()))
-        scores = dict(zip(labels, (rows @ query).tolist(), strict=True))
+        scores = dict(zip(labels, cosines(rows, query).tolist(), strict=True))
         return [(one, scores[label]) for one, label in label_of.items() if label in scores]
 
     def snapshot(self) -> Snapshot:
@@ -182,7 +182,7 @@ class Graph:
             "a graph of vectors had to be searched in full", extra={"asked": limit, "live": self._live}
         )
         labels, rows = self._fetch(np.flatnonzero(self._first[: self._next] != NOBODY).tolist())
-        return ordered(zip(labels, (rows @ query).tolist(), strict=True))[:limit]
+        return ordered(zip(labels, cosines(rows, query).tolist(), strict=True))[:limit]
 
     def _fetch(self, labels: list[int]) -> tuple[list[int], Rows]:
         """Return the vectors of labels, without those that are not there (any more, or yet)."""

@@ -84,16 +84,20 @@ class StoredVectors:
         if not np.array_equal(np.sort(labels), np.arange(self.count)):
             raise ValueError("the labels of a graph have gaps")
         self._element_of = np.argsort(labels)
-        self._vectors = elements[:, vector:at]
+        self._bytes: memoryview = elements.reshape(-1).data
+        self._width, self._vector, self._length = width, vector, 4 * dimension
         self.live = np.sort(labels[elements[:, MARK] & 1 == 0])
         """The labels that were not removed, in order."""
 
     def digests(self, labels: Sequence[int]) -> dict[bytes, int]:
         """Return the labels by the digest of their vectors."""
-        elements = self._element_of[labels].tolist() if labels else []
-        return {digest_of(self._vectors[one]): label for one, label in zip(elements, labels, strict=True)}
+        starts = (self._element_of[labels] * self._width + self._vector).tolist() if labels else []
+        return {
+            digest_of(self._bytes[at : at + self._length]): one
+            for at, one in zip(starts, labels, strict=True)
+        }
 
 
-def digest_of(row: Any) -> bytes:
+def digest_of(row: bytes | memoryview) -> bytes:
     """Return what tells one vector from another."""
-    return hashlib.blake2b(row.tobytes(), digest_size=16).digest()
+    return hashlib.blake2b(row, digest_size=16).digest()
