@@ -1,5 +1,4 @@
-"""Uploads: the parts of a form one after the other, the file among them as a stream that is never whole in
-memory."""
+"""Uploads: the parts of a form one after the other, the file among them as a stream, never whole."""
 
 import asyncio
 import re
