@@ -136,6 +136,7 @@ class Daemon:
         tasks.spawn("expired revocations", _every(PRUNE_SECONDS, accounts.sessions.prune))
         if self._settings.scim_enabled:
             tasks.spawn("SCIM grammar", gateway.provisioning.grammar.load())
+        tasks.spawn("documents", gateway.documents.start())
         tasks.spawn("stall monitor", StallMonitor().run())
         interval = self._notifier.watchdog_interval
         if interval is not None:

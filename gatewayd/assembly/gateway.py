@@ -14,11 +14,13 @@ from gatewayd.assembly.accounts import (
     make_accounts,
     make_stores,
 )
+from gatewayd.assembly.documents import Documents, open_documents
 from gatewayd.assembly.provisioning import Provisioning, make_provisioning
 from gatewayd.assembly.routes import Parts, make_control, make_public
 from gatewayd.assembly.sources import Sources, provider_configs, start_builtin
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.chat.pipeline import NoAttachments, NoFilters, NoTools, Pipeline
+from gatewayd.chat.interfaces import Attachments
+from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.http.app import Application
 from gatewayd.http.inflight import InFlight
 from gatewayd.observe.health import HealthMonitor
@@ -40,6 +42,7 @@ class Gateway:
     database: Database
     accounts: Accounts
     provisioning: Provisioning
+    documents: Documents
     catalog: Catalog
     sources: Sources
     health: HealthMonitor
@@ -73,18 +76,21 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
     stack.push_async_callback(tasks.close)
     # Closed before the tasks are: the built-in model ends in its own order.
     stack.push_async_callback(sources.close)
+    documents = await open_documents(settings, accounts, database, tasks, stack)
     catalog = make_catalog(settings, stores, tasks)
     await catalog.load()
     catalog.use(sources.choose(settings))
     health, in_flight = HealthMonitor(database.ping, tasks), InFlight()
     provisioning = make_provisioning(settings, accounts)
-    parts = Parts(settings, accounts, catalog, make_pipeline(catalog), health, provisioning)
+    pipeline = make_pipeline(catalog, documents.attachments)
+    parts = Parts(settings, accounts, catalog, pipeline, health, provisioning, documents)
     return Gateway(
         settings=settings,
         tasks=tasks,
         database=database,
         accounts=accounts,
         provisioning=provisioning,
+        documents=documents,
         catalog=catalog,
         sources=sources,
         health=health,
@@ -137,9 +143,9 @@ def make_catalog(settings: Settings, stores: Stores, tasks: Tasks) -> Catalog:
     return Catalog(stores.models, tasks, options)
 
 
-def make_pipeline(catalog: Catalog) -> Pipeline:
-    """Return the pipeline; nothing is plugged into its hooks yet."""
-    return Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
+def make_pipeline(catalog: Catalog, attachments: Attachments) -> Pipeline:
+    """Return the pipeline; nothing is plugged into its hooks for filters and tools yet."""
+    return Pipeline(catalog, NoFilters(), attachments, NoTools())
 
 
 def _read(path: Path) -> str:

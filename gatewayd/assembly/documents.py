@@ -1,0 +1,269 @@
+"""Documents over the account services: files, the queue, collections, search, and what requests attach."""
+
+import logging
+import os
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from gatewayd.assembly.accounts import Accounts
+from gatewayd.assembly.embedding import Embedding, make_embedding
+from gatewayd.assembly.indexes import open_index
+from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
+from gatewayd.chat.attachments import Documents as AttachedDocuments
+from gatewayd.errors import GatewayError
+from gatewayd.extract.pool import ExtractorPool, PoolOptions
+from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.ingest.chunking import ChunkRules
+from gatewayd.ingest.files import Files, UploadRules
+from gatewayd.ingest.intake import Intake
+from gatewayd.ingest.interfaces import Extractor, LexicalIndex, VectorIndex
+from gatewayd.ingest.processing import Processor
+from gatewayd.ingest.queue import IngestQueue, QueueOptions
+from gatewayd.ingest.spaces import Models, Spaces, SpaceStores
+from gatewayd.ingest.updates import IngestStores, Removal, Updates
+from gatewayd.ingest.watch import FileWatch
+from gatewayd.knowledge.access import CollectionAccess
+from gatewayd.knowledge.collections import Collections
+from gatewayd.knowledge.directories import Directories
+from gatewayd.knowledge.freshness import Freshness
+from gatewayd.knowledge.fusion import Fusion
+from gatewayd.knowledge.members import Holdings, Members
+from gatewayd.knowledge.retrieval import Library, Retrieval, SearchOptions
+from gatewayd.knowledge.scopes import Scopes
+from gatewayd.knowledge.sync import Sync
+from gatewayd.knowledge.uploads import Uploads
+from gatewayd.knowledge.wholes import Wholes
+from gatewayd.settings import Settings
+from gatewayd.storage.collections import TortoiseCollections
+from gatewayd.storage.database import Database
+from gatewayd.storage.files import TortoiseFiles
+from gatewayd.storage.jobs import TortoiseJobs
+from gatewayd.storage.lexical import open_lexical
+from gatewayd.storage.passages import TortoisePassages
+from gatewayd.storage.readers import open_reader
+from gatewayd.storage.spaces import TortoiseSpaces
+from gatewayd.tasks import Tasks
+from gatewayd.upstream.extractor import ExternalExtractor, ExtractorOptions
+from gatewayd.upstream.service import ServiceOptions
+
+BLOBS: Final = "files"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentStores:
+    """Where documents are kept."""
+
+    files: TortoiseFiles
+    jobs: TortoiseJobs
+    passages: TortoisePassages
+    spaces: TortoiseSpaces
+    collections: TortoiseCollections
+    blobs: LocalBlobs
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The services of documents."""
+
+    stores: DocumentStores
+    files: Files
+    queue: IngestQueue
+    spaces: Spaces
+    collections: Collections
+    members: Members
+    directories: Directories
+    sync: Sync
+    uploads: Uploads
+    scopes: Scopes
+    retrieval: Retrieval
+    search: SearchOptions
+    attachments: DocumentAttachments
+    embedding: Embedding
+    index: VectorIndex
+    words: LexicalIndex
+
+    async def start(self) -> None:
+        """Begin to process what waits; have the model ready where there is something to search."""
+        self.queue.start()
+        try:
+            await self.spaces.open()
+            if await self.stores.spaces.find_active() is not None:
+                await self.embedding.warm()
+        except GatewayError as error:
+            log.warning("the embedding model is not ready: %s", error.message)
+
+
+async def open_documents(
+    settings: Settings, accounts: Accounts, database: Database, tasks: Tasks, stack: AsyncExitStack
+) -> Documents:
+    """Return the services, with what an earlier run left unfinished swept; `stack` closes them."""
+    reader = await stack.enter_async_context(open_reader(database.location))
+    blobs = LocalBlobs(settings.data_dir / BLOBS)
+    stores = DocumentStores(
+        files=TortoiseFiles(),
+        jobs=TortoiseJobs(),
+        passages=TortoisePassages(reader),
+        spaces=TortoiseSpaces(reader),
+        collections=TortoiseCollections(),
+        blobs=blobs,
+    )
+    swept = await blobs.sweep(stores.files.ids())
+    if swept:
+        log.info("removed what unfinished uploads left", extra={"files": swept})
+    index = await open_index(settings, database, stores.passages, tasks, stack)
+    words = await stack.enter_async_context(open_lexical(reader))
+    embedding = make_embedding(settings, tasks)
+    stack.push_async_callback(embedding.close)
+    extractor = make_extractor(settings, tasks, stack)
+    return _Builder(settings, accounts, stores, tasks).build(index, words, embedding, extractor, stack)
+
+
+class _Builder:
+    """Builds the services from the bottom up."""
+
+    def __init__(self, settings: Settings, accounts: Accounts, stores: DocumentStores, tasks: Tasks) -> None:
+        self._settings = settings
+        self._stores = stores
+        self._tasks = tasks
+        self._commits = accounts.commits
+        self._ingest = IngestStores(
+            transactor=accounts.commits,
+            files=stores.files,
+            jobs=stores.jobs,
+            passages=stores.passages,
+            blobs=stores.blobs,
+        )
+        self._access = CollectionAccess(
+            stores.collections, bypass_admins=settings.bypass_admin_access_control
+        )
+
+    def build(
+        self,
+        index: VectorIndex,
+        words: LexicalIndex,
+        embedding: Embedding,
+        extractor: Extractor,
+        stack: AsyncExitStack,
+    ) -> Documents:
+        """Return the services."""
+        settings, stores = self._settings, self._stores
+        updates = Updates(index, stores.blobs, FileWatch())
+        spaces = Spaces(
+            SpaceStores(stores.spaces, stores.passages, stores.files),
+            Models(embedding.configured, embedding.open_space),
+            updates,
+        )
+        processor = Processor(self._ingest, extractor, spaces, updates, chunk_rules(settings))
+        options = QueueOptions(workers=extraction_workers(settings) + 1, attempts=settings.ingest_attempts)
+        queue = IngestQueue(self._ingest, processor, self._tasks, options)
+        stack.push_async_callback(queue.close)
+        intake = Intake(self._ingest, upload_rules(settings), queue.wake)
+        files = Files(self._ingest, intake, self._access, processor, updates)
+        holdings = self._holdings(files, updates, index)
+        members = Members(holdings)
+        directories = Directories(holdings, members)
+        library = Library(index, words, stores.passages, stores.files, stores.collections)
+        retrieval = Retrieval(library, spaces, embedding.reranker)
+        scopes = Scopes(files, holdings.collections)
+        wholes = Wholes(stores.passages, stores.collections)
+        attached = AttachedDocuments(files, holdings.collections, scopes, retrieval, wholes)
+        return Documents(
+            stores=stores,
+            files=files,
+            queue=queue,
+            spaces=spaces,
+            collections=holdings.collections,
+            members=members,
+            directories=directories,
+            sync=Sync(holdings, members, directories),
+            uploads=Uploads(holdings),
+            scopes=scopes,
+            retrieval=retrieval,
+            search=search_options(settings),
+            attachments=DocumentAttachments(attached, attachment_options(settings)),
+            embedding=embedding,
+            index=index,
+            words=words,
+        )
+
+    def _holdings(self, files: Files, updates: Updates, index: VectorIndex) -> Holdings:
+        freshness = Freshness(index, self._tasks)
+        store = self._stores.collections
+        return Holdings(
+            collections=Collections(store, self._access, self._commits, freshness),
+            store=store,
+            files=files,
+            removal=Removal(self._ingest, updates),
+            access=self._access,
+            transactor=self._commits,
+            freshness=freshness,
+        )
+
+
+def make_extractor(settings: Settings, tasks: Tasks, stack: AsyncExitStack) -> Extractor:
+    """Return what turns documents into text: processes of ours, or the external extractor."""
+    rules = chunk_rules(settings)
+    if settings.content_extraction_engine == "external":
+        key = settings.external_document_loader_api_key.get_secret_value()
+        url = settings.external_document_loader_url
+        service = ServiceOptions(url, key or None, settings.ingest_timeout)
+        external = ExternalExtractor(
+            ExtractorOptions(service, rules, settings.rag_file_max_size, settings.ingest_text_limit)
+        )
+        stack.push_async_callback(external.close)
+        return external
+    options = PoolOptions(
+        workers=extraction_workers(settings),
+        memory=settings.ingest_memory_limit,
+        seconds=settings.ingest_timeout,
+        text_limit=settings.ingest_text_limit,
+        rules=rules,
+    )
+    pool = ExtractorPool(options, tasks)
+    stack.push_async_callback(pool.close)
+    return pool
+
+
+def extraction_workers(settings: Settings) -> int:
+    """Return how many documents are extracted at a time."""
+    return settings.ingest_workers or len(os.sched_getaffinity(0))
+
+
+def chunk_rules(settings: Settings) -> ChunkRules:
+    """Return how texts are cut."""
+    return ChunkRules(size=settings.chunk_size, overlap=settings.chunk_overlap)
+
+
+def upload_rules(settings: Settings) -> UploadRules:
+    """Return which files are taken."""
+    return UploadRules(
+        max_size=settings.rag_file_max_size,
+        max_count=settings.rag_file_max_count,
+        extensions=frozenset(settings.rag_allowed_file_extensions),
+    )
+
+
+def search_options(settings: Settings) -> SearchOptions:
+    """Return how passages are searched unless a request says otherwise."""
+    return SearchOptions(
+        k=settings.rag_top_k,
+        threshold=settings.rag_relevance_threshold,
+        hybrid=settings.enable_rag_hybrid_search,
+        weight=settings.rag_hybrid_bm25_weight,
+        fusion=Fusion(settings.rag_fusion),
+        k_reranker=settings.rag_top_k_reranker,
+    )
+
+
+def attachment_options(settings: Settings) -> AttachmentOptions:
+    """Return how references of chat requests become context."""
+    return AttachmentOptions(
+        search=search_options(settings),
+        full_context=settings.rag_full_context,
+        full_context_limit=settings.full_context_limit,
+        system_context=settings.rag_system_context,
+        template=settings.rag_template,
+    )

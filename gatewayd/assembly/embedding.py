@@ -1,0 +1,126 @@
+"""The embedding model and the reranker that the settings name."""
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from gatewayd.ingest.interfaces import Embedder
+from gatewayd.knowledge.interfaces import Reranker
+from gatewayd.settings import Settings
+from gatewayd.tasks import Tasks
+from gatewayd.upstream.embedders import EmbedderOptions, OllamaEmbedder, OpenAiEmbedder
+from gatewayd.upstream.reranker import ExternalReranker
+from gatewayd.upstream.service import ServiceOptions
+from gatewayd.vectors import models
+from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
+from gatewayd.vectors.rerank import LocalReranker
+
+BUILTIN: Final = "builtin"
+
+AnyEmbedder = LocalEmbedder | OpenAiEmbedder | OllamaEmbedder
+AnyReranker = LocalReranker | ExternalReranker
+
+
+class Embedding:
+    """The configured models, and those of spaces that were filled before the configuration changed."""
+
+    def __init__(
+        self, settings: Settings, configured: AnyEmbedder, reranker: AnyReranker | None, tasks: Tasks
+    ) -> None:
+        self._settings = settings
+        self._tasks = tasks
+        self._open: list[AnyEmbedder] = [configured]
+        self._reranker = reranker
+        self._configured = configured
+
+    @property
+    def configured(self) -> Embedder:
+        """The configured model."""
+        return self._configured
+
+    @property
+    def reranker(self) -> Reranker | None:
+        """What orders found passages, None when nothing does."""
+        return self._reranker
+
+    def open_space(self, name: str) -> Embedder | None:
+        """Return the model of a space by the space's name; None for one that cannot be told from it."""
+        kind, _, rest = name.partition(":")
+        model, _, revision = rest.partition(":")
+        known = models.BUILTINS.get(model)
+        if kind != BUILTIN or known is None or known.revision != revision:
+            return None
+        embedder = LocalEmbedder(_local(self._settings, LocalKind.BUILTIN, model), self._tasks)
+        self._open.append(embedder)
+        return embedder
+
+    async def warm(self) -> None:
+        """Have the configured model ready for the first question."""
+        if isinstance(self._configured, LocalEmbedder):
+            await self._configured.warm()
+
+    async def close(self) -> None:
+        """Close every model."""
+        closing: Sequence[AnyEmbedder | AnyReranker] = self._open
+        for model in (*closing, *([self._reranker] if self._reranker else [])):
+            await model.close()
+
+
+def make_embedding(settings: Settings, tasks: Tasks) -> Embedding:
+    """Return the models; nothing is loaded or asked before it is needed.
+
+    Raises not_configured when the settings name a model that is none.
+    """
+    return Embedding(settings, make_embedder(settings, tasks), make_reranker(settings, tasks), tasks)
+
+
+def make_embedder(settings: Settings, tasks: Tasks) -> AnyEmbedder:
+    """Return the configured embedding model."""
+    engine, model = settings.rag_embedding_engine, settings.rag_embedding_model
+    if engine == "openai":
+        return OpenAiEmbedder(
+            _remote(
+                settings, settings.rag_openai_api_base_url, settings.rag_openai_api_key.get_secret_value()
+            )
+        )
+    if engine == "ollama":
+        return OllamaEmbedder(
+            _remote(settings, settings.rag_ollama_base_url, settings.rag_ollama_api_key.get_secret_value())
+        )
+    options = _local(settings, LocalKind(engine or BUILTIN), model)
+    return LocalEmbedder(options, tasks)
+
+
+def make_reranker(settings: Settings, tasks: Tasks) -> AnyReranker | None:
+    """Return the configured reranker, None for none."""
+    model = settings.rag_reranking_model
+    if settings.rag_reranking_engine == "external":
+        key = settings.rag_external_reranker_api_key.get_secret_value()
+        timeout = settings.rag_external_reranker_timeout
+        service = ServiceOptions(settings.rag_external_reranker_url, key or None, timeout)
+        return ExternalReranker(service, model)
+    if settings.rag_reranking_engine == "local":
+        kind = LocalKind.DIRECTORY if model.startswith("/") else LocalKind.FASTEMBED
+        return LocalReranker(LocalOptions(kind, model, settings.data_dir), tasks)
+    return None
+
+
+def _remote(settings: Settings, url: str, key: str) -> EmbedderOptions:
+    return EmbedderOptions(
+        service=ServiceOptions(url, key or None, settings.rag_embedding_timeout),
+        model=settings.rag_embedding_model,
+        batch_size=settings.rag_embedding_batch_size,
+        query_prefix=settings.rag_embedding_query_prefix,
+        content_prefix=settings.rag_embedding_content_prefix,
+    )
+
+
+def _local(settings: Settings, kind: LocalKind, model: str) -> LocalOptions:
+    return LocalOptions(
+        kind,
+        model,
+        settings.data_dir,
+        threads=settings.embedding_threads or len(os.sched_getaffinity(0)),
+        query_prefix=settings.rag_embedding_query_prefix or None,
+        content_prefix=settings.rag_embedding_content_prefix or None,
+    )

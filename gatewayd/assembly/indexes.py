@@ -1,0 +1,87 @@
+"""The vector index of the database's kind, loaded when it is needed."""
+
+import asyncio
+import importlib
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from gatewayd.ingest.interfaces import VectorIndex, VectorReader
+from gatewayd.ingest.records import Hit, Scope, Space
+from gatewayd.settings import Settings
+from gatewayd.storage.database import Database
+from gatewayd.storage.pgvector import open_pgvector
+from gatewayd.tasks import Tasks
+
+LOCAL: Final = "gatewayd.vectors.index"
+FOLDER: Final = "vectors"
+
+log = logging.getLogger(__name__)
+
+
+async def open_index(
+    settings: Settings, database: Database, vectors: VectorReader, tasks: Tasks, stack: AsyncExitStack
+) -> VectorIndex:
+    """Return pgvector where the database has it, else an index in this process."""
+    if not database.location.is_sqlite:
+        found = await open_pgvector(database, tasks)
+        if found is not None:
+            return found
+        log.warning("the database has no extension vector: vectors are searched in memory")
+    index = LazyIndex(vectors, settings.data_dir / FOLDER, settings.vector_cache_size, tasks)
+    stack.push_async_callback(index.close)
+    return index
+
+
+class LazyIndex:
+    """The index in this process; its libraries take a while to load, and many gateways search nothing."""
+
+    def __init__(self, vectors: VectorReader, folder: Path, budget: int, tasks: Tasks) -> None:
+        self._vectors = vectors
+        self._folder = folder
+        self._budget = budget
+        self._tasks = tasks
+        self._opening = asyncio.Lock()
+        self._index: Any = None
+
+    async def load(self) -> VectorIndex:
+        """Return the index itself."""
+        async with self._opening:
+            if self._index is None:
+                module = await asyncio.to_thread(importlib.import_module, LOCAL)
+                index = module.LocalIndex(self._vectors, self._folder, self._budget, self._tasks)
+                await index.open()
+                self._index = index
+        loaded: VectorIndex = self._index
+        return loaded
+
+    async def search(self, space: Space, scope: Scope, vector: bytes, limit: int) -> Sequence[Hit]:
+        """Return the nearest passages."""
+        return await (await self.load()).search(space, scope, vector, limit)
+
+    async def similarities(
+        self, space: Space, scope: Scope, vector: bytes, passage_ids: Sequence[int]
+    ) -> Mapping[int, float]:
+        """Return the cosines of passages."""
+        return await (await self.load()).similarities(space, scope, vector, passage_ids)
+
+    async def refresh(self, scope: Scope, file_id: str) -> None:
+        """Learn of a change; an index that was never searched in this run holds nothing that could be old."""
+        if self._index is not None:
+            await self._index.refresh(scope, file_id)
+
+    async def forget(self, scope: Scope) -> None:
+        """Drop a scope; what an earlier run left of it goes when the index is opened."""
+        if self._index is not None:
+            await self._index.forget(scope)
+
+    async def check(self, space: Space, scope: Scope) -> Sequence[str]:
+        """Compare with the database and mend."""
+        return await (await self.load()).check(space, scope)
+
+    async def close(self) -> None:
+        """Keep what was built, and end."""
+        if self._index is not None:
+            await self._index.close()
