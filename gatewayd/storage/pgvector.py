@@ -32,7 +32,7 @@ EXACT_UP_TO: Final = 20_000
 EXTENSION: Final = "vector"
 GRAPH_DIMENSIONS: Final = 2000
 GRAPH_VERSION: Final = (0, 8)
-EF_SEARCH: Final = range(100, 1001)
+EF_SEARCH: Final = range(200, 1001)
 
 SCOPES: Final = {
     ScopeKind.COLLECTION: "(SELECT file_id FROM collection_files WHERE collection_id = $1) s",
@@ -148,12 +148,15 @@ class PgVectorIndex:
         self._complete = {each for each in self._complete if each[1] != scope}
 
     async def check(self, space: Space, scope: Scope) -> Sequence[str]:
-        """Compare the ids with those of the batches, mend, and return a sentence for each file that
-        differed."""
+        """Compare the rows with the batches, mend, and return a sentence for each file that differed.
+
+        What nobody has brought yet is brought, and is no difference.
+        """
         with translated("read the embedding spaces"):
             table = await self._table(space)
         if table is None or not fits(FileRow, id=scope.id):
             return []
+        await self._complete_scope(table, scope)
         with translated("list the files of the scope"):
             files = await _rows(f"SELECT s.file_id FROM {SCOPES[scope.kind]}", [scope.id])  # noqa: S608
         checked = [await _check_file(table, row[0]) for row in files]
@@ -212,7 +215,7 @@ class PgVectorIndex:
     async def _search_graph(
         self, table: _Table, scope: Scope, wanted: Sequence[float], limit: int
     ) -> Sequence[Hit]:
-        width = min(max(2 * limit, EF_SEARCH.start), EF_SEARCH.stop - 1)
+        width = min(max(4 * limit, EF_SEARCH.start), EF_SEARCH.stop - 1)
         async with writing("search vectors") as client:
             # Only the graph gives the nearest ones in order.
             await client.execute_script(
@@ -354,5 +357,6 @@ async def _build_graph(table: _Table) -> None:
     with translated("build a graph of vectors"):
         await engine.run_alone(
             f"DROP INDEX CONCURRENTLY IF EXISTS {table.graph}",
-            f"CREATE INDEX CONCURRENTLY {table.graph} ON {table.name} USING hnsw (vector vector_ip_ops)",
+            f"CREATE INDEX CONCURRENTLY {table.graph} ON {table.name} USING hnsw (vector vector_ip_ops) "
+            "WITH (ef_construction = 128)",
         )

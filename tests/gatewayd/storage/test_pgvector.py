@@ -1,16 +1,19 @@
 import asyncio
 import random
 from array import array
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
 from tortoise.connection import get_connection
 
 from gatewayd.ingest.records import FileStatus, Scope, ScopeKind, Space, VectorBatch
+from gatewayd.knowledge.records import Link
 from gatewayd.storage.database import Database
 from gatewayd.storage.pgvector import PgVectorIndex, open_pgvector
 from gatewayd.tasks import Tasks
+from tests.fakes.indexes import BATCH, IndexConformance, IndexHarness, Rows
+from tests.fakes.indexes import SPACE as PLAIN
 from tests.fakes.passages import SPACE, Shelf, direction, document, extraction, open_shelf, packed
 
 A = Scope(ScopeKind.COLLECTION, "a")
@@ -52,6 +55,64 @@ async def nearest(shelf: Shelf, index: PgVectorIndex, scope: Scope, text: str) -
 def cosine(one: str, two: str) -> float:
     pairs = zip(array("f", direction(one)), array("f", direction(two)), strict=True)
     return sum(left * right for left, right in pairs)
+
+
+class ShelfHarness:
+    """The index over a real database."""
+
+    def __init__(self, shelf: Shelf, index: PgVectorIndex) -> None:
+        self.index = index
+        self._shelf = shelf
+
+    async def put(
+        self, file_id: str, rows: Rows, collections: Sequence[str] = (), space: Space = PLAIN
+    ) -> Sequence[int]:
+        shelf = self._shelf
+        if await shelf.files.find(file_id) is None:
+            await shelf.upload(file_id)
+        for name in collections:
+            if await shelf.collections.find(name) is None:
+                await shelf.collect(name)
+            await shelf.collections.link(Link(name, file_id, "u"))
+        await shelf.passages.stage(file_id, extraction(*(f"text {number}" for number in range(len(rows)))))
+        ids = [number for number, _ in await shelf.passages.missing(file_id, PLAIN.name, len(rows))]
+        await self._add(file_id, ids, rows, space)
+        await shelf.passages.publish(document(file_id, status=FileStatus.COMPLETED, chunks=len(rows)))
+        return ids
+
+    async def embed(self, file_id: str, rows: Rows, space: Space) -> None:
+        await self._shelf.spaces.add(space)
+        missing = await self._shelf.passages.missing(file_id, space.name, len(rows))
+        await self._add(file_id, [number for number, _ in missing], rows, space)
+
+    async def unlink(self, file_id: str, collection_id: str) -> None:
+        await self._shelf.collections.unlink(collection_id, [file_id])
+
+    async def remove(self, file_id: str) -> None:
+        await self._shelf.files.remove(file_id)
+
+    async def _add(self, file_id: str, ids: Sequence[int], rows: Rows, space: Space) -> None:
+        await self._shelf.spaces.add(space)
+        for at in range(0, len(ids), BATCH):
+            vectors = rows[at : at + BATCH].astype("<f4").tobytes()
+            batch = VectorBatch(file_id, packed(ids[at : at + BATCH]), vectors)
+            await self._shelf.passages.add_vectors(space.name, batch)
+
+
+@pytest.mark.parametrize("location", ["postgres"], indirect=True)
+class TestExact(IndexConformance):
+    @pytest.fixture
+    async def harness(self, shelf: Shelf, index: PgVectorIndex) -> IndexHarness:
+        return ShelfHarness(shelf, index)
+
+
+@pytest.mark.parametrize("location", ["postgres"], indirect=True)
+class TestGraph(IndexConformance):
+    """With a graph as soon as it is built, which goes on while the tests do."""
+
+    @pytest.fixture
+    async def harness(self, shelf: Shelf, index: PgVectorIndex, tasks: Tasks) -> IndexHarness:
+        return ShelfHarness(shelf, PgVectorIndex(tasks, exact_up_to=1))
 
 
 @pytest.mark.parametrize("location", ["sqlite"], indirect=True)
