@@ -144,7 +144,7 @@ class _Attaching:
         if reference.get("legacy") and isinstance(names, list):
             return await self._search(reference, await self._scopes(names))
         collection = await self.documents.collections.get(self.actor, _id(reference))
-        if not collection.file_count:
+        if not await self.documents.collections.has_files(collection):
             self._warn(_told(reference), "it has no completed files")
             return None
         named = {**reference, "name": _name(reference) or collection.name}

@@ -40,10 +40,9 @@ class CollectionAccess:
         """
         if self.is_exempt(actor) or file.user_id == actor.user_id:
             return True
-        for link in await self._collections.links_of(file.id):
-            collection = await self._collections.find(link.collection_id)
-            if collection is None or not self.allows(actor, collection, permission):
-                continue
-            if permission != WRITE or collection.user_id == file.user_id:
-                return True
-        return False
+        holding = await self._collections.holding([file.id])
+        return any(
+            self.allows(actor, collection, permission)
+            for collection in holding.get(file.id, ())
+            if permission != WRITE or collection.user_id == file.user_id
+        )

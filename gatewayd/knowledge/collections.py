@@ -65,14 +65,19 @@ class Collections:
         self._freshness = freshness
         self._clock = clock
 
-    async def create(self, actor: Actor, new: NewCollection) -> Collection:
-        """Add an empty collection of the actor's; needs the permission workspace.knowledge."""
+    async def create(self, actor: Actor, new: NewCollection, *, owner_id: str | None = None) -> Collection:
+        """Add an empty collection of the actor's; needs the permission workspace.knowledge.
+
+        An administrator may make it the collection of another account (`owner_id`).
+        """
+        if owner_id is not None and not actor.is_admin:
+            raise GatewayError(Kind.FORBIDDEN, "cannot make a collection for another account")
         if not actor.is_admin:
             require(actor, "workspace", "knowledge")
         now = self._clock()
         collection = Collection(
             id=ids.new_id(),
-            user_id=actor.user_id,
+            user_id=actor.user_id if owner_id is None else owner_id,
             name=clean(new.name, "name"),
             description=_description(new.description),
             meta=clean_object(new.meta, "meta"),
@@ -117,10 +122,19 @@ class Collections:
             )
         return readable[0]
 
+    async def count_files(self, collection: Collection) -> int:
+        """Return how many completed files a collection has."""
+        return await self._store.count_files(collection.id)
+
+    async def has_files(self, collection: Collection) -> bool:
+        """Tell whether there is a completed file in a collection."""
+        return await self._store.has_files(collection.id)
+
     async def list(
         self, actor: Actor, *, query: str = "", offset: int = 0, limit: int | None = None
     ) -> tuple[Sequence[Collection], int]:
-        """Return one page of what the actor may read, last changed first, and the count of all."""
+        """Return one page of what the actor may read, with files counted, last changed first, and the
+        count."""
         if not is_plain(query):
             return [], 0
         reader = self._access.reader(actor)

@@ -18,11 +18,11 @@ class CollectionStore(Protocol):
         ...
 
     async def find(self, collection_id: str) -> Collection | None:
-        """Return the collection with this id, its grants and file count."""
+        """Return the collection with this id and its grants, its files not counted."""
         ...
 
     async def find_by_name(self, name: str) -> Sequence[Collection]:
-        """Return the collections of exactly this name, oldest first."""
+        """Return the collections of exactly this name, oldest first, their files not counted."""
         ...
 
     async def list(
@@ -33,11 +33,23 @@ class CollectionStore(Protocol):
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[Collection], int]:
-        """Return one page of collections, last changed first, and the count of all.
+        """Return one page of collections with their files counted, last changed first, and the count of all.
 
         `reader` (user id, group ids) limits them to those the user owns or has any grant on, None to nothing.
         `query` is part of the name or description, in any case.
         """
+        ...
+
+    async def holding(self, file_ids: Sequence[str]) -> Mapping[str, Sequence[Collection]]:
+        """Return the collections that hold each of the files, oldest link first, their files not counted."""
+        ...
+
+    async def count_files(self, collection_id: str) -> int:
+        """Return how many completed files a collection has; slow where many are not completed."""
+        ...
+
+    async def has_files(self, collection_id: str) -> bool:
+        """Tell whether a collection has a completed file."""
         ...
 
     async def change(self, collection: Collection) -> bool:

@@ -9,8 +9,8 @@ from gatewayd.catalog.records import Grant
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A named set of files (2.7). Timestamps are epoch seconds; `file_count` counts completed files when
-    listed."""
+    """A named set of files (2.7). Timestamps are epoch seconds; `file_count` counts completed files, None
+    where nobody counted."""
 
     id: str
     user_id: str
@@ -18,7 +18,7 @@ class Collection:
     description: str = ""
     meta: Mapping[str, Any] = field(default_factory=dict)
     grants: tuple[Grant, ...] = ()
-    file_count: int = 0
+    file_count: int | None = None
     updated_at: int = 0
     created_at: int = 0
 

@@ -1,6 +1,7 @@
 """Collections with their access lists."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from gatewayd.accounts.texts import folded
@@ -14,16 +15,18 @@ from gatewayd.storage.collection_links import CollectionLinks
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, encode, fits
 from gatewayd.storage.grants import Resource
-from gatewayd.storage.rows import CollectionRow, UserRow
+from gatewayd.storage.rows import CollectionRow, FileRow, UserRow
 from gatewayd.storage.statements import Statement, containing, possible
 from gatewayd.storage.transactions import writing
 
 UNFINISHED: Final = ", ".join(
     f"'{status.value}'" for status in FileStatus if status is not FileStatus.COMPLETED
 )
-SELECT: Final = (
-    "SELECT c.*, (SELECT COUNT(*) FROM collection_files l WHERE l.collection_id = c.id) AS file_count"
-    " FROM collections c"
+SELECT: Final = "SELECT c.* FROM collections c"
+# One at a time: a subquery each, which ends in the index.
+COUNT_LINKS: Final = (
+    "SELECT c.id AS id, (SELECT COUNT(*) FROM collection_files l WHERE l.collection_id = c.id) AS files"
+    " FROM collections c WHERE c.id {among}"
 )
 # Most files are completed, and the others are found by their status: SQLite keeps the order of a cross join.
 COUNT_UNFINISHED: Final = (
@@ -53,7 +56,7 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
             await words.create(client, number)
 
     async def find(self, collection_id: str) -> Collection | None:
-        """Return the collection with this id, its grants and file count."""
+        """Return the collection with this id and its grants; its files are not counted."""
         if not fits(CollectionRow, id=collection_id):
             return None
         with translated("read a collection"):
@@ -62,7 +65,7 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
         return found[0] if found else None
 
     async def find_by_name(self, name: str) -> Sequence[Collection]:
-        """Return the collections of exactly this name, oldest first."""
+        """Return the collections of exactly this name, oldest first; their files are not counted."""
         if not fits(CollectionRow, name=name):
             return []
         with translated("read collections"):
@@ -79,7 +82,7 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[Collection], int]:
-        """Return one page of collections, last changed first, and the count of all, in four statements."""
+        """Return one page of collections, last changed first, and the count of all, in five statements."""
         pattern = containing(query)
         if pattern is None or (reader is not None and not fits(CollectionRow, user_id=reader[0])):
             return [], 0
@@ -96,12 +99,50 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
             conditions.append(f"(c.name_key {like} OR c.description_key {like})")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         counting = statement.copy()
-        # The ids of the page come first, as SQLite would count the files of all collections to sort them.
-        order = " ORDER BY c.updated_at DESC, c.id DESC"
-        ids = f"SELECT c.id FROM collections c{where}{order}{statement.window(offset, limit)}"  # noqa: S608
+        page = f"{where} ORDER BY c.updated_at DESC, c.id DESC{statement.window(offset, limit)}"
         with translated("list collections"):
             [counted] = await counting.run(f"SELECT COUNT(*) AS total FROM collections c{where}")  # noqa: S608
-            return await _read(statement, f" WHERE c.id IN ({ids}){order}"), counted["total"]
+            found = await _read(statement, page)
+            counts = await _count(statement.client, [each.id for each in found])
+        return [replace(each, file_count=counts.get(each.id, 0)) for each in found], counted["total"]
+
+    async def holding(self, file_ids: Sequence[str]) -> Mapping[str, Sequence[Collection]]:
+        """Return the collections that hold each of the files, oldest link first, in three statements."""
+        statement = Statement(CollectionRow._meta.db)
+        among = statement.among(possible(FileRow, file_ids))
+        with translated("read the collections of files"):
+            links = await statement.run(
+                f"SELECT file_id, collection_id FROM collection_files WHERE file_id {among} ORDER BY id"  # noqa: S608
+            )
+            reading = Statement(statement.client)
+            wanted = reading.among(list({link["collection_id"] for link in links}))
+            known = {each.id: each for each in await _read(reading, f" WHERE c.id {wanted}")}
+        found: dict[str, list[Collection]] = {}
+        for link in links:
+            if link["collection_id"] in known:
+                found.setdefault(link["file_id"], []).append(known[link["collection_id"]])
+        return found
+
+    async def count_files(self, collection_id: str) -> int:
+        """Return how many completed files a collection has."""
+        if not fits(CollectionRow, id=collection_id):
+            return 0
+        with translated("count the files of the collection"):
+            counts = await _count(CollectionRow._meta.db, [collection_id])
+        return counts.get(collection_id, 0)
+
+    async def has_files(self, collection_id: str) -> bool:
+        """Tell whether a collection has a completed file, without counting."""
+        if not fits(CollectionRow, id=collection_id):
+            return False
+        statement = Statement(CollectionRow._meta.db)
+        mine, completed = statement.bind(collection_id), statement.bind(FileStatus.COMPLETED.value)
+        query = (
+            "SELECT 1 AS found FROM collection_files l CROSS JOIN files f "  # noqa: S608 - no values
+            f"WHERE l.collection_id = {mine} AND f.id = l.file_id AND f.status = {completed} LIMIT 1"
+        )
+        with translated("look for files in the collection"):
+            return bool(await statement.run(query))
 
     async def change(self, collection: Collection) -> bool:
         """Write name, description, meta, grants and updated_at; False when it is gone."""
@@ -129,20 +170,20 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
 async def _read(statement: Statement, clauses: str) -> list[Collection]:
     """Return the collections that the end of a statement asks for."""
     rows = await statement.run(f"{SELECT}{clauses}")
-    ids = [row["id"] for row in rows]
-    access = await grants.read(Resource.KNOWLEDGE, ids)
-    unfinished = await _count_unfinished(statement.client, ids)
-    return [_collection_of(row, unfinished.get(row["id"], 0), access.get(row["id"], ())) for row in rows]
+    access = await grants.read(Resource.KNOWLEDGE, [row["id"] for row in rows])
+    return [_collection_of(row, access.get(row["id"], ())) for row in rows]
 
 
-async def _count_unfinished(client: Any, ids: Sequence[str]) -> Mapping[str, int]:
-    """Return how many files of collections are not completed, by collection."""
+async def _count(client: Any, ids: Sequence[str]) -> Mapping[str, int]:
+    """Return how many completed files collections have, by collection."""
     if not ids:
         return {}
-    statement = Statement(client)
+    linked, unfinished = Statement(client), Statement(client)
+    links = await linked.run(COUNT_LINKS.format(among=linked.among(ids)))
     # For many, going once through the files is faster than looking each of them up in each collection.
-    only = f" AND l.collection_id = {statement.bind(ids[0])}" if len(ids) == 1 else ""
-    return {row["id"]: row["files"] for row in await statement.run(COUNT_UNFINISHED.format(only=only))}
+    only = f" AND l.collection_id = {unfinished.bind(ids[0])}" if len(ids) == 1 else ""
+    rest = {row["id"]: row["files"] for row in await unfinished.run(COUNT_UNFINISHED.format(only=only))}
+    return {row["id"]: max(row["files"] - rest.get(row["id"], 0), 0) for row in links}
 
 
 def _number_of(collection_id: str) -> int:
@@ -164,8 +205,8 @@ def _columns(collection: Collection) -> dict[str, Any]:
     }
 
 
-def _collection_of(columns: Mapping[str, Any], unfinished: int, access: tuple[Grant, ...]) -> Collection:
-    row = CollectionRow._init_from_db(**{name: columns[name] for name in columns if name != "file_count"})
+def _collection_of(columns: Mapping[str, Any], access: tuple[Grant, ...]) -> Collection:
+    row = CollectionRow._init_from_db(**columns)
     return Collection(
         id=row.id,
         user_id=row.user_id,
@@ -173,7 +214,6 @@ def _collection_of(columns: Mapping[str, Any], unfinished: int, access: tuple[Gr
         description=row.description,
         meta=decode(row.meta, f"the meta of collection {row.id}"),
         grants=access,
-        file_count=max(columns["file_count"] - unfinished, 0),
         updated_at=row.updated_at,
         created_at=row.created_at,
     )

@@ -75,12 +75,11 @@ class MemoryCollections:
             self._library.tables.collections[collection.id] = collection
 
     async def find(self, collection_id: str) -> Collection | None:
-        found = self._library.tables.collections.get(collection_id)
-        return found and self._counted(found)
+        return self._library.tables.collections.get(collection_id)
 
     async def find_by_name(self, name: str) -> Sequence[Collection]:
         found = [each for each in self._library.tables.collections.values() if each.name == name]
-        return [self._counted(each) for each in sorted(found, key=lambda each: (each.created_at, each.id))]
+        return sorted(found, key=lambda each: (each.created_at, each.id))
 
     async def list(
         self,
@@ -99,11 +98,25 @@ class MemoryCollections:
         found.sort(key=lambda each: (each.updated_at, each.id), reverse=True)
         return found[offset : None if limit is None else offset + limit], len(found)
 
+    async def holding(self, file_ids: Sequence[str]) -> Mapping[str, Sequence[Collection]]:
+        tables = self._library.tables
+        found: dict[str, list[Collection]] = {}
+        for collection_id, file_id in tables.links:
+            if file_id in file_ids:
+                found.setdefault(file_id, []).append(tables.collections[collection_id])
+        return found
+
+    async def count_files(self, collection_id: str) -> int:
+        return self._count(collection_id)
+
+    async def has_files(self, collection_id: str) -> bool:
+        return self._count(collection_id) > 0
+
     async def change(self, collection: Collection) -> bool:
         async with self._library.transaction():
             if collection.id not in self._library.tables.collections:
                 return False
-            self._library.tables.collections[collection.id] = collection
+            self._library.tables.collections[collection.id] = replace(collection, file_count=None)
             return True
 
     async def remove(self, collection_id: str) -> bool:
@@ -191,9 +204,12 @@ class MemoryCollections:
             return [file_id for _, file_id in moved]
 
     def _counted(self, collection: Collection) -> Collection:
+        return replace(collection, file_count=self._count(collection.id))
+
+    def _count(self, collection_id: str) -> int:
         tables = self._library.tables
-        files = [tables.files[file_id] for key, file_id in tables.links if key == collection.id]
-        return replace(collection, file_count=sum(file.status is FileStatus.COMPLETED for file in files))
+        files = [tables.files[file_id] for key, file_id in tables.links if key == collection_id]
+        return sum(file.status is FileStatus.COMPLETED for file in files)
 
     def _reads(self, collection: Collection, user_id: str, group_ids: Sequence[str]) -> bool:
         if collection.user_id == user_id:

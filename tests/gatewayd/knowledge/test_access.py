@@ -67,3 +67,14 @@ async def test_only_a_collection_of_the_file_s_owner_gives_the_right_to_write(wo
     shared = await world.collection(ANN, "of ann", Grant("user", "bob", "write"))
     await world.shelve(file, "some text", shared)
     assert await world.holdings.access.may(BOB, file, "write")
+
+
+async def test_collections_are_looked_up_together_and_not_counted(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = await world.collection(ANN, "docs", Grant("user", "bob", "read"))
+    file = await world.shelve(a_file("f1", "ann"), "some text", await world.collection(ANN, "own"), shared)
+    for name in ("find", "count_files", "links_of"):
+        monkeypatch.delattr(type(world.store), name)
+    assert await world.holdings.access.may(BOB, file, "read")
+    assert not await world.holdings.access.may(SUE, file, "read")

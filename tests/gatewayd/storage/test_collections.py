@@ -44,7 +44,7 @@ async def word_tables(database: Database) -> set[str]:
 async def test_a_collection_comes_back_as_it_was(collections: TortoiseCollections) -> None:
     await collections.add(FULL)
     assert await collections.find("c1") == FULL
-    assert await collections.list() == ([FULL], 1)
+    assert await collections.list() == ([replace(FULL, file_count=0)], 1)
 
 
 async def test_what_is_absent_is_none_or_false(collections: TortoiseCollections) -> None:
@@ -202,9 +202,36 @@ async def test_only_completed_files_count(collections: TortoiseCollections) -> N
     counts = {each.id: each.file_count for each in (await collections.list())[0]}
     assert counts == {"c1": 2, "c2": 0, "c3": 0}
     for collection_id, count in counts.items():
-        found = await collections.find(collection_id)
-        assert found is not None
-        assert found.file_count == count
+        assert await collections.count_files(collection_id) == count
+        assert await collections.has_files(collection_id) is (count > 0)
+    for collection_id in ("x", "\x00"):
+        assert await collections.count_files(collection_id) == 0
+        assert not await collections.has_files(collection_id)
+
+
+async def test_finding_counts_nothing(collections: TortoiseCollections) -> None:
+    await collections.add(FULL)
+    await TortoiseFiles().add(file("f1", status=FileStatus.COMPLETED))
+    await collections.link(link("c1", "f1"))
+    assert await collections.find("c1") == FULL
+    assert await collections.find_by_name(FULL.name) == [FULL]
+    assert await collections.holding(["f1"]) == {"f1": [FULL]}
+
+
+async def test_files_name_the_collections_that_hold_them(collections: TortoiseCollections) -> None:
+    for collection_id in ("c1", "c2"):
+        await collections.add(collection(collection_id, grants=FULL.grants))
+    for file_id in ("f1", "f2", "f3"):
+        await TortoiseFiles().add(file(file_id))
+    for collection_id, file_id in (("c2", "f1"), ("c1", "f1"), ("c1", "f2")):
+        await collections.link(link(collection_id, file_id))
+    found = await collections.holding(["f1", "f2", "f3", "x", "\x00", "f1"])
+    assert {key: [each.id for each in value] for key, value in found.items()} == {
+        "f1": ["c2", "c1"],
+        "f2": ["c1"],
+    }
+    assert found["f1"][0].grants == FULL.grants
+    assert await collections.holding([]) == {}
 
 
 async def test_listing_takes_as_many_statements_for_many_as_for_one(
@@ -221,4 +248,4 @@ async def test_listing_takes_as_many_statements_for_many_as_for_one(
         await collections.add(collection(f"c{number}", grants=FULL.grants))
     monkeypatch.setattr(type(database.engine), "execute_query_dict", counted)
     assert len(await listed(collections, reader=("u1", ["g1"]))) == 40
-    assert len(seen) == 4
+    assert len(seen) == 5
