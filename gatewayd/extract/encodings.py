@@ -56,6 +56,8 @@ LETTERS: Final = tuple(
     )
 )
 LATIN: Final = ("cp1252", "cp1250", "iso8859-2", "cp1254", "cp1257", "mac_roman", "cp850", "cp852", "cp437")
+HALF_WIDTH: Final = re.compile("[\uff61-\uff9f]")
+MOST_HALF_WIDTH: Final = 0.4
 SIGNS: Final = frozenset(
     "\u00a0\u00a3\u00a7\u00a9\u00ab\u00ae\u00b0\u00b7\u00bb"
     "\u2013\u2014\u2018\u2019\u201a\u201c\u201d\u201e\u2022\u2026\u20ac\u2122"
@@ -97,7 +99,7 @@ def _known(declared: str | None) -> str:
     """Return the codec of a declared encoding, "" for none that makes text of bytes."""
     try:
         name = codecs.lookup((declared or "").strip("\"' ")).name
-        b"".decode(name)
+        b"a".decode(name, "replace")
     except (LookupError, ValueError):
         return ""
     # Bytes without zeros are neither UTF-16 nor UTF-32.
@@ -136,7 +138,11 @@ def _guess(data: bytes) -> str:
     if _latin_share(sample, ranked[0]) >= LATIN_SHARE:
         return data.decode(ranked[0], "replace")
     best = charset_normalizer.from_bytes(sample).best()
-    return data.decode(best.encoding if best else "cp1252", "replace")
+    text = data.decode(best.encoding if best else "cp1252", "replace")
+    if len(HALF_WIDTH.findall(text[:SAMPLE])) > len(text[:SAMPLE]) * MOST_HALF_WIDTH:
+        # Nobody writes whole texts in these; they are the bytes of Russian letters.
+        return data.decode("koi8-r", "replace")
+    return text
 
 
 def _latin_share(sample: bytes, encoding: str) -> float:

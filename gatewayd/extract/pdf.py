@@ -1,11 +1,14 @@
 """Text of PDF files and EPUB books, page by page."""
 
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pymupdf
 
+from gatewayd.errors import shortened
 from gatewayd.extract.archives import open_archive
 from gatewayd.extract.draft import DocumentError, Draft
 from gatewayd.extract.records import Document, Source
@@ -16,24 +19,25 @@ TOOLS: Final[Any] = pymupdf.TOOLS
 
 FLAGS: Final = pymupdf.TEXTFLAGS_TEXT | pymupdf.TEXT_DEHYPHENATE
 FAILURES: Final = (pymupdf.mupdf.FzErrorBase, pymupdf.FileDataError, RuntimeError)
+HYPHENS: Final = re.compile(r"([^\W\d_]{2})[-\u00ad]\n([^\W\d_])")
 TAIL: Final = 4096
 # Pages between two times that the library is told to forget what it keeps for later.
 KEPT_PAGES: Final = 50
 SCANNED: Final = (
     "no text was found in its {} pages (scanned?); run text recognition (OCR) on it and upload the result"
 )
-DAMAGED: Final = "it is damaged: {}; repair it or make it again"
+LONGEST_REASON: Final = 100
+OUT_OF_MEMORY: Final = "alloc"
 
 
 def read_pdf(source: Source) -> Document:
     """Return the text of a PDF; a part is a page."""
-    _be_quiet()
     with _opened(source.path, "pdf") as pdf:
         if pdf.needs_pass:
             raise DocumentError("it is encrypted; remove the password and upload it again")
         count = pdf.page_count
         if pdf.is_repaired and _is_cut_off(source.path):
-            raise DocumentError(DAMAGED.format("its end is missing"))
+            raise DocumentError("it is damaged: its end is missing; make it again")
         if count == 0:
             raise DocumentError("it has no pages")
         _check_pages(count, source)
@@ -47,7 +51,6 @@ def read_pdf(source: Source) -> Document:
 
 def read_epub(source: Source) -> Document:
     """Return the text of a book; a part is a chapter."""
-    _be_quiet()
     with open_archive(source.path, source.limits) as archive:
         is_protected = "META-INF/rights.xml" in archive.namelist()
     with _opened(source.path, "epub") as book:
@@ -64,27 +67,33 @@ def read_epub(source: Source) -> Document:
     return draft.finish(title=title, nothing=protected if is_protected else "no text was found in it")
 
 
-def _be_quiet() -> None:
+@contextmanager
+def _opened(path: Path, kind: str) -> Iterator[Any]:
+    """Open a document; what the library cannot do with it is its damage."""
     TOOLS.mupdf_display_errors(False)
     TOOLS.mupdf_display_warnings(False)
-
-
-def _opened(path: Path, kind: str) -> Any:
     try:
-        return OPEN(path, filetype=kind)
+        with OPEN(path, filetype=kind) as document:
+            yield document
     except FAILURES as error:
-        raise DocumentError(DAMAGED.format("it cannot be opened")) from error
+        if OUT_OF_MEMORY in str(error):
+            raise MemoryError from error
+        reason = shortened(" ".join(str(error).split()), LONGEST_REASON)
+        raise DocumentError(f"it is damaged ({reason}); repair it or make it again") from error
 
 
 def _texts(document: Any, places: range | list[tuple[int, int]]) -> Iterator[str]:
     """Yield the texts of pages; a page that fails fails the document, which would lack it silently."""
     for number, place in enumerate(places, 1):
-        try:
-            yield document.load_page(place).get_text("text", flags=FLAGS)
-        except FAILURES as error:
-            raise DocumentError(DAMAGED.format(f"page {number} cannot be read")) from error
+        text = document.load_page(place).get_text("text", flags=FLAGS)
+        yield HYPHENS.sub(_joined, text)
         if number % KEPT_PAGES == 0:
             TOOLS.store_shrink(100)
+
+
+def _joined(found: re.Match[str]) -> str:
+    """Return a word that was cut at the end of a line; the library joins it in other forms of output only."""
+    return found[1] + found[2] if found[2].islower() else found[0]
 
 
 def _check_pages(count: int, source: Source) -> None:
@@ -101,12 +110,7 @@ def _is_cut_off(path: Path) -> bool:
 def _chapter_labels(book: Any) -> dict[int, str]:
     """Return the titles of chapters by number: the first entry of the table of contents for each."""
     labels: dict[int, str] = {}
-    try:
-        contents = book.get_toc(simple=False)
-    except FAILURES:
-        # A book whose table of contents is broken can be read without.
-        return labels
-    for _, title, page, *_ in contents:
+    for _, title, page, *_ in book.get_toc(simple=False):
         if page > 0:
             labels.setdefault(book.location_from_page_number(page - 1)[0], title)
     return labels

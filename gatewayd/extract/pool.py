@@ -27,15 +27,16 @@ FAULTS: Final = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, s
 class PoolOptions:
     """How many processes there are and what a document may take in one.
 
-    `memory` is the bytes of address space of a process. `seconds` is processor time for a document, which may
-    take twice that by the clock when the machine is busy. `text_limit` is the characters of its text. A
-    process is replaced after `documents` of them or when it holds `resident` bytes, and ended when it had
-    nothing to do for `idle` seconds.
+    `memory` is the bytes of address space of a process. `seconds` is processor time for a document; by the
+    clock it may take `patience` times that, for the machine may be busy. `text_limit` is the characters of
+    its text. A process is replaced after `documents` of them or when it holds `resident` bytes, and ended
+    when it had nothing to do for `idle` seconds.
     """
 
     workers: int = 1
     memory: int = 2 << 30
     seconds: float = 300.0
+    patience: float = 2.0
     text_limit: int = 32 << 20
     rules: ChunkRules = field(default_factory=ChunkRules)
     documents: int = 200
@@ -110,11 +111,12 @@ class ExtractorPool:
         return worker
 
     async def _ask(self, worker: Worker, message: dict[str, Any]) -> tuple[Any, bytes]:
+        longest = self._options.patience * self._options.seconds
         try:
-            async with asyncio.timeout(2 * self._options.seconds):
+            async with asyncio.timeout(longest):
                 return await worker.call(message)
         except TimeoutError as error:
-            sentence = f"cannot read the file: it took more than {2 * self._options.seconds:g} seconds"
+            sentence = f"cannot read the file: it took more than {longest:g} seconds"
             raise GatewayError(Kind.TIMEOUT, sentence) from error
         except WorkerDiedError as error:
             raise self._failure(error) from error

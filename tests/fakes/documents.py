@@ -6,7 +6,6 @@ import io
 import json
 import struct
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -65,22 +64,28 @@ def raw_pdf(objects: Sequence[bytes]) -> bytes:
     return bytes(out)
 
 
-def pdf_bomb(expanded: int = 1 << 30) -> bytes:
-    """Return a PDF whose page expands to a gigabyte of operators that show text."""
-    packer = zlib.compressobj(9)
-    block = b"BT /F1 9 Tf (x) Tj ET\n" * 50_000
-    stream = (
-        packer.compress(b"")
-        + b"".join(packer.compress(block) for _ in range(expanded // len(block)))
-        + packer.flush()
-    )
+def pdf_of_forms(levels: int = 12) -> bytes:
+    """Return a PDF of a few lines whose page draws ten forms, each of which draws ten others, and so on."""
+    draw = b"/F Do " * 10
+
+    def form(number: int) -> bytes:
+        content = draw if number < levels else b"0 0 1 1 re n "
+        resources = b"/Resources << /XObject << /F %d 0 R >> >>" % (number + 4) if number < levels else b""
+        head = b"<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] %s /Length %d >>" % (
+            resources,
+            len(content),
+        )
+        return head + b"\nstream\n" + content + b"\nendstream"
+
+    page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents %d 0 R %s >>"
+    last = levels + 4
     return raw_pdf(
         [
             b"<< /Type /Catalog /Pages 2 0 R >>",
             b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 4 0 R /Resources "
-            b"<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>",
-            b"<< /Length %d /Filter /FlateDecode >>\nstream\n" % len(stream) + stream + b"\nendstream",
+            page % (last, b"/Resources << /XObject << /F 4 0 R >> >>"),
+            *(form(number) for number in range(1, levels + 1)),
+            b"<< /Length %d >>\nstream\n" % len(draw) + draw + b"\nendstream",
         ]
     )
 
@@ -91,13 +96,15 @@ def epub(chapters: Mapping[str, str] | None = None, *, title: str = "Birds") -> 
     items = "".join(f'<item id="i{n}" href="{n}" media-type="application/xhtml+xml"/>' for n in names)
     spine = "".join(f'<itemref idref="i{n}"/>' for n in names)
     points = "".join(
-        f'<navPoint id="p{n}" playOrder="{i}"><navLabel><text>{label}</text></navLabel><content src="{n}"/></navPoint>'
+        f'<navPoint id="p{n}" playOrder="{i}"><navLabel><text>{label}</text></navLabel>'
+        f'<content src="{n}"/></navPoint>'
         for i, (n, label) in enumerate(zip(names, chapters, strict=True), 1)
     )
     files = {
         "mimetype": "application/epub+zip",
-        "META-INF/container.xml": '<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container">'
-        '<rootfiles><rootfile full-path="o.opf" media-type="application/oebps-package+xml"/></rootfiles></container>',
+        "META-INF/container.xml": '<container version="1.0" '
+        'xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+        '<rootfile full-path="o.opf" media-type="application/oebps-package+xml"/></rootfiles></container>',
         "o.opf": '<package xmlns="http://www.idpf.org/2007/opf" version="2.0" unique-identifier="b">'
         f'<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{title}</dc:title>'
         '<dc:identifier id="b">1</dc:identifier></metadata><manifest>'
@@ -319,3 +326,9 @@ def _saved(document: Any) -> bytes:
     out = io.BytesIO()
     document.save(out)
     return out.getvalue()
+
+
+def entry(document: bytes, name: str) -> bytes:
+    """Return one entry of an archive."""
+    with zipfile.ZipFile(io.BytesIO(document)) as packed:
+        return packed.read(name)

@@ -1,0 +1,60 @@
+import pytest
+
+from gatewayd.extract.draft import DocumentError
+from gatewayd.extract.encodings import charset_of, decode
+
+TEXTS = {
+    "sv": "Så här gör du när servern inte svarar: öppna loggen och leta efter åtkomstfel. ",
+    "de": "Bitte überprüfen Sie die Größe der Datei und löschen Sie überflüssige Einträge.",
+    "fr": "Le fichier a été créé à l'été dernier; vérifiez les paramètres réseau et où sont les données.",
+    "pl": "Proszę sprawdzić, czy plik został zapisany we właściwym miejscu. Źródło błędu jest nieznane.",
+    "cs": "Příliš žluťoučký kůň úpěl ďábelské ódy. Zkontrolujte prosím nastavení serveru a spusťte službu.",
+    "ru": "Пожалуйста, проверьте настройки сервера и перезапустите службу. Обратитесь к администратору.",
+    "el": "Παρακαλώ ελέγξτε τις ρυθμίσεις του διακομιστή και επανεκκινήστε την υπηρεσία.",
+    "ja": "サーバーの設定を確認してから、サービスを再起動してください。問題が続く場合は。",
+    "zh": "请检查服务器设置。然后重新启动服务。如果问题仍然存在。请联系管理员。",
+    "ko": "서버 설정을 확인한 다음 서비스를 다시 시작하십시오. 문제가 계속되면 문의.",
+}
+ENCODINGS = (
+    "sv cp1252, de cp1252, fr cp1252, fr iso8859-15, sv mac_roman, de cp437, sv cp850, pl cp1250, "
+    "pl iso8859-2, cs cp1250, cs iso8859-2, ru cp1251, ru koi8-r, ru cp866, el cp1253, el iso8859-7, "
+    "ja shift_jis, ja euc_jp, ja iso2022_jp, zh gb18030, ko euc_kr, sv utf-8, sv utf-8-sig, "
+    "ru utf-16, sv utf-16-le, ru utf-16-be, ja utf-16-le, sv utf-32, sv utf-32-le"
+)
+
+
+@pytest.mark.parametrize("case", ENCODINGS.split(", "))
+def test_texts_in_any_encoding_are_read(case: str) -> None:
+    language, encoding = case.split()
+    text = f"{TEXTS[language]}\n"
+    assert decode(text.encode(encoding)) == text
+    assert decode((text * 40).encode(encoding)) == text * 40
+
+
+@pytest.mark.parametrize("declared", ["koi8-r", "'KOI8-R'", "koi8_r"])
+def test_a_declared_encoding_is_believed_when_it_fits(declared: str) -> None:
+    assert decode("да".encode("koi8-r"), declared) == "да"
+
+
+@pytest.mark.parametrize(
+    "declared", ["nonesuch", "hex", "utf-16", "idna", "unicode_escape", "undefined", "\0", ""]
+)
+def test_a_declaration_that_makes_no_sense_is_ignored(declared: str) -> None:
+    assert decode(b"a\\u00e5 text", declared) == "a\\u00e5 text"
+    assert decode("når åene går".encode("cp1252"), declared) == "når åene går"
+
+
+def test_utf8_is_utf8_whatever_is_declared() -> None:
+    assert decode("åäö".encode(), "cp1251") == "åäö"
+
+
+@pytest.mark.parametrize("data", [b"abc\0def" * 100, bytes(1000), bytes(range(256)) * 9, b"\x01\x02\x03abc"])
+def test_binary_data_is_refused(data: bytes) -> None:
+    with pytest.raises(DocumentError, match="not text but binary"):
+        decode(data)
+
+
+def test_the_charset_of_a_media_type() -> None:
+    assert charset_of('text/plain; Charset="UTF-8"') == "UTF-8"
+    assert charset_of("text/plain") is None
+    assert charset_of(None) is None

@@ -1,0 +1,235 @@
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.extract.pool import ExtractorPool, PoolOptions
+from gatewayd.ingest.chunking import ChunkRules
+from gatewayd.tasks import Tasks
+from gatewayd.workers import Worker
+from tests.fakes import documents
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
+    """Return a list that workers enter when they are started."""
+    workers: list[Worker] = []
+    start = Worker.start
+
+    async def noted(*arguments: Any) -> Worker:
+        workers.append(await start(*arguments))
+        return workers[-1]
+
+    monkeypatch.setattr(Worker, "start", noted)
+    return workers
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Callable[..., ExtractorPool]]:
+    tasks = Tasks()
+    pools: list[ExtractorPool] = []
+
+    def made(**options: Any) -> ExtractorPool:
+        pools.append(ExtractorPool(PoolOptions(**options), tasks))
+        return pools[-1]
+
+    yield made
+    for pool in pools:
+        await pool.close()
+    while tasks.list():
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def put(tmp_path: Path) -> Callable[[bytes], Path]:
+    def kept(data: bytes) -> Path:
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        path.write_bytes(data)
+        return path
+
+    return kept
+
+
+Make = Callable[..., ExtractorPool]
+Put = Callable[[bytes], Path]
+
+
+async def refused(pool: ExtractorPool, path: Path) -> GatewayError:
+    with pytest.raises(GatewayError) as caught:
+        await pool.extract(path, "x", None)
+    return caught.value
+
+
+async def working(started: list[Worker], count: int = 1) -> None:
+    """Wait until so many workers have been asked something."""
+    while sum(worker.calls for worker in started) < count:
+        await asyncio.sleep(0)
+
+
+async def test_a_document_becomes_a_text_and_chunks(make: Make, put: Put) -> None:
+    pool = make(rules=ChunkRules(size=60, overlap=10))
+    pages = [f"{documents.SENTENCE}\nAnd page {number}." for number in range(1, 4)]
+    extraction = await pool.extract(put(documents.pdf(pages, title="Birds")), "x.pdf", None)
+    assert (extraction.pages, extraction.title) == (3, "Birds")
+    assert [chunk.number for chunk in extraction.chunks] == list(range(len(extraction.chunks)))
+    assert {chunk.page for chunk in extraction.chunks} == {1, 2, 3}
+    third = [extraction.text[chunk.start : chunk.end] for chunk in extraction.chunks if chunk.page == 3]
+    assert "And page 3." in "".join(third)
+
+
+async def test_the_sentence_about_a_document_comes_through(
+    make: Make, put: Put, started: list[Worker]
+) -> None:
+    pool = make(text_limit=100)
+    error = await refused(pool, put(documents.pdf(password="x")))
+    assert error.kind is Kind.INVALID_REQUEST
+    assert error.message.startswith("cannot read the PDF: it is encrypted")
+    assert "more than 100 characters" in (await refused(pool, put(b"x" * 200))).message
+    # A bad document is no reason for another process.
+    assert len(started) == 1
+
+
+async def test_a_file_that_is_gone_can_be_tried_again(make: Make, tmp_path: Path) -> None:
+    assert (await refused(make(), tmp_path / "nothing")).kind is Kind.UNAVAILABLE
+
+
+async def test_as_many_documents_as_workers_are_read_at_a_time(
+    make: Make, put: Put, started: list[Worker]
+) -> None:
+    pool = make(workers=2)
+    path = put(b"some words")
+    await asyncio.gather(*(pool.extract(path, "x", None) for _ in range(9)))
+    assert len(started) == 2
+    assert sum(worker.calls for worker in started) == 9
+
+
+async def test_a_worker_is_replaced_after_so_many_documents(
+    make: Make, put: Put, started: list[Worker]
+) -> None:
+    pool = make(documents=2)
+    for _ in range(5):
+        await pool.extract(put(b"some words"), "x", None)
+    assert [worker.calls for worker in started] == [2, 2, 1]
+
+
+async def test_a_worker_that_holds_much_memory_is_replaced(
+    make: Make, put: Put, started: list[Worker]
+) -> None:
+    pool = make(resident=1)
+    for _ in range(2):
+        await pool.extract(put(b"some words"), "x", None)
+    assert [worker.calls for worker in started] == [1, 1]
+
+
+async def test_workers_without_work_are_ended(make: Make, put: Put, started: list[Worker]) -> None:
+    pool = make(idle=0.01)
+    await pool.extract(put(b"some words"), "x", None)
+    while started[0].is_alive:
+        await asyncio.sleep(0.005)
+    await pool.extract(put(b"some words"), "x", None)
+    assert len(started) == 2
+
+
+async def test_a_worker_that_died_at_rest_is_replaced(make: Make, put: Put, started: list[Worker]) -> None:
+    pool = make()
+    await pool.extract(put(b"some words"), "x", None)
+    started[0].kill()
+    while started[0].is_alive:
+        await asyncio.sleep(0)
+    assert (await pool.extract(put(b"some words"), "x", None)).text == "some words\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "words"),
+    [
+        (signal.SIGKILL, Kind.UNAVAILABLE, "was ended by SIGKILL"),
+        (signal.SIGSEGV, Kind.INVALID_REQUEST, "was ended by SIGSEGV"),
+        (signal.SIGXCPU, Kind.INVALID_REQUEST, "more than 30 seconds of processor time"),
+    ],
+)
+async def test_the_end_of_a_worker_says_whether_another_try_helps(
+    make: Make, put: Put, started: list[Worker], number: int, kind: Kind, words: str
+) -> None:
+    pool = make(seconds=30)
+    waiting = asyncio.gather(refused(pool, put(endless())))
+    await working(started)
+    os.kill(started[0].pid, number)
+    (error,) = await waiting
+    assert error.kind is kind
+    assert words in error.message
+    assert (await pool.extract(put(b"some words"), "x", None)).text == "some words\n"
+
+
+async def test_a_document_that_takes_too_much_processor_time_is_refused(make: Make, put: Put) -> None:
+    pool = make(seconds=1, patience=100)
+    error = await refused(pool, put(endless()))
+    assert error.kind is Kind.INVALID_REQUEST
+    assert error.message == (
+        "cannot read the file: it takes more than 1 seconds of processor time; "
+        "split it, or raise ingest_timeout"
+    )
+
+
+async def test_a_document_that_takes_too_long_is_a_timeout(
+    make: Make, put: Put, started: list[Worker]
+) -> None:
+    pool = make(seconds=100, patience=0.01)
+    waiting = asyncio.gather(refused(pool, put(endless())))
+    await working(started)
+    # As if the machine had no time for it.
+    os.kill(started[0].pid, signal.SIGSTOP)
+    (error,) = await waiting
+    assert error.kind is Kind.TIMEOUT
+
+
+async def test_a_document_that_takes_too_much_memory_is_refused(
+    make: Make, put: Put, started: list[Worker]
+) -> None:
+    pool = make(memory=300_000_000)
+    error = await refused(pool, put(b"[" + b"[]," * 9_000_000 + b"1]"))
+    assert error.kind is Kind.INVALID_REQUEST
+    assert "more than 300 MB of memory; split it, or raise ingest_memory_limit" in error.message
+    assert (await pool.extract(put(b"some words"), "x", None)).text == "some words\n"
+    assert len(started) == 2
+
+
+async def test_the_library_of_a_format_is_loaded_when_it_is_needed(
+    make: Make, put: Put, started: list[Worker]
+) -> None:
+    pool = make()
+    await pool.extract(put(b"some words"), "x", None)
+    assert "mupdf" not in Path(f"/proc/{started[0].pid}/maps").read_text()
+    await pool.extract(put(documents.pdf()), "x", None)
+    assert "mupdf" in Path(f"/proc/{started[0].pid}/maps").read_text()
+
+
+async def test_a_caller_who_leaves_ends_the_work(make: Make, put: Put, started: list[Worker]) -> None:
+    pool = make()
+    path = put(endless())
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await pool.extract(path, "x", None)
+    while started[0].is_alive:
+        await asyncio.sleep(0)
+    assert (await pool.extract(put(b"some words"), "x", None)).text == "some words\n"
+
+
+async def test_closing_ends_all_workers_and_refuses_more(make: Make, put: Put, started: list[Worker]) -> None:
+    pool = make(workers=2)
+    await pool.extract(put(b"some words"), "x", None)
+    busy = asyncio.gather(*(refused(pool, put(endless())) for _ in range(3)))
+    await working(started, 3)
+    await pool.close()
+    assert {error.kind for error in await busy} == {Kind.UNAVAILABLE}
+    assert [worker.is_alive for worker in started] == [False, False]
+    assert (await refused(pool, put(b"x"))).kind is Kind.UNAVAILABLE
+
+
+def endless() -> bytes:
+    """Return a document that takes hours."""
+    return documents.pdf_of_forms()
