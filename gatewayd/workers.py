@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 LENGTHS: Final = struct.Struct(">II")
 MAX_FRAME: Final = 1 << 30
 PR_SET_PDEATHSIG: Final = 1
+MOST_NICE: Final = 19
 KEPT_LINES: Final = 20
 LONGEST_LINE: Final = 400
 LAST_WORDS: Final = 5.0
@@ -289,6 +290,13 @@ def die_with_parent() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def make_nice(task: int, steps: int) -> None:
+    """Add to the niceness of a process or thread of ours, as far as the service manager permits that."""
+    niceness = min(os.getpriority(os.PRIO_PROCESS, task) + steps, MOST_NICE)
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, task, niceness)
+
+
 def _read_error(told: Mapping[str, Any]) -> GatewayError:
     return GatewayError(Kind(told["kind"]), told["message"], param=told["param"], code=told["code"])
 
@@ -301,7 +309,7 @@ def _bound(pid: int, options: WorkerOptions) -> None:
             _lower(pid, resource.RLIMIT_CPU, options.cpu_seconds)
         _lower(pid, resource.RLIMIT_CORE, 0)
         if options.nice:
-            os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, 0) + options.nice)
+            make_nice(pid, options.nice)
     except ProcessLookupError:
         # It has ended already, which the first call tells.
         return

@@ -1,17 +1,16 @@
 """Threads that work through jobs in order: many patient ones for passages, a prompt one for queries."""
 
-import os
 import queue
 import threading
 from collections.abc import Callable
 from typing import Final
 
+from gatewayd.workers import make_nice
+
 Job = Callable[[], None]
 
 PATIENCE: Final = 10
 """What is added to the niceness of threads whose jobs can wait."""
-
-LEAST_PRIORITY: Final = 19
 
 
 class Lane:
@@ -36,6 +35,4 @@ class Lane:
 
 def lower() -> None:
     """Add to the niceness of the calling thread."""
-    thread = threading.get_native_id()
-    niceness = os.getpriority(os.PRIO_PROCESS, thread) + PATIENCE
-    os.setpriority(os.PRIO_PROCESS, thread, min(niceness, LEAST_PRIORITY))
+    make_nice(threading.get_native_id(), PATIENCE)
