@@ -22,6 +22,7 @@ from gatewayd.storage.transactions import writing
 
 LONGEST_QUERY: Final = 10_000
 MOST_TERMS: Final = 32
+WEIGHED: Final = 300
 # What is not a word is a separator, to FTS5 as well.
 TERM: Final = re.compile(r"[^\W_]+")
 SPACED: Final = re.compile(r"[^\s\x00]+")
@@ -29,14 +30,21 @@ SPACED: Final = re.compile(r"[^\s\x00]+")
 NEWEST: Final = "SELECT MAX(id) FROM passages WHERE file_id = $1 AND NOT staged"
 TEXTS: Final = "SELECT id, text FROM passages WHERE file_id = $1 AND NOT staged ORDER BY id"
 
-# The words of a text in their stem forms, any of which is enough.
-ANY_WORD: Final = "SELECT REPLACE(plainto_tsquery('english', $1)::text, ''' & ''', ''' | ''')"
-# The OFFSET makes the planner look at the passages of the scope and at no others, however many there are.
-# The 1 divides a score by the logarithm of the length of a passage.
+# The words of a text as they are searched: stems, without those that are everywhere.
+STEMS: Final = "SELECT tsvector_to_array(to_tsvector('english', $1))"
+# The best ones by the share of a passage that the words are; PostgreSQL knows no rare and frequent words, so
+# the best of these are those whose words few of them have. The OFFSET makes the planner look at the passages
+# of the scope and at no others, however many there are.
 MATCHING: Final = (
-    "SELECT p.id, ts_rank(p.words, $1::tsquery, 1) AS score FROM {files} CROSS JOIN LATERAL "
+    "WITH found AS MATERIALIZED (SELECT p.id, p.words FROM {files} CROSS JOIN LATERAL "
     "(SELECT id, words FROM passages WHERE file_id = f.file_id AND NOT staged OFFSET 0) p "
-    "WHERE p.words @@ $1::tsquery ORDER BY score DESC, p.id LIMIT $3"
+    "WHERE p.words @@ $1::tsquery ORDER BY ts_rank(p.words, $1::tsquery, 1) DESC, p.id LIMIT $4), "
+    "ranks AS MATERIALIZED (SELECT found.id, word, ts_rank(found.words, word::tsquery, 1) AS rank "
+    "FROM found CROSS JOIN UNNEST($5::text[]) AS word WHERE found.words @@ word::tsquery), "
+    "weights AS (SELECT word, LN(1 + ((SELECT COUNT(*) FROM found) - COUNT(*) + 0.5) / (COUNT(*) + 0.5)) "
+    "AS weight FROM ranks GROUP BY word) "
+    "SELECT id, SUM(rank * weight)::float8 AS score FROM ranks JOIN weights USING (word) "
+    "GROUP BY id ORDER BY score DESC, id LIMIT $3"
 )
 FILES: Final = {
     ScopeKind.COLLECTION: "(SELECT file_id FROM collection_files WHERE collection_id = $2) f",
@@ -113,15 +121,24 @@ class PostgresLexical:
         if not text or limit < 1 or not fits(FileRow, id=scope.id):
             return []
         with translated("search words"):
-            [[wanted]] = await self._reader.rows(ANY_WORD, text)
-            if not wanted:
+            [[stems]] = await self._reader.rows(STEMS, text)
+            if not stems:
                 return []
-            search = MATCHING.format(files=FILES[scope.kind])
-            return [Hit(*row) for row in await self._reader.rows(search, wanted, scope.id, limit)]
+            terms_wanted = [_quoted(stem) for stem in stems[:MOST_TERMS]]
+            best = max(limit, WEIGHED)
+            query = MATCHING.format(files=FILES[scope.kind])
+            values = " | ".join(terms_wanted), scope.id, limit, best, terms_wanted
+            return [Hit(*row) for row in await self._reader.rows(query, *values)]
 
     async def check(self, scope: Scope) -> Sequence[str]:
         """Return nothing: the column is made by the database from the text beside it."""
         return []
+
+
+def _quoted(stem: str) -> str:
+    """Return a stem as the query that it alone is."""
+    escaped = stem.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
 
 
 def _search(reading: sqlite3.Connection, collection_id: str, match: str, limit: int) -> Sequence[Hit]:

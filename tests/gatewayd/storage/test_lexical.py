@@ -64,7 +64,19 @@ async def test_any_word_is_enough_and_more_are_better(shelf: Shelf, scope: Scope
             "NEAR(fox dog)",
             "fox*",
         ),
-        *("text:fox", "-fox", "^fox", "fox AND", "(((", "fox & !dog", "fox <-> dog", "fox:*", "%s $1 ?1 {0}"),
+        *(
+            "text:fox",
+            "-fox",
+            "^fox",
+            "fox AND",
+            "(((",
+            "fox & !dog",
+            "fox <-> dog",
+            "fox:*",
+            "fox\\",
+            "o'fox",
+            "%s $1 ?1 {0}",
+        ),
         *(
             "x" * 100_000,
             "word " * 100_000,
@@ -120,6 +132,14 @@ async def test_few_files_stay_in_memory(shelf: Shelf, monkeypatch: pytest.Monkey
     for _ in range(2):
         for number in range(5):
             assert await shelf.find(Scope(ScopeKind.FILE, f"n{number}"), "wolf") == [f"wolf {number}"]
+
+
+async def test_a_rare_word_weighs_more_than_frequent_ones(shelf: Shelf) -> None:
+    await shelf.upload("g", "b")
+    others = [f"server setting number {number}" for number in range(20)]
+    await shelf.publish("g", *others, "the timeout of a connection to the upstream server")
+    for scope in (B, Scope(ScopeKind.FILE, "g")):
+        assert (await shelf.find(scope, "server setting timeout"))[0].startswith("the timeout")
 
 
 async def test_equal_scores_come_in_the_order_of_the_passages(shelf: Shelf) -> None:
