@@ -3,14 +3,18 @@
 The first request is `{"do": "open", "threads", ...}` with the description of a model (`loading`), answered by
 `{"width"}`. Those that follow have `texts` and `priority` (query, passage), and `purpose` or `query` as the
 model needs it; the answer's bytes are rows of little-endian float32. Passages are worked on by `threads`
-patient threads, queries by one of their own. Any failure that is not foreseen ends the process: whoever
-started it starts another.
+patient threads, queries by one of their own.
+
+Texts are computed one by one. Those computed together share the scale that int8 products are rounded to, so
+a text's vector would depend on its neighbours; and with passages of usual length it is not slower, but takes
+less memory. Any failure that is not foreseen ends the process: whoever started it starts another.
 """
 
 import os
 import sys
 import threading
 import traceback
+from functools import partial
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -18,7 +22,6 @@ import numpy as np
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.vectors.lanes import Lane
 from gatewayd.vectors.loading import Header, Model, load
-from gatewayd.vectors.runs import runs
 from gatewayd.workers import Parent
 
 QUERY: Final = "query"
@@ -46,29 +49,27 @@ class Serving:
         self._queries = Lane("queries", 1, is_patient=False)
 
     def take(self, message: Header) -> None:
-        """Start on a request; it is answered when its last run is done."""
+        """Start on a request; it is answered when its last text is done."""
         lane = self._queries if message["priority"] == QUERY else self._passages
-        parts = list(runs(message["texts"]))
-        call = _Call(self._answers, self._model, message, len(parts))
-        for part in parts:
-            lane.put(lambda part=part: call.run(part))  # type: ignore[misc]
+        call = _Call(self._answers, self._model, message)
+        for place in range(len(message["texts"])):
+            lane.put(partial(call.run, place))
 
 
 class _Call:
     """One request."""
 
-    def __init__(self, answers: Answers, model: Model, message: Header, parts: int) -> None:
+    def __init__(self, answers: Answers, model: Model, message: Header) -> None:
         self._answers = answers
         self._model = model
         self._message = message
-        self._left = parts
+        self._left = len(message["texts"])
         self._counting = threading.Lock()
         self._rows = np.empty((len(message["texts"]), model.width), dtype="<f4")
 
-    def run(self, places: list[int]) -> None:
-        """Compute some of the rows, and answer when they were the last."""
-        texts = self._message["texts"]
-        self._rows[places] = self._model.compute([texts[place] for place in places], self._message)
+    def run(self, place: int) -> None:
+        """Compute one row, and answer when it was the last."""
+        self._rows[place] = self._model.compute(self._message["texts"][place], self._message)
         with self._counting:
             self._left -= 1
             is_last = not self._left

@@ -1,10 +1,11 @@
-"""Models that fastembed runs, behind one method: texts in, rows of numbers out.
+"""Models that fastembed runs, behind one method: a text in, a row of numbers out.
 
 A model is described by a mapping with `task` (embed, rerank), `name` (one that fastembed knows, or any with a
 path), `path` (a folder, or None: downloaded once into the folder `cache`) and `pooling` (mean, cls, none).
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -23,20 +24,20 @@ LOCAL: Final = "local/model"
 POOLINGS: Final = {"mean": PoolingType.MEAN, "cls": PoolingType.CLS, "none": PoolingType.DISABLED}
 SAMPLE: Final = "a sample"
 
-Rows = NDArray[np.float32]
+Row = NDArray[np.float32]
 Header = Mapping[str, Any]
 
 
 class Model(Protocol):
-    """Computes a row of `width` numbers for each text of a request; from any thread."""
+    """Computes a row of `width` numbers for a text of a request; from any thread."""
 
     @property
     def width(self) -> int:
         """Return how many numbers a text gets."""
         ...
 
-    def compute(self, texts: Sequence[str], request: Header) -> Rows:
-        """Return rows in the order of the texts; `request` is the rest of what was asked."""
+    def compute(self, text: str, request: Header) -> Row:
+        """Return the row of a text; `request` is the rest of what was asked."""
         ...
 
 
@@ -45,24 +46,22 @@ class Embedding:
 
     def __init__(self, description: Header) -> None:
         self._model = TextEmbedding(**_arguments(description, TextEmbedding))
-        self._width = len(self._vectors([SAMPLE], Purpose.PASSAGE)[0])
+        self._width = len(self.compute(SAMPLE, {"purpose": Purpose.PASSAGE}))
 
     @property
     def width(self) -> int:
         """Return the dimension of the vectors."""
         return self._width
 
-    def compute(self, texts: Sequence[str], request: Header) -> Rows:
-        """Return vectors of length 1."""
-        rows: Rows = np.array(self._vectors(texts, Purpose(request["purpose"])), dtype=np.float32)
+    def compute(self, text: str, request: Header) -> Row:
+        """Return a vector of length 1."""
+        is_query = Purpose(request["purpose"]) is Purpose.QUERY
+        (found,) = self._model.query_embed(text) if is_query else self._model.passage_embed([text])
+        row: Row = np.array(found, dtype=np.float32)
         # A vector of zeros becomes one of no numbers, which is refused.
         with np.errstate(invalid="ignore"):
-            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        return rows
-
-    def _vectors(self, texts: Sequence[str], purpose: Purpose) -> list[NDArray[Any]]:
-        embed = self._model.query_embed if purpose is Purpose.QUERY else self._model.passage_embed
-        return list(embed(list(texts)))
+            row /= np.linalg.norm(row)
+        return row
 
 
 class CrossEncoder:
@@ -70,20 +69,19 @@ class CrossEncoder:
 
     def __init__(self, description: Header) -> None:
         self._model = TextCrossEncoder(**_arguments(description, TextCrossEncoder))
-        self.compute([SAMPLE], {"query": SAMPLE})
+        self.compute(SAMPLE, {"query": SAMPLE})
 
     @property
     def width(self) -> int:
         """Return that a text gets one score."""
         return 1
 
-    def compute(self, texts: Sequence[str], request: Header) -> Rows:
-        """Return scores from 0 to 1."""
-        logits = list(self._model.rerank(request["query"], list(texts)))
-        # Beyond these the float32 result is the same, and the exponential of more than 88 is none.
-        bounded = np.clip(np.asarray(logits, dtype=np.float32), -80, 80)
-        scores: Rows = (1 / (1 + np.exp(-bounded))).astype(np.float32)
-        return scores.reshape(-1, 1)
+    def compute(self, text: str, request: Header) -> Row:
+        """Return a score from 0 to 1."""
+        (logit,) = self._model.rerank(request["query"], [text])
+        # Beyond these the float32 result is the same, and the exponential of more than 709 is none.
+        bounded = min(max(float(logit), -80.0), 80.0)
+        return np.array([1 / (1 + math.exp(-bounded))], dtype=np.float32)
 
 
 def load(description: Header) -> Model:

