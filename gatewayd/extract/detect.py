@@ -34,6 +34,7 @@ REFUSED: Final = (
     (0, b"\0\0\1\0", IMAGE, "icon"),
     (0, b"8BPS", IMAGE, "Photoshop"),
     (8, b"WEBP", IMAGE, "WebP"),
+    (40, b" EMF", IMAGE, "EMF"),
     (4, b"ftyphei", IMAGE, "HEIC"),
     (4, b"ftypmif1", IMAGE, "HEIF"),
     (4, b"ftypavif", IMAGE, "AVIF"),
@@ -148,13 +149,16 @@ def detect(source: Source) -> Format:
 
 
 def _told_by_head(source: Source, head: bytes) -> Format:
+    # Some writers put something before the PDF, and some files have one inside.
+    if head.startswith(b"%PDF-"):
+        return Format.PDF
+    _refuse_known(head)
     if b"%PDF-" in head[:1024]:
         return Format.PDF
     if head.startswith(GZIP):
         return Format.GZIP
     if head.lstrip()[:5] == b"{\\rtf":
         return Format.RTF
-    _refuse_known(head)
     return _kind_of_text(source, head)
 
 
