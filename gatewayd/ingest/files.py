@@ -155,15 +155,17 @@ class Files:
         self,
         actor: Actor,
         *,
+        owner_id: str | None = None,
         pattern: str = "",
         status: FileStatus | None = None,
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[File], int]:
-        """Return one page of the actor's files, for administrators of all, newest first, and the count."""
-        owner = None if actor.is_admin else actor.user_id
+        """Return one page of the actor's files, newest first, and the count; for administrators of all files,
+        or of those of one owner."""
+        owner_id = owner_id if actor.is_admin else actor.user_id
         return await self._stores.files.list(
-            user_id=owner, pattern=pattern, status=status, offset=offset, limit=limit
+            user_id=owner_id, pattern=pattern, status=status, offset=offset, limit=limit
         )
 
     async def _follow(self, file_id: str) -> AsyncGenerator[File | None, None]:

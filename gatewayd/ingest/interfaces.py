@@ -180,6 +180,10 @@ class PassageStore(VectorReader, Protocol):
         """Return the published text of a file."""
         ...
 
+    async def count(self, scope: Scope) -> int:
+        """Return how many published passages a scope has, with vectors or without."""
+        ...
+
     async def find_twin(self, text_hash: str, space: str) -> str | None:
         """Return a completed file with this text hash whose passages all have vectors in the space."""
         ...

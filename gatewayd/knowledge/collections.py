@@ -122,6 +122,10 @@ class Collections:
             )
         return readable[0]
 
+    async def holding(self, file_ids: Sequence[str]) -> Mapping[str, Sequence[Collection]]:
+        """Return the collections that hold each of the files, whoever may read them."""
+        return await self._store.holding(file_ids)
+
     async def count_files(self, collection: Collection) -> int:
         """Return how many completed files a collection has."""
         return await self._store.count_files(collection.id)

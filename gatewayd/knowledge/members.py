@@ -1,6 +1,6 @@
 """The files of collections: put in, taken out, one by one or many."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -119,18 +119,38 @@ class Members:
     ) -> tuple[Collection, Sequence[Result]]:
         """Put files in, each for itself: one that cannot be added leaves the others alone."""
         collection = await self._collections.get_writable(actor, collection_id)
-        results = []
-        for addition in additions:
-            try:
-                is_new = await self._add(actor, collection, addition, wait)
-                results.append(Result(addition.file_id, is_changed=is_new))
-            except GatewayError as error:
-                if error.kind not in OF_ONE_FILE:
-                    raise
-                results.append(Result(addition.file_id, error=error))
+        results = [
+            await _result(addition.file_id, self._add(actor, collection, addition, wait))
+            for addition in additions
+        ]
         if any(result.is_changed for result in results):
             collection = await self._collections.touch(collection)
         return collection, results
+
+    async def preview_add(
+        self, actor: Actor, collection_id: str, file_ids: Sequence[str]
+    ) -> Sequence[Result]:
+        """Return what `add_many` would make of files, each as if it were the only one; nothing changes."""
+        collection = await self._collections.get_writable(actor, collection_id)
+        return [await _result(file_id, self._check(actor, collection, file_id)) for file_id in file_ids]
+
+    async def preview_remove(
+        self, actor: Actor, collection_id: str, file_ids: Sequence[str], *, delete_files: bool = True
+    ) -> Sequence[Result]:
+        """Return what `remove_many` would make of files; nothing changes."""
+        collection = await self._collections.get_writable(actor, collection_id)
+        holding = await self._store.holding(file_ids)
+        results = []
+        for file_id in dict.fromkeys(file_ids):
+            holders = [each.id for each in holding.get(file_id, ())]
+            if collection.id not in holders:
+                results.append(Result(file_id, error=_not_in(collection, file_id)))
+                continue
+            file = await self._files.get(actor, file_id)
+            is_last = delete_files and holders == [collection.id]
+            goes = is_last and await self._holdings.access.may(actor, file, WRITE)
+            results.append(Result(file_id, is_changed=True, is_deleted=goes))
+        return results
 
     async def update_file(self, actor: Actor, collection_id: str, file_id: str) -> Collection:
         """Take over the present text of a file that is in; a changed text comes by itself once processed."""
@@ -210,6 +230,15 @@ class Members:
         await self._holdings.freshness.changed(collection.id, [file.id])
         return True
 
+    async def _check(self, actor: Actor, collection: Collection, file_id: str) -> bool:
+        """Tell whether `_add` would put a file in; raises what it would raise."""
+        file = await self._files.get(actor, file_id)
+        if file.status is not FileStatus.FAILED and await self._store.find_links(collection.id, [file.id]):
+            return False
+        _check_finished(file)
+        await self._check_new(collection, file)
+        return True
+
     async def _move(self, link: Link, directory_id: str | None) -> None:
         if directory_id is None or directory_id == link.directory_id:
             return
@@ -247,6 +276,16 @@ class Members:
             return Result(file_id, is_changed=True)
         is_deleted = await self._holdings.removal.remove(file_id)
         return Result(file_id, is_changed=True, is_deleted=is_deleted)
+
+
+async def _result(file_id: str, work: Awaitable[bool]) -> Result:
+    """Return what became of one file of many, whose own faults leave the others alone."""
+    try:
+        return Result(file_id, is_changed=await work)
+    except GatewayError as error:
+        if error.kind not in OF_ONE_FILE:
+            raise
+        return Result(file_id, error=error)
 
 
 async def check_directory(store: CollectionStore, collection_id: str, directory_id: str) -> None:

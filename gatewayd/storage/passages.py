@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.ingest.records import Extraction, File, FileStatus, VectorBatch
+from gatewayd.ingest.records import Extraction, File, FileStatus, Scope, ScopeKind, VectorBatch
 from gatewayd.knowledge.records import StoredPassage
 from gatewayd.storage import words
 from gatewayd.storage.failures import translated
@@ -42,6 +42,9 @@ REPLACED: Final = (
     "JOIN files f ON f.id = o.file_id "
     "WHERE l.file_id = {file} AND l.place <> '' AND (o.id < l.id OR f.status <> {pending}) ORDER BY o.id"
 )
+
+LINKED: Final = "collection_files l JOIN passages p ON p.file_id = l.file_id WHERE l.collection_id = $1"
+ALONE: Final = "passages p WHERE p.file_id = $1"
 
 
 class TortoisePassages(TortoiseVectors):
@@ -141,6 +144,15 @@ class TortoisePassages(TortoiseVectors):
                 "SELECT text FROM file_texts WHERE file_id = $1 AND NOT staged", file_id
             )
         return rows[0][0] if rows else None
+
+    async def count(self, scope: Scope) -> int:
+        """Return how many published passages a scope has."""
+        if not fits(FileRow, id=scope.id):
+            return 0
+        source = LINKED if scope.kind is ScopeKind.COLLECTION else ALONE
+        with translated("count passages"):
+            [[count]] = await self._texts.rows(f"SELECT COUNT(*) FROM {source} AND NOT p.staged", scope.id)  # noqa: S608
+        return int(count)
 
     async def find_twin(self, text_hash: str, space: str) -> str | None:
         """Return a completed file with this text hash whose passages all have vectors in the space."""

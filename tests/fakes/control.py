@@ -21,7 +21,12 @@ from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.pipeline import NoAttachments, NoFilters, NoTools, Pipeline
 from gatewayd.http.app import build
 from gatewayd.http.control.chat import ControlChatRoutes
+from gatewayd.http.control.collection_files import CollectionFileRoutes
+from gatewayd.http.control.collection_search import CollectionSearchRoutes
+from gatewayd.http.control.collections import CollectionRoutes
+from gatewayd.http.control.document_views import DocumentViews
 from gatewayd.http.control.edge import ControlEdge
+from gatewayd.http.control.files import FileReceiver, FileRoutes
 from gatewayd.http.control.groups import GroupRoutes
 from gatewayd.http.control.health import ControlHealthRoutes
 from gatewayd.http.control.keys import KeyRoutes
@@ -29,6 +34,9 @@ from gatewayd.http.control.links import LinkRoutes
 from gatewayd.http.control.models import ModelRoutes
 from gatewayd.http.control.peer import Peers
 from gatewayd.http.control.permissions import PermissionRoutes
+from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.queue import QueueRoutes
+from gatewayd.http.control.reindex import ReindexRoutes
 from gatewayd.http.control.scim import ScimStateRoutes
 from gatewayd.http.control.scim_tokens import ScimTokenRoutes
 from gatewayd.http.control.settings import SettingRoutes
@@ -38,12 +46,19 @@ from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes
 from gatewayd.http.inflight import InFlight
 from gatewayd.http.routes import Route
+from gatewayd.ingest.reindexing import Reindexing
+from gatewayd.knowledge.checks import Checks
+from gatewayd.knowledge.directories import Directories
+from gatewayd.knowledge.retrieval import SearchOptions
+from gatewayd.knowledge.sync import Sync
 from gatewayd.scim.activity import Activity
 from gatewayd.scim.links import Links
 from gatewayd.scim.tokenkeeper import ScimTokenKeeper, TokenSource
 from gatewayd.tasks import Tasks
 from tests.fakes.accounts import Accounts
 from tests.fakes.directory import MemoryDirectory
+from tests.fakes.documents_site import DocumentServices
+from tests.fakes.ingest import MemorySpaces, MemoryWords
 from tests.fakes.models import FakeRecords, FakeSource, make_model
 
 PROVIDER = "okta"
@@ -75,6 +90,7 @@ class Control:
     """A running control socket and what stands behind it; `okta` is the provider of SCIM."""
 
     socket: Path
+    documents: DocumentServices
     accounts: Accounts
     catalog: Catalog
     source: FakeSource
@@ -123,12 +139,38 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *SettingRoutes(accounts.runtime, writes).routes(),
         *ControlHealthRoutes(control.health, control.catalog, "1.2.3", accounts.clock).routes(),
         *ControlChatRoutes(pipeline, control.catalog, viewers).routes(),
+        *document_rows(control, viewers, writes),
+    ]
+
+
+def document_rows(control: Control, viewers: Viewers, writes: Writes) -> Sequence[Route]:
+    accounts, documents = control.accounts, control.documents
+    principals = Principals(accounts.users, accounts.groups)
+    collections, members = documents.collections, documents.members
+    views = DocumentViews(collections, principals)
+    receiver = FileReceiver(documents.uploads, collections, principals, max_size=documents.rules.max_size)
+    sync = Sync(documents.holdings, members, Directories(documents.holdings, members))
+    words = MemoryWords(documents.library)
+    checks = Checks(collections, documents.passages, words, documents.index, documents.spaces)
+    reindexing = Reindexing(documents.spaces, MemorySpaces(documents.library), documents.tasks)
+    return [
+        *FileRoutes(documents.files, receiver, views, principals, viewers, writes).routes(),
+        *QueueRoutes(documents.queue).routes(),
+        *CollectionRoutes(collections, views, principals, viewers, writes).routes(),
+        *CollectionFileRoutes(collections, members, sync, views, viewers).routes(),
+        *CollectionSearchRoutes(collections, documents.retrieval, SearchOptions(), checks, viewers).routes(),
+        *ReindexRoutes(reindexing).routes(),
     ]
 
 
 @asynccontextmanager
-async def control_socket(folder: Path, *, owner_uid: int | None = None) -> AsyncIterator[Control]:
-    """Serve the control application on `control.sock` in a folder."""
+async def control_socket(
+    folder: Path, *, owner_uid: int | None = None, works: bool = True
+) -> AsyncIterator[Control]:
+    """Serve the control application on `control.sock` in a folder.
+
+    Documents are kept in `documents` there; without `works` none is processed until the queue is started.
+    """
     tasks = Tasks()
     source = FakeSource(models=[make_model("alpha"), make_model("beta/b:1")], script=say("hel", "lo"))
     catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
@@ -138,18 +180,27 @@ async def control_socket(folder: Path, *, owner_uid: int | None = None) -> Async
         enabled=True, values=(), path=folder / "scim-token", origin="default", is_external=False
     )
     keeper = ScimTokenKeeper(tokens, made)
-    control = Control(folder / "control.sock", Accounts(), catalog, source, FakeHealth(), tokens, keeper)
+    documents = DocumentServices(folder / "documents")
+    documents.accounts = Accounts(memory=documents.library)
+    control = Control(
+        folder / "control.sock", documents, documents.accounts, catalog, source, FakeHealth(), tokens, keeper
+    )
     pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
     owner = os.geteuid() if owner_uid is None else owner_uid
     edge = ControlEdge(Peers("", owner), tasks, InFlight())
     app = build(edge, rows(control, pipeline), body_limit=1024 * 1024)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
     await runner.setup()
+    await documents.spaces.open()
+    if works:
+        documents.queue.start()
     await web.UnixSite(runner, control.socket).start()
     try:
         yield control
     finally:
         await runner.cleanup()
+        await documents.queue.close()
+        await documents.tasks.close()
         await tasks.close()
 
 

@@ -291,6 +291,10 @@ class MemoryPassages:
     async def find_text(self, file_id: str) -> str | None:
         return self._library.tables.texts.get((file_id, False))
 
+    async def count(self, scope: Scope) -> int:
+        tables = self._library.tables
+        return sum(len(tables.rows(file_id, staged=False)) for file_id in tables.files_in(scope))
+
     async def find_twin(self, text_hash: str, space: str) -> str | None:
         tables = self._library.tables
         for file in tables.files.values():

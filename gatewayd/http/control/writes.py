@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Final
 
 from aiohttp import web
 
@@ -13,6 +14,8 @@ from gatewayd.errors import invalid
 from gatewayd.http.body import json_reply
 from gatewayd.http.context import request_id
 from gatewayd.http.control.peer import PEER
+
+LONGEST_PAGE: Final = 1000
 
 audit_log = logging.getLogger("gatewayd.audit")
 
@@ -69,6 +72,15 @@ def find_count(request: web.Request, name: str) -> int | None:
     if not (value.isascii() and value.isdigit() and int(value[:9]) > 0) or len(value) > 9:
         raise invalid(f"cannot accept {name}: expected a positive number", param=name)
     return int(value)
+
+
+def find_page(request: web.Request) -> tuple[int, int]:
+    """Return offset and limit of the query string, the limit at most as long as a page may be."""
+    limit = find_count(request, "limit") or LONGEST_PAGE
+    value = request.query.get("offset", "0")
+    if not (value.isascii() and value.isdigit()) or len(value) > 9:
+        raise invalid("cannot accept offset: expected a number", param="offset")
+    return int(value), min(limit, LONGEST_PAGE)
 
 
 def answer(reply: Reply) -> web.Response:

@@ -1,0 +1,147 @@
+"""`/v1/collections/{ref}/...`: the files of a collection, and how they compare with a directory."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from aiohttp import web
+from pydantic import ValidationError
+
+from gatewayctl.wire import collections as wire
+from gatewayd.accounts.records import Actor
+from gatewayd.http.body import parse_json, read_bytes, read_model, validation_failure
+from gatewayd.http.control.document_views import DocumentViews
+from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.viewers import Viewers
+from gatewayd.http.control.writes import answer, audit, find_page, is_set
+from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.knowledge.collections import Collections
+from gatewayd.knowledge.members import Addition, Members, Result
+from gatewayd.knowledge.records import Collection
+from gatewayd.knowledge.sync import Entry, Held, Sync
+
+DIFF_LIMIT: Final = 64 * 1024 * 1024
+RENDERED_AT_ONCE: Final = 500
+
+
+class CollectionFileRoutes:
+    """The files of collections on the control socket."""
+
+    def __init__(
+        self,
+        collections: Collections,
+        members: Members,
+        sync: Sync,
+        views: DocumentViews,
+        viewers: Viewers,
+    ) -> None:
+        self._collections = collections
+        self._members = members
+        self._sync = sync
+        self._views = views
+        self._viewers = viewers
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        access, dialect, one = Access.CONTROL, Dialect.CONTROL, "/v1/collections/{ref}"
+        return [
+            Route("GET", f"{one}/files", self.list, access, "List the files of a collection", dialect),
+            Route("POST", f"{one}/add", self.add, access, "Put files into a collection", dialect),
+            Route("POST", f"{one}/remove", self.remove, access, "Take files out of a collection", dialect),
+            Route(
+                "POST",
+                f"{one}/diff",
+                self.diff,
+                access,
+                "Compare a directory with a collection",
+                dialect,
+                interruptible=True,
+            ),
+        ]
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `CollectionFiles`, a page of at most 1000."""
+        offset, limit = find_page(request)
+        who, collection = await self._resolve(request)
+        found, total = await self._members.list(who, collection.id, offset=offset, limit=limit)
+        return answer(wire.CollectionFiles(files=await self._views.members(found), total=total))
+
+    async def add(self, request: web.Request) -> web.StreamResponse:
+        """Take `Members`, answer `MembersWritten`; `delete` means nothing here."""
+        wanted = await read_model(request, wire.Members)
+        dry_run = is_set(request, "dry_run")
+        who, collection = await self._resolve(request)
+        file_ids = list(dict.fromkeys(wanted.files))
+        if dry_run:
+            results = await self._members.preview_add(who, collection.id, file_ids)
+        else:
+            additions = [Addition(file_id) for file_id in file_ids]
+            _, results = await self._members.add_many(who, collection.id, additions)
+            audit(request, "collection add", collection.id)
+        return _results(results, _added, dry_run=dry_run)
+
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Take `Members`, answer `MembersWritten`; with `delete` files that nothing else holds go, too."""
+        wanted = await read_model(request, wire.Members)
+        dry_run = is_set(request, "dry_run")
+        who, collection = await self._resolve(request)
+        work = self._members.preview_remove if dry_run else self._members.remove_many
+        results = await work(who, collection.id, wanted.files, delete_files=wanted.delete)
+        if not dry_run:
+            audit(request, "collection remove-file", collection.id)
+        return _results(results, _removed, dry_run=dry_run)
+
+    async def diff(self, request: web.Request) -> web.StreamResponse:
+        """Take `Sync`, answer `Difference`."""
+        data = await read_bytes(request, DIFF_LIMIT)
+        # Another thread, as there may be very many.
+        wanted = await asyncio.to_thread(_read_sync, data)
+        entries = [Entry(entry.path, entry.checksum, entry.path) for entry in wanted.entries]
+        who, collection = await self._resolve(request)
+        found = await self._sync.compare(who, collection.id, wanted.origin, entries)
+        return answer(
+            wire.Difference(
+                added=list(found.added),
+                modified=list(found.modified),
+                unmodified=list(found.unmodified),
+                pending=await _shown(self._views, found.pending),
+                failed=await _shown(self._views, found.failed),
+                deleted=await _shown(self._views, found.deleted),
+            )
+        )
+
+    async def _resolve(self, request: web.Request) -> tuple[Actor, Collection]:
+        who = self._viewers.operator(request[PEER])
+        return who, await self._collections.resolve(who, request.match_info["ref"])
+
+
+async def _shown(views: DocumentViews, held: Sequence[Held]) -> list[wire.CollectionFile]:
+    shown: list[wire.CollectionFile] = []
+    for start in range(0, len(held), RENDERED_AT_ONCE):
+        shown += await views.members(held[start : start + RENDERED_AT_ONCE])
+    return shown
+
+
+def _read_sync(data: bytes) -> wire.Sync:
+    try:
+        return wire.Sync.model_validate(parse_json(data))
+    except ValidationError as error:
+        raise validation_failure(error) from None
+
+
+def _results(results: Sequence[Result], name: Callable[[Result], str], *, dry_run: bool) -> web.Response:
+    shown = [
+        wire.MemberResult(id=each.file_id, outcome="failed", error=each.error.message)
+        if each.error is not None
+        else wire.MemberResult(id=each.file_id, outcome=name(each))
+        for each in results
+    ]
+    return answer(wire.MembersWritten(results=shown, dry_run=dry_run))
+
+
+def _added(result: Result) -> str:
+    return "added" if result.is_changed else "unchanged"
+
+
+def _removed(result: Result) -> str:
+    return "deleted" if result.is_deleted else "removed"

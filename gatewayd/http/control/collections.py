@@ -1,0 +1,154 @@
+"""`/v1/collections`: which collections there are, and who may use them."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from gatewayctl.wire import collections as wire
+from gatewayctl.wire.base import Outcome
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.records import Grant
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.body import read_model
+from gatewayd.http.control.document_views import DocumentViews
+from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.viewers import Viewers
+from gatewayd.http.control.writes import Writes, answer, audit, find_page, is_set
+from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.knowledge.collections import CollectionChange, Collections, NewCollection
+from gatewayd.knowledge.grants import READ, WRITE
+from gatewayd.knowledge.records import Collection
+
+NAMING = "collection names"
+"""Held while a collection is made, so that two of one name are never made at once."""
+
+
+class CollectionRoutes:
+    """Collections on the control socket."""
+
+    def __init__(
+        self,
+        collections: Collections,
+        views: DocumentViews,
+        principals: Principals,
+        viewers: Viewers,
+        writes: Writes,
+    ) -> None:
+        self._collections = collections
+        self._views = views
+        self._principals = principals
+        self._viewers = viewers
+        self._writes = writes
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        access, dialect = Access.CONTROL, Dialect.CONTROL
+        root, one = "/v1/collections", "/v1/collections/{ref}"
+        return [
+            Route("GET", root, self.list, access, "List collections", dialect),
+            Route("POST", root, self.create, access, "Make a collection", dialect),
+            Route("PUT", root, self.ensure, access, "Ensure a collection", dialect),
+            Route("GET", one, self.show, access, "Show a collection", dialect),
+            Route("PATCH", one, self.change, access, "Change a collection", dialect),
+            Route("DELETE", one, self.remove, access, "Delete a collection", dialect),
+        ]
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `CollectionList`, a page of at most 1000; `?query=` is part of a name or description."""
+        offset, limit = find_page(request)
+        query = request.query.get("query", "")
+        found, total = await self._collections.list(
+            self._operator(request), query=query, offset=offset, limit=limit
+        )
+        return answer(wire.CollectionList(collections=await self._views.collections(found), total=total))
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer `Collection` for an id or name; conflict when several have the name."""
+        return answer(await self._views.collection(await self._resolve(request)))
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """Take `NewCollection`, answer `CollectionWritten`."""
+        wanted = await read_model(request, wire.NewCollection)
+        action, who = "collection create", self._operator(request)
+        async with self._writes.block(request, action, wanted.name, alone=NAMING) as dry_run:
+            row = await self._views.collection(await self._create(who, wanted))
+        return _written(row, Outcome.CREATED, dry_run=dry_run)
+
+    async def ensure(self, request: web.Request) -> web.StreamResponse:
+        """Take `NewCollection`, answer `CollectionWritten`: created, or unchanged when the name is there."""
+        wanted = await read_model(request, wire.NewCollection)
+        action, who = "collection ensure", self._operator(request)
+        async with self._writes.block(request, action, wanted.name, alone=NAMING) as dry_run:
+            found, outcome = await self._find(who, wanted.name), Outcome.UNCHANGED
+            if found is None:
+                found, outcome = await self._create(who, wanted), Outcome.CREATED
+            row = await self._views.collection(found)
+        return _written(row, outcome, dry_run=dry_run)
+
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """Take `CollectionChange`, answer `CollectionWritten`: changed or unchanged."""
+        wanted = await read_model(request, wire.CollectionChange)
+        who = self._operator(request)
+        async with self._writes.block(request, "collection change", request.match_info["ref"]) as dry_run:
+            before = await self._resolve(request)
+            change = CollectionChange(
+                name=wanted.name,
+                description=wanted.description,
+                grants=await self._changed_grants(before, wanted),
+            )
+            collection = await self._collections.change(who, before.id, change)
+            row = await self._views.collection(collection)
+        outcome = Outcome.UNCHANGED if collection == before else Outcome.CHANGED
+        return _written(row, outcome, dry_run=dry_run)
+
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Answer `CollectionWritten` with the collection as it was; its files stay."""
+        dry_run = is_set(request, "dry_run")
+        collection = await self._resolve(request)
+        row = await self._views.collection(collection)
+        if not dry_run:
+            # Not in a block: the index is told once the collection is gone.
+            await self._collections.remove(self._operator(request), collection.id)
+            audit(request, "collection remove", collection.id)
+        return _written(row, Outcome.REMOVED, dry_run=dry_run)
+
+    async def _resolve(self, request: web.Request) -> Collection:
+        return await self._collections.resolve(self._operator(request), request.match_info["ref"])
+
+    async def _find(self, who: Actor, name: str) -> Collection | None:
+        try:
+            return await self._collections.resolve(who, name)
+        except GatewayError as error:
+            if error.kind is not Kind.NOT_FOUND:
+                raise
+            return None
+
+    async def _create(self, who: Actor, wanted: wire.NewCollection) -> Collection:
+        owner = await self._principals.owner(wanted.user)
+        grants = (
+            *await self._principals.grants(wanted.readers, READ),
+            *await self._principals.grants(wanted.writers, WRITE),
+        )
+        new = NewCollection(wanted.name, wanted.description, grants=grants)
+        return await self._collections.create(who, new, owner_id=owner.id)
+
+    async def _changed_grants(
+        self, before: Collection, wanted: wire.CollectionChange
+    ) -> tuple[Grant, ...] | None:
+        """Return the whole access list with one or both of its sides replaced, None when neither is."""
+        if wanted.readers is None and wanted.writers is None:
+            return None
+        sides = []
+        for permission, refs in ((READ, wanted.readers), (WRITE, wanted.writers)):
+            held = tuple(grant for grant in before.grants if grant.permission == permission)
+            sides.append(held if refs is None else await self._principals.grants(refs, permission))
+        after = (*sides[0], *sides[1])
+        return None if set(after) == set(before.grants) else after
+
+    def _operator(self, request: web.Request) -> Actor:
+        return self._viewers.operator(request[PEER])
+
+
+def _written(row: wire.Collection, outcome: Outcome, *, dry_run: bool) -> web.Response:
+    return answer(wire.CollectionWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run))

@@ -1,0 +1,76 @@
+"""How the control protocol names accounts and groups: e-mails, `group:NAME`, and `*` for everybody."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.records import User
+from gatewayd.accounts.users import Users
+from gatewayd.catalog.records import Grant
+from gatewayd.errors import GatewayError, Kind
+
+EVERYBODY: Final = "*"
+GROUP: Final = "group:"
+
+Principal = tuple[str, str]
+"""Type and id, as a grant has them."""
+
+
+class Principals:
+    """Finds who is meant, and says who it is. Each is looked up once in a call."""
+
+    def __init__(self, users: Users, groups: Groups) -> None:
+        self._users = users
+        self._groups = groups
+
+    async def owner(self, ref: str | None) -> User:
+        """Return the account with this id or e-mail, the first administrator for None; not_configured without
+        one."""
+        if ref is not None:
+            return await self._users.resolve(ref)
+        primary = await self._users.find_primary()
+        if primary is None:
+            raise GatewayError(
+                Kind.NOT_CONFIGURED,
+                "cannot choose an owner: there is no administrator yet, name a user or make the first one",
+                param="user",
+            )
+        return primary
+
+    async def grants(self, refs: Sequence[str], permission: str) -> tuple[Grant, ...]:
+        """Return a grant for each of the names; not_found for one that is nobody's."""
+        return tuple([Grant(*await self._principal(ref), permission) for ref in dict.fromkeys(refs)])
+
+    async def emails(self, user_ids: Iterable[str]) -> Mapping[str, str]:
+        """Return the e-mails of accounts by id, "" for those that are gone."""
+        found = {user_id: await self._find(user_id) for user_id in dict.fromkeys(user_ids)}
+        return {user_id: "" if user is None else user.email for user_id, user in found.items()}
+
+    async def names(self, grants: Iterable[Grant]) -> Mapping[Principal, str]:
+        """Return what those who are granted something are called; who is gone has the id for a name."""
+        wanted = dict.fromkeys((grant.principal_type, grant.principal_id) for grant in grants)
+        return {(kind, name): await self._name(kind, name) for kind, name in wanted}
+
+    async def _principal(self, ref: str) -> Principal:
+        if ref == EVERYBODY:
+            return "user", EVERYBODY
+        if ref.startswith(GROUP):
+            return "group", (await self._groups.resolve(ref.removeprefix(GROUP))).id
+        return "user", (await self._users.resolve(ref)).id
+
+    async def _name(self, kind: str, principal_id: str) -> str:
+        if kind == "group":
+            group = await self._groups.find(principal_id)
+            return GROUP + (principal_id if group is None else group.name)
+        if principal_id == EVERYBODY:
+            return EVERYBODY
+        user = await self._find(principal_id)
+        return principal_id if user is None else user.email
+
+    async def _find(self, user_id: str) -> User | None:
+        try:
+            return await self._users.get(user_id)
+        except GatewayError as error:
+            if error.kind is not Kind.NOT_FOUND:
+                raise
+            return None

@@ -1,0 +1,48 @@
+"""`/v1/reindex`: vectors of the configured model for every passage."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from gatewayctl.wire import collections as wire
+from gatewayd.http.control.writes import answer, audit
+from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.ingest.reindexing import Reindexing
+
+
+class ReindexRoutes:
+    """The reindex on the control socket."""
+
+    def __init__(self, reindexing: Reindexing) -> None:
+        self._reindexing = reindexing
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        access, dialect = Access.CONTROL, Dialect.CONTROL
+        return [
+            Route("GET", "/v1/reindex", self.show, access, "Show how far the vectors are", dialect),
+            Route("POST", "/v1/reindex", self.start, access, "Begin a reindex", dialect),
+        ]
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer `Reindex`."""
+        return await self._answer()
+
+    async def start(self, request: web.Request) -> web.StreamResponse:
+        """Begin, and answer `Reindex`; conflict while one runs."""
+        await self._reindexing.start()
+        audit(request, "collection reindex", "all")
+        return await self._answer()
+
+    async def _answer(self) -> web.Response:
+        report = await self._reindexing.report()
+        return answer(
+            wire.Reindex(
+                state=report.progress.value,
+                active=report.active,
+                target=report.target,
+                done=report.done,
+                total=report.total,
+                error=report.error,
+            )
+        )
