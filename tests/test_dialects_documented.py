@@ -148,8 +148,16 @@ async def endpoints(state: Path) -> Sequence[Route]:
     settings = load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"})
     async with AsyncExitStack() as stack:
         made = await assemble(settings, stack)
-        pipeline = make_pipeline(made.catalog)
-        parts = Parts(settings, made.accounts, made.catalog, pipeline, made.health, made.provisioning)
+        pipeline = make_pipeline(made.catalog, made.documents.attachments)
+        parts = Parts(
+            settings,
+            made.accounts,
+            made.catalog,
+            pipeline,
+            made.health,
+            made.provisioning,
+            made.documents,
+        )
         return public_rows(parts)
 
 

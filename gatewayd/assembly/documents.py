@@ -65,10 +65,20 @@ class DocumentStores:
 
 
 @dataclass(frozen=True, slots=True)
+class Engines:
+    """What searches, and what makes vectors."""
+
+    index: VectorIndex
+    words: LexicalIndex
+    embedding: Embedding
+
+
+@dataclass(frozen=True, slots=True)
 class Documents:
     """The services of documents."""
 
     stores: DocumentStores
+    engines: Engines
     files: Files
     queue: IngestQueue
     spaces: Spaces
@@ -81,9 +91,6 @@ class Documents:
     retrieval: Retrieval
     search: SearchOptions
     attachments: DocumentAttachments
-    embedding: Embedding
-    index: VectorIndex
-    words: LexicalIndex
 
     async def start(self) -> None:
         """Begin to process what waits; have the model ready where there is something to search."""
@@ -91,7 +98,7 @@ class Documents:
         try:
             await self.spaces.open()
             if await self.stores.spaces.find_active() is not None:
-                await self.embedding.warm()
+                await self.engines.embedding.warm()
         except GatewayError as error:
             log.warning("the embedding model is not ready: %s", error.message)
 
@@ -113,22 +120,38 @@ async def open_documents(
     swept = await blobs.sweep(stores.files.ids())
     if swept:
         log.info("removed what unfinished uploads left", extra={"files": swept})
-    index = await open_index(settings, database, stores.passages, tasks, stack)
-    words = await stack.enter_async_context(open_lexical(reader))
-    embedding = make_embedding(settings, tasks)
-    stack.push_async_callback(embedding.close)
+    engines = Engines(
+        index=await open_index(settings, database, stores.passages, tasks, stack),
+        words=await stack.enter_async_context(open_lexical(reader)),
+        embedding=make_embedding(settings, tasks),
+    )
+    stack.push_async_callback(engines.embedding.close)
     extractor = make_extractor(settings, tasks, stack)
-    return _Builder(settings, accounts, stores, tasks).build(index, words, embedding, extractor, stack)
+    documents = _Builder(settings, accounts, stores, engines, tasks).build(extractor)
+    # The first to be closed: what it works on uses all the others.
+    stack.push_async_callback(documents.queue.close)
+    return documents
 
 
 class _Builder:
     """Builds the services from the bottom up."""
 
-    def __init__(self, settings: Settings, accounts: Accounts, stores: DocumentStores, tasks: Tasks) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        accounts: Accounts,
+        stores: DocumentStores,
+        engines: Engines,
+        tasks: Tasks,
+    ) -> None:
         self._settings = settings
         self._stores = stores
+        self._engines = engines
         self._tasks = tasks
         self._commits = accounts.commits
+        self._access = CollectionAccess(
+            stores.collections, bypass_admins=settings.bypass_admin_access_control
+        )
         self._ingest = IngestStores(
             transactor=accounts.commits,
             files=stores.files,
@@ -136,43 +159,30 @@ class _Builder:
             passages=stores.passages,
             blobs=stores.blobs,
         )
-        self._access = CollectionAccess(
-            stores.collections, bypass_admins=settings.bypass_admin_access_control
-        )
+        self._updates = Updates(engines.index, stores.blobs, FileWatch())
 
-    def build(
-        self,
-        index: VectorIndex,
-        words: LexicalIndex,
-        embedding: Embedding,
-        extractor: Extractor,
-        stack: AsyncExitStack,
-    ) -> Documents:
+    def build(self, extractor: Extractor) -> Documents:
         """Return the services."""
-        settings, stores = self._settings, self._stores
-        updates = Updates(index, stores.blobs, FileWatch())
+        settings, stores, engines = self._settings, self._stores, self._engines
         spaces = Spaces(
             SpaceStores(stores.spaces, stores.passages, stores.files),
-            Models(embedding.configured, embedding.open_space),
-            updates,
+            Models(engines.embedding.configured, engines.embedding.open_space),
+            self._updates,
         )
-        processor = Processor(self._ingest, extractor, spaces, updates, chunk_rules(settings))
+        processor = Processor(self._ingest, extractor, spaces, self._updates, chunk_rules(settings))
+        # One more than are extracted at a time, so that none waits while another is embedded.
         options = QueueOptions(workers=extraction_workers(settings) + 1, attempts=settings.ingest_attempts)
         queue = IngestQueue(self._ingest, processor, self._tasks, options)
-        stack.push_async_callback(queue.close)
         intake = Intake(self._ingest, upload_rules(settings), queue.wake)
-        files = Files(self._ingest, intake, self._access, processor, updates)
-        holdings = self._holdings(files, updates, index)
+        holdings = self._holdings(Files(self._ingest, intake, self._access, processor, self._updates))
         members = Members(holdings)
         directories = Directories(holdings, members)
-        library = Library(index, words, stores.passages, stores.files, stores.collections)
-        retrieval = Retrieval(library, spaces, embedding.reranker)
-        scopes = Scopes(files, holdings.collections)
-        wholes = Wholes(stores.passages, stores.collections)
-        attached = AttachedDocuments(files, holdings.collections, scopes, retrieval, wholes)
+        retrieval = Retrieval(self._library(), spaces, engines.embedding.reranker)
+        scopes = Scopes(holdings.files, holdings.collections)
         return Documents(
             stores=stores,
-            files=files,
+            engines=engines,
+            files=holdings.files,
             queue=queue,
             spaces=spaces,
             collections=holdings.collections,
@@ -183,20 +193,26 @@ class _Builder:
             scopes=scopes,
             retrieval=retrieval,
             search=search_options(settings),
-            attachments=DocumentAttachments(attached, attachment_options(settings)),
-            embedding=embedding,
-            index=index,
-            words=words,
+            attachments=self._attachments(holdings, scopes, retrieval),
         )
 
-    def _holdings(self, files: Files, updates: Updates, index: VectorIndex) -> Holdings:
-        freshness = Freshness(index, self._tasks)
+    def _library(self) -> Library:
+        stores, engines = self._stores, self._engines
+        return Library(engines.index, engines.words, stores.passages, stores.files, stores.collections)
+
+    def _attachments(self, holdings: Holdings, scopes: Scopes, retrieval: Retrieval) -> DocumentAttachments:
+        wholes = Wholes(self._stores.passages, self._stores.collections)
+        attached = AttachedDocuments(holdings.files, holdings.collections, scopes, retrieval, wholes)
+        return DocumentAttachments(attached, attachment_options(self._settings))
+
+    def _holdings(self, files: Files) -> Holdings:
+        freshness = Freshness(self._engines.index, self._tasks)
         store = self._stores.collections
         return Holdings(
             collections=Collections(store, self._access, self._commits, freshness),
             store=store,
             files=files,
-            removal=Removal(self._ingest, updates),
+            removal=Removal(self._ingest, self._updates),
             access=self._access,
             transactor=self._commits,
             freshness=freshness,

@@ -23,9 +23,14 @@ async def parts(state: Path) -> Parts:
     settings = load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"})
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings, stack)
-        pipeline = make_pipeline(gateway.catalog)
         return Parts(
-            settings, gateway.accounts, gateway.catalog, pipeline, gateway.health, gateway.provisioning
+            settings,
+            gateway.accounts,
+            gateway.catalog,
+            make_pipeline(gateway.catalog, gateway.documents.attachments),
+            gateway.health,
+            gateway.provisioning,
+            gateway.documents,
         )
 
 

@@ -1,0 +1,93 @@
+"""Documents over the assembled services: what the settings say is what runs."""
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from gatewayd.assembly.documents import (
+    attachment_options,
+    chunk_rules,
+    extraction_workers,
+    make_extractor,
+    search_options,
+    upload_rules,
+)
+from gatewayd.assembly.gateway import assemble
+from gatewayd.extract.pool import ExtractorPool
+from gatewayd.knowledge.fusion import Fusion
+from gatewayd.settings import Settings, load
+from gatewayd.tasks import Tasks
+from gatewayd.upstream.extractor import ExternalExtractor
+
+MIB = 2**20
+
+
+def settings_for(state: Path, **values: str) -> Settings:
+    return load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false", **values})
+
+
+async def test_leftovers_of_uploads_are_swept_at_the_start(state: Path) -> None:
+    for place in ("incoming/half", "ef/nobody-knows-this-ef"):
+        path = state / "files" / place
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"left")
+    async with AsyncExitStack() as stack:
+        gateway = await assemble(settings_for(state), stack)
+        assert gateway.documents.files is not None
+    assert [path for path in (state / "files").rglob("*") if path.is_file()] == []
+
+
+async def test_a_start_goes_on_without_an_embedding_model(
+    state: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = settings_for(state, RAG_EMBEDDING_ENGINE="directory", RAG_EMBEDDING_MODEL="/not/there")
+    async with AsyncExitStack() as stack:
+        gateway = await assemble(settings, stack)
+        await gateway.documents.start()
+        assert await gateway.documents.spaces.query() is None
+    assert "/not/there" in caplog.text
+
+
+async def test_the_external_extractor_takes_the_place_of_the_processes(state: Path) -> None:
+    ours = settings_for(state)
+    theirs = settings_for(
+        state, CONTENT_EXTRACTION_ENGINE="external", EXTERNAL_DOCUMENT_LOADER_URL="http://127.0.0.1:9"
+    )
+    tasks = Tasks()
+    async with AsyncExitStack() as stack:
+        assert isinstance(make_extractor(ours, tasks, stack), ExtractorPool)
+        assert isinstance(make_extractor(theirs, tasks, stack), ExternalExtractor)
+    await tasks.close()
+
+
+def test_each_setting_reaches_its_service(state: Path) -> None:
+    settings = settings_for(
+        state,
+        RAG_FILE_MAX_SIZE="7",
+        RAG_FILE_MAX_COUNT="3",
+        RAG_ALLOWED_FILE_EXTENSIONS="pdf",
+        CHUNK_SIZE="500",
+        CHUNK_OVERLAP="50",
+        INGEST_WORKERS="5",
+        RAG_TOP_K="4",
+        RAG_RELEVANCE_THRESHOLD="0.2",
+        ENABLE_RAG_HYBRID_SEARCH="false",
+        RAG_HYBRID_BM25_WEIGHT="0.3",
+        RAG_FUSION="rrf",
+        RAG_TOP_K_RERANKER="2",
+        RAG_FULL_CONTEXT="true",
+        FULL_CONTEXT_LIMIT="5000",
+        RAG_SYSTEM_CONTEXT="true",
+        RAG_TEMPLATE="{{CONTEXT}}",
+    )
+    rules = upload_rules(settings)
+    assert (rules.max_size, rules.max_count, rules.extensions) == (7 * MIB, 3, {"pdf"})
+    assert (chunk_rules(settings).size, chunk_rules(settings).overlap) == (500, 50)
+    assert extraction_workers(settings) == 5
+    search = search_options(settings)
+    assert (search.k, search.threshold, search.hybrid, search.weight) == (4, 0.2, False, 0.3)
+    assert (search.fusion, search.k_reranker) == (Fusion.RRF, 2)
+    options = attachment_options(settings)
+    assert (options.full_context, options.full_context_limit) == (True, 5000)
+    assert (options.system_context, options.template) == (True, "{{CONTEXT}}")

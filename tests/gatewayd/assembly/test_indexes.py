@@ -1,0 +1,72 @@
+"""The vector index of the database's kind."""
+
+import subprocess
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from gatewayd.assembly.gateway import assemble, open_database
+from gatewayd.assembly.indexes import LazyIndex, open_index
+from gatewayd.ingest.records import Scope, ScopeKind, Space
+from gatewayd.settings import load
+from gatewayd.storage.pgvector import PgVectorIndex
+from gatewayd.tasks import Tasks
+from tests.fakes.ingest import Library, MemoryPassages
+from tests.fakes.postgres import Postgres
+
+SPACE, SCOPE = Space("test", 4), Scope(ScopeKind.COLLECTION, "c")
+ONE = b"\0\0\x80\x3f" + bytes(12)
+LOADED = """
+import sys
+from gatewayd import daemon
+heavy = {"numpy", "hnswlib", "fastembed", "onnxruntime", "pymupdf", "lxml", "openpyxl"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+"""
+
+
+def test_the_daemon_loads_no_heavy_library_at_its_start() -> None:
+    subprocess.run([sys.executable, "-c", LOADED], check=True, timeout=60)
+
+
+@pytest.fixture
+def passages() -> MemoryPassages:
+    return MemoryPassages(Library())
+
+
+async def test_the_local_index_is_opened_by_the_first_search(state: Path, passages: MemoryPassages) -> None:
+    tasks = Tasks()
+    index = LazyIndex(passages, state / "vectors", 2**20, tasks)
+    await index.refresh(SCOPE, "f")
+    await index.forget(SCOPE)
+    assert not (state / "vectors").exists()
+    assert await index.search(SPACE, SCOPE, ONE, 3) == []
+    assert (state / "vectors").is_dir()
+    assert await index.similarities(SPACE, SCOPE, ONE, [1]) == {}
+    assert await index.check(SPACE, SCOPE) == []
+    await index.refresh(SCOPE, "f")
+    await index.forget(SCOPE)
+    await index.close()
+    await tasks.close()
+
+
+async def test_an_index_that_was_never_used_closes(state: Path, passages: MemoryPassages) -> None:
+    await LazyIndex(passages, state / "vectors", 2**20, Tasks()).close()
+
+
+async def test_a_database_with_vectors_searches_them_itself(state: Path, postgres: Postgres) -> None:
+    settings = load(None, {"DATA_DIR": str(state), "DATABASE_URL": postgres.create_database()})
+    tasks = Tasks()
+    async with AsyncExitStack() as stack:
+        database = await open_database(settings, stack)
+        index = await open_index(settings, database, MemoryPassages(Library()), tasks, stack)
+        assert isinstance(index, PgVectorIndex)
+        await tasks.close()
+
+
+async def test_a_file_database_searches_in_the_process(state: Path) -> None:
+    settings = load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"})
+    async with AsyncExitStack() as stack:
+        gateway = await assemble(settings, stack)
+        assert isinstance(gateway.documents.engines.index, LazyIndex)
