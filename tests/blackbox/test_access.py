@@ -4,17 +4,23 @@ from collections.abc import Iterator
 
 import pytest
 
+from gatewayd.accounts.records import Role
 from gatewayd.http.openapi import POLICY
 from gatewayd.http.routes import Access
 from tests.fakes.roles import AUTHS, SCIM_TOKEN, Site, opened_roles
 from tests.fakes.samples import SAMPLES
+from tests.fakes.samples_documents import BYTES, DOCUMENT_SAMPLES, UPLOAD, upload
 from tests.fakes.samples_scim import SCIM_SAMPLES
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with opened_roles(tmp_path_factory.mktemp("s")) as opened:
+    collections = {"USER_PERMISSIONS_WORKSPACE_KNOWLEDGE_ACCESS": "true"}
+    with opened_roles(tmp_path_factory.mktemp("s"), **collections) as opened:
         yield opened
+
+
+ALL_SAMPLES = {**SAMPLES, **DOCUMENT_SAMPLES}
 
 
 WAYS = {
@@ -34,6 +40,8 @@ OWN_TESTS = {
     ("DELETE", f"{AUTHS}/api_keys/{{id}}"),
     ("POST", "/ollama/api/blobs/{digest}"),
     ("HEAD", "/ollama/api/blobs/{digest}"),
+    UPLOAD,
+    *BYTES,
 }
 
 
@@ -51,7 +59,7 @@ def rows(site: Site) -> dict[tuple[str, str], Access]:
 def test_each_row_has_a_policy_and_a_sample(site: Site) -> None:
     found = rows(site)
     guarded = {row for row, access in found.items() if access not in {Access.PUBLIC, Access.OPTIONAL}}
-    assert guarded == SAMPLES.keys() | OWN_TESTS | SCIM_SAMPLES.keys()
+    assert guarded == ALL_SAMPLES.keys() | OWN_TESTS | SCIM_SAMPLES.keys()
     assert {row for row, access in found.items() if access is Access.SCIM} == SCIM_SAMPLES.keys()
     open_rows = {row for row, access in found.items() if access in {Access.PUBLIC, Access.OPTIONAL}}
     assert open_rows == {
@@ -72,12 +80,12 @@ def test_each_row_has_a_policy_and_a_sample(site: Site) -> None:
     }
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=" ".join(row)) for row in SAMPLES])
+@pytest.mark.parametrize("row", [pytest.param(row, id=" ".join(row)) for row in ALL_SAMPLES])
 def test_row_lets_in_whom_it_should(site: Site, row: tuple[str, str]) -> None:
     method, access = row[0], rows(site)[row]
 
     def status(token: str | None) -> int:
-        path, body = SAMPLES[row](site)
+        path, body = ALL_SAMPLES[row](site)
         return site.call(method, path, body, token)[0]
 
     assert status(None) == 401
@@ -91,8 +99,9 @@ def test_row_lets_in_whom_it_should(site: Site, row: tuple[str, str]) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_the_scim_token_opens_nothing_but_scim(site: Site, way: str) -> None:
     found = rows(site)
-    for method, path in SAMPLES.keys() | OWN_TESTS:
+    for method, path in ALL_SAMPLES.keys() | OWN_TESTS:
         place = path.replace("{id}", site.ids["user"]).replace("{index}", "0").replace("{digest}", "sha256:0")
+        place = place.replace("{directory_id}", "0").replace("{name}", "0")
         body = None if method in {"GET", "HEAD"} else b"{}"
         reply = site.send(method, place, body, headers=WAYS[way])
         assert reply.status == 401, (method, path, found[method, path])
@@ -103,6 +112,20 @@ def test_blobs_are_refused_to_those_who_may_ask(site: Site, method: str) -> None
     path = f"/ollama/api/blobs/sha256:{'0' * 64}"
     tokens = (None, site.pending, site.user, site.admin)
     assert [site.send(method, path, None, token).status for token in tokens] == [401, 403, 403, 404]
+
+
+def test_a_file_is_taken_from_whom_it_should(site: Site) -> None:
+    tokens = (None, "sk-wrong", site.pending, site.user, site.admin)
+    assert [upload(site, token).status for token in tokens] == [401, 401, 403, 200, 200]
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=" ".join(row)) for row in BYTES])
+def test_bytes_are_for_those_who_may_read_the_file(site: Site, row: tuple[str, str]) -> None:
+    path = BYTES[row](site)[0]
+    stranger = site.add(Role.USER)[1]
+    tokens = (None, "sk-wrong", site.pending, stranger, site.user, site.admin)
+    statuses = [site.send("GET", path, None, token).status for token in tokens]
+    assert statuses == [401, 401, 403, 404, 200, 200]
 
 
 @pytest.mark.parametrize("path", ["/api", "/", "/ollama"])
