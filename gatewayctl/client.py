@@ -3,12 +3,12 @@
 import socket
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel
 
-from gatewayctl.transport import Transport
+from gatewayctl.transport import Readable, Transport
 from gatewayctl.wire import (
     base,
     chat,
@@ -262,7 +262,7 @@ class ControlClient:
         """Return what was extracted from a file."""
         return self._read(f"/v1/files/{_segment(file_id)}/text", files.FileText)
 
-    def add_file(self, request: files.NewFile, content: BinaryIO, size: int) -> files.FileWritten:
+    def add_file(self, request: files.NewFile, content: Readable, size: int) -> files.FileWritten:
         """Upload a file of `size` bytes."""
         query = request.model_dump(exclude_none=True)
         return self._transport.upload("/v1/files", files.FileWritten, query, content, size)

@@ -1,7 +1,7 @@
 """What went wrong, as a sentence, a hint and an exit code.
 
-The kinds are those of the daemon and four of our own: `cancelled`, `usage`, `unreachable` and
-`protocol_mismatch`.
+The kinds are those of the daemon and six of our own: `cancelled`, `usage`, `unreachable`,
+`protocol_mismatch`, `busy` and `stopped`.
 """
 
 import json
@@ -18,7 +18,10 @@ DENIED: Final = 4
 NOT_FOUND: Final = 5
 CONFLICT: Final = 6
 PROTOCOL: Final = 7
+TRY_LATER: Final = 75
 INTERRUPTED: Final = 130
+# Of `ingest` alone, where a daemon that does not answer is TRY_LATER.
+PARTIAL: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +68,16 @@ TABLE: Final[dict[str, Row]] = {
     "protocol_mismatch": Row(
         PROTOCOL, "the daemon speaks another protocol", "install the same version of gatewayctl and gatewayd"
     ),
+    "busy": Row(TRY_LATER, "another run has the directory", "try again when it has ended"),
+    "stopped": Row(INTERRUPTED, "a signal ended the run; the next one goes on from there"),
 }
 
 
 class CommandError(Exception):
-    """A command failed; `kind` is a row of `TABLE`, or one of a newer daemon, which exits with 1."""
+    """A command failed; `kind` is a row of `TABLE`, or one of a newer daemon, which exits with 1.
+
+    A command may give a kind another exit code.
+    """
 
     def __init__(
         self,
@@ -79,6 +87,7 @@ class CommandError(Exception):
         hint: str | None = None,
         param: str | None = None,
         request_id: str | None = None,
+        exit_code: int | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -87,7 +96,7 @@ class CommandError(Exception):
         self.request_id = request_id
         row = TABLE.get(kind, Row(FAILURE, ""))
         self.hint = row.hint if hint is None else hint
-        self.exit_code = row.exit_code
+        self.exit_code = row.exit_code if exit_code is None else exit_code
 
     def sentence(self) -> str:
         """Return the failure for people: one line, and a second one when there is a hint."""

@@ -11,8 +11,11 @@ import typer
 from gatewayctl import __version__, failures
 from gatewayctl.commands import (
     chat,
+    collections,
+    files,
     groups,
     health,
+    ingest,
     keys,
     models,
     permissions,
@@ -36,12 +39,15 @@ app.add_typer(groups.noun, name="group")
 app.add_typer(permissions.noun, name="permission")
 app.add_typer(keys.noun, name="key")
 app.add_typer(models.noun, name="model")
+app.add_typer(files.noun, name="file")
+app.add_typer(collections.noun, name="collection")
 app.add_typer(settings.noun, name="setting")
 app.add_typer(scim.noun, name="scim")
 app.add_typer(scim_tokens.noun, name="scim-token")
 setup.register(app)
 health.register(app)
 chat.register(app)
+ingest.register(app)
 
 
 def _show_version(wanted: bool) -> None:

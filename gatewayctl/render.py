@@ -5,12 +5,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import TracebackType
 from typing import Any, Final, Generic, TextIO, TypeVar
 
 from pydantic import BaseModel
 from rich.console import Console
 from rich.live import Live
 from rich.markdown import Markdown
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -96,6 +98,10 @@ class Renderer:
         else:
             _markdown(console, (clean_lines(piece) for piece in pieces))
 
+    def text(self, text: str) -> None:
+        """Write a text of several lines as it is, made safe for a terminal."""
+        self._plain([clean_lines(text) if self._stream.isatty() else text])
+
     def _plain(self, pieces: Iterable[str]) -> None:
         last = "\n"
         for piece in pieces:
@@ -135,6 +141,42 @@ class Renderer:
 
     def _line(self, text: str) -> None:
         self._stream.write(f"{text}\n")
+
+
+class Bars:
+    """Shows how far a long command is, a stage after the other, on a terminal; elsewhere nothing."""
+
+    def __init__(self, stream: TextIO, *, is_wanted: bool = True) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            console=Console(file=stream, highlight=False, markup=False, emoji=False),
+            transient=True,
+            disable=not (is_wanted and stream.isatty()),
+        )
+        self._stage: TaskID | None = None
+
+    def __enter__(self) -> "Bars":
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def begin(self, title: str, total: int) -> None:
+        """Start a stage of `total` units, which ends the one before."""
+        if self._stage is not None:
+            self._progress.remove_task(self._stage)
+        self._stage = self._progress.add_task(title, total=total)
+
+    def advance(self, amount: int) -> None:
+        """Add to what is done of the stage; any thread may."""
+        if self._stage is not None:
+            self._progress.advance(self._stage, amount)
 
 
 class Blocks:

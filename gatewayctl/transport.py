@@ -9,7 +9,7 @@ import socket
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, ValidationError
@@ -27,10 +27,17 @@ JSON: Final = "application/json"
 BYTES: Final = "application/octet-stream"
 
 
+class Readable(Protocol):
+    """Something that is sent while it is read; what it raises, but for OSError, reaches the caller."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return the next bytes, none at the end."""
+
+
 class Body(NamedTuple):
     """What a request carries: bytes, or a file of `size` bytes that is read while it goes out."""
 
-    content: bytes | BinaryIO
+    content: bytes | Readable
     size: int
     content_type: str = JSON
 
@@ -69,7 +76,7 @@ class Transport:
             return _parse(reply, _read_all(answer))
 
     def upload(
-        self, path: str, reply: type[ReplyType], query: Query, content: BinaryIO, size: int
+        self, path: str, reply: type[ReplyType], query: Query, content: Readable, size: int
     ) -> ReplyType:
         """Post `size` bytes of a file and return the reply, however long that takes."""
         body = Body(content, size, BYTES)

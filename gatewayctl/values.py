@@ -1,4 +1,4 @@
-"""Reads the small languages of the command line: NAME=VALUE, permission names, durations."""
+"""Reads the small languages of the command line: NAME=VALUE, permission names, durations, sizes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import Final
 from gatewayctl.prompts import usage
 from gatewayctl.wire.base import Tree
 
+BYTES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -60,3 +61,11 @@ def parse_duration(text: str) -> int:
     if match is None:
         raise usage(f"cannot read the duration {text!r}: expected a number and s, m, h, d or w", param=text)
     return int(match[1]) * SECONDS[match[2]]
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of `500`, `64K`, `20M`, `2G` or `1T`."""
+    match = re.fullmatch(r"(\d{1,15})([kmgt]?)", text.lower())
+    if match is None:
+        raise usage(f"cannot read the size {text!r}: expected a number and K, M, G or T", param=text)
+    return int(match[1]) * BYTES[match[2]]

@@ -12,7 +12,8 @@ from typing import Any, Final
 import typer
 
 from gatewayctl.client import QUICKSTART_SOCKET, SYSTEM_SOCKET
-from gatewayctl.failures import INTERRUPTED, OK, TABLE
+from gatewayctl.failures import INTERRUPTED, OK, PARTIAL, TABLE, TRY_LATER
+from gatewayctl.ingesting.watch import PASSING
 from gatewayctl.main import app
 
 PAGE: Final = Path(__file__).parents[1] / "man" / "gatewayctl.1"
@@ -55,7 +56,11 @@ A
 .Ar user
 is named by id or e-mail address, a
 .Ar group
-by id or name.
+or
+.Ar collection
+by id or name, a
+.Ar file
+by id.
 Secrets are read from a file or standard input, or made up and printed once;
 they are never arguments.
 A command that destroys something asks on a terminal, and needs
@@ -140,6 +145,26 @@ Find out why somebody cannot have one:
 Ask a model about a file:
 .Bd -literal -offset indent
 $ { echo Summarise:; cat notes.txt; } | gatewayctl chat
+.Ed
+.Pp
+Keep a collection in step with a directory, every hour, as a crontab has it:
+.Bd -literal -offset indent
+0 * * * * gatewayctl ingest /srv/handbook \-\-collection handbook \-\-delete
+.Ed
+.Pp
+The same with the service manager, whose journal then has the counts and the
+failures:
+.Bd -literal -offset indent
+# cat > /etc/gatewayd/ingest/handbook.conf
+DIRECTORY=/srv/handbook
+COLLECTION=handbook
+OPTIONS=\-\-delete
+# systemctl enable \-\-now gatewayd\-ingest@handbook.timer
+.Ed
+.Pp
+Ask the collection, and see why each passage was found:
+.Bd -literal -offset indent
+$ gatewayctl collection query handbook \(aqhow many days of leave?\(aq \-\-explain
 .Ed
 .Pp
 Complete commands in the shell:
@@ -286,12 +311,36 @@ def exit_status() -> str:
     ]
     for code in sorted({row.exit_code for row in TABLE.values()}):
         lines.append(f".It {code}")
+        if code == INTERRUPTED:
+            lines.append("The command was interrupted;")
         kinds = [(kind, row.meaning) for kind, row in TABLE.items() if row.exit_code == code]
         for position, (kind, meaning) in enumerate(kinds):
             end = "." if position == len(kinds) - 1 else ";"
             lines += [f".Ql {kind} :", f"{meaning}{end}"]
-    lines += [f".It {INTERRUPTED}", "The command was interrupted.", ".El", ""]
+    lines += [".El", *exit_status_of_ingest(), ""]
     return "\n".join(lines)
+
+
+def exit_status_of_ingest() -> Iterator[str]:
+    """Yield what two exit codes mean for the one command that a timer runs."""
+    yield ".Pp"
+    yield "Two codes have a meaning of their own for"
+    yield ".Cm ingest :"
+    yield ".Bl -tag -width Ds"
+    yield f".It {PARTIAL}"
+    yield "Some files failed, or some that are gone were not removed; everything else is done."
+    yield f".It {TRY_LATER}"
+    yield "Nothing is wrong with the directory; the next run may succeed and goes on from there."
+    yield "Besides"
+    yield ".Ql busy ,"
+    yield "the kinds"
+    kinds = [kind for kind in TABLE if kind in PASSING]
+    for position, kind in enumerate(kinds):
+        if position == len(kinds) - 1:
+            yield "and"
+        yield f".Ql {kind}{' ,' if position < len(kinds) - 2 else ''}"
+    yield "have this code here, whatever it is elsewhere."
+    yield ".El"
 
 
 if __name__ == "__main__":

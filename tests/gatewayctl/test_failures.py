@@ -11,7 +11,7 @@ from gatewayd.errors import Kind
 def test_every_kind_of_the_daemon_has_a_row() -> None:
     assert {kind.value for kind in Kind} <= set(TABLE)
     own = set(TABLE) - {kind.value for kind in Kind}
-    assert own == {"cancelled", "usage", "unreachable", "protocol_mismatch"}
+    assert own == {"cancelled", "usage", "unreachable", "protocol_mismatch", "busy", "stopped"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,377 @@
+"""`gatewayctl collection`: sets of files that are searched together."""
+
+import sys
+from typing import Annotated, Final
+
+import typer
+
+from gatewayctl.commands.files import FileIds, leave, wait_for
+from gatewayctl.failures import CommandError
+from gatewayctl.ingesting.stop import Stop, StoppedError
+from gatewayctl.prompts import confirm, usage
+from gatewayctl.render import Bars, Output, View
+from gatewayctl.safe import clean
+from gatewayctl.verbs import DryRun, Noun, Session, Yes
+from gatewayctl.wire.collections import (
+    Answer,
+    CheckReport,
+    Collection,
+    CollectionChange,
+    CollectionFile,
+    CollectionWritten,
+    MemberResult,
+    Members,
+    MembersWritten,
+    NewCollection,
+    Passage,
+    Query,
+    Reindex,
+)
+
+noun = Noun("Collections: files that are searched together, and who may search them.")
+
+PAGE: Final = 1000
+POLL_SECONDS: Final = 1.0
+TEASER: Final = 200
+
+ROWS: View[Collection] = View(
+    name=lambda row: row.name,
+    columns={
+        "NAME": lambda row: row.name,
+        "FILES": lambda row: row.files,
+        "USER": lambda row: row.user or row.user_id,
+        "READERS": lambda row: row.readers,
+        "WRITERS": lambda row: row.writers,
+        "DESCRIPTION": lambda row: row.description,
+        "ID": lambda row: row.id,
+    },
+)
+DETAIL: View[Collection] = View(
+    name=ROWS.name,
+    columns={
+        **ROWS.columns,
+        "CREATED": lambda row: row.created_at,
+        "UPDATED": lambda row: row.updated_at,
+    },
+)
+WRITTEN: View[CollectionWritten] = View(name=lambda row: row.name, columns={})
+FILES: View[CollectionFile] = View(
+    name=lambda row: row.file.id,
+    columns={
+        "NAME": lambda row: row.file.name,
+        "STATUS": lambda row: row.file.status,
+        "PATH": lambda row: row.path,
+        "ORIGIN": lambda row: row.origin,
+        "ERROR": lambda row: row.file.error,
+        "ID": lambda row: row.file.id,
+    },
+)
+RESULTS: View[MemberResult] = View(
+    name=lambda row: row.id,
+    columns={
+        "FILE": lambda row: row.id,
+        "OUTCOME": lambda row: row.outcome,
+        "ERROR": lambda row: row.error,
+    },
+)
+REPORTS: View[CheckReport] = View(
+    name=lambda row: row.name,
+    columns={
+        "NAME": lambda row: row.name,
+        "FILES": lambda row: row.files,
+        "PASSAGES": lambda row: row.passages,
+        "VECTORS": lambda row: row.vectors,
+        "PROBLEMS": lambda row: row.problems,
+    },
+)
+REINDEX: View[Reindex] = View(
+    name=lambda row: row.state,
+    columns={
+        "STATE": lambda row: row.state,
+        "DONE": lambda row: f"{row.done} of {row.total}",
+        "ACTIVE": lambda row: row.active,
+        "TARGET": lambda row: row.target,
+        "ERROR": lambda row: row.error,
+    },
+)
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:.3f}"
+
+
+def _teaser(row: Passage) -> str:
+    text = " ".join(row.text.split())
+    return text if len(text) <= TEASER else f"{text[:TEASER].rstrip()} ..."
+
+
+FOUND: View[Passage] = View(
+    name=lambda row: row.file_id,
+    columns={
+        "SCORE": lambda row: _number(row.score),
+        "FILE": lambda row: row.file,
+        "PAGE": lambda row: row.page,
+        "TEXT": _teaser,
+    },
+)
+EXPLAINED: View[Passage] = View(
+    name=FOUND.name,
+    columns={
+        "DENSE RANK": lambda row: row.dense_rank,
+        "DENSE": lambda row: _number(row.dense),
+        "LEXICAL RANK": lambda row: row.lexical_rank,
+        "LEXICAL": lambda row: _number(row.lexical),
+        "SIMILARITY": lambda row: _number(row.similarity),
+        **FOUND.columns,
+    },
+)
+
+Ref = Annotated[str, typer.Argument(metavar="COLLECTION", help="The collection's name or id.")]
+Description = Annotated[str | None, typer.Option("--description", help="What the collection is for.")]
+Readers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reader", metavar="WHO", help="Who may search it: a user, group:NAME, or * for everybody."
+    ),
+]
+Writers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--writer", metavar="WHO", help="Who may change it: a user, group:NAME, or * for everybody."
+    ),
+]
+
+
+@noun.verb("list", "gatewayctl collection list", "gatewayctl collection list --query hand -o name")
+def list_collections(
+    session: Session,
+    query: Annotated[
+        str,
+        typer.Option("--query", "-q", metavar="TEXT", help="Only those with this in name or description."),
+    ] = "",
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Show at most so many.")] = None,
+) -> None:
+    """List collections, last changed first."""
+    found = session.client.list_collections(query, limit)
+    session.show_all(found.collections, ROWS)
+    if len(found.collections) < found.total:
+        session.note(f"{len(found.collections)} of {found.total}")
+
+
+@noun.verb("show", "gatewayctl collection show handbook")
+def show(session: Session, collection: Ref) -> None:
+    """Show one collection."""
+    session.show(session.client.get_collection(collection), DETAIL)
+
+
+@noun.verb("files", "gatewayctl collection files handbook", "gatewayctl collection files handbook -o name")
+def files(session: Session, collection: Ref) -> None:
+    """List the files of a collection, and where those that were ingested come from."""
+    rows: list[CollectionFile] = []
+    while True:
+        page = session.client.list_collection_files(collection, len(rows), PAGE)
+        rows += page.files
+        if not page.files or len(rows) >= page.total:
+            break
+    session.show_all(rows, FILES)
+
+
+@noun.verb("create", "gatewayctl collection create handbook --reader '*' --writer group:editors")
+def create(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the collection.")],
+    description: Description = None,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="USER", help="Who owns it; the first administrator if not given."),
+    ] = None,
+    reader: Readers = None,
+    writer: Writers = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Make a collection, which only its owner and administrators see unless told otherwise."""
+    given = _given(description=description, user=user, readers=reader, writers=writer)
+    request = NewCollection.model_validate({"name": name, **given})
+    session.written(session.client.create_collection(request, dry_run=dry_run), WRITTEN, "collection")
+
+
+@noun.verb("change", "gatewayctl collection change handbook --reader group:staff")
+def change(
+    session: Session,
+    collection: Ref,
+    name: Annotated[str | None, typer.Option("--name", help="The new name.")] = None,
+    description: Description = None,
+    reader: Readers = None,
+    writer: Writers = None,
+    private: Annotated[bool, typer.Option("--private", help="Take all readers and writers away.")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Change a collection; readers and writers that are given replace all there were."""
+    if private and (reader or writer):
+        raise usage("cannot take readers away and give some at once", param="--private")
+    readers, writers = ([], []) if private else (reader, writer)
+    given = _given(name=name, description=description, readers=readers, writers=writers)
+    if not given:
+        raise usage("cannot change the collection: nothing to change was given")
+    request = CollectionChange.model_validate(given)
+    row = session.client.change_collection(collection, request, dry_run=dry_run)
+    session.written(row, WRITTEN, "collection")
+
+
+@noun.verb("add", "gatewayctl collection add handbook 4c0f9b6e-8a0e-4c53-9d0e-0d7a3c1f5b7a")
+def add(
+    session: Session,
+    collection: Ref,
+    files: FileIds,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until files that are still pending are processed.")
+    ] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Put files into a collection; one that is in it already is no error.
+
+    Exits with 1 when one could not be added.
+    """
+    if wait and not dry_run:
+        wait_for(session, files)
+    answer = session.client.add_to_collection(collection, Members(files=files), dry_run=dry_run)
+    _show_results(session, answer)
+
+
+@noun.verb(
+    "remove",
+    "gatewayctl collection remove handbook 4c0f9b6e-8a0e-4c53-9d0e-0d7a3c1f5b7a",
+    "gatewayctl collection remove handbook 4c0f9b6e-8a0e-4c53-9d0e-0d7a3c1f5b7a --delete --yes",
+)
+def remove(
+    session: Session,
+    collection: Ref,
+    files: FileIds,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Also delete those that no other collection holds.")
+    ] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Take files out of a collection; without --delete they stay.
+
+    Exits with 1 when one could not be removed.
+    """
+    if delete:
+        confirm(f"Delete {len(files)} files of the collection {collection}?", yes=yes or dry_run)
+    request = Members(files=files)
+    if delete:
+        request.delete = True
+    _show_results(session, session.client.remove_from_collection(collection, request, dry_run=dry_run))
+
+
+@noun.verb(
+    "query",
+    "gatewayctl collection query handbook 'How many days of leave?'",
+    "gatewayctl collection query handbook leave -k 20 --explain",
+)
+def query(
+    session: Session,
+    collection: Ref,
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to look for.")],
+    k: Annotated[int | None, typer.Option("--count", "-k", min=1, help="How many passages.")] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option("--threshold", min=0.0, max=1.0, help="Leave out passages that are less similar."),
+    ] = None,
+    hybrid: Annotated[
+        bool | None, typer.Option("--hybrid/--dense", help="Look for words, too, or for meaning alone.")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Also show where each search found it.")] = False,
+) -> None:
+    """Search a collection, as a chat does that refers to it.
+
+    The search by meaning (dense) and the one by words (lexical) each rank what they find; the score orders
+    the passages that are told. What is not given is as the settings say.
+    """
+    given = _given(k=k, threshold=threshold, hybrid=hybrid)
+    request = Query.model_validate({"query": question, **given})
+    answer = session.client.query_collection(collection, request)
+    _show_answer(session, answer, EXPLAINED if explain else FOUND)
+
+
+@noun.verb("delete", "gatewayctl collection delete handbook --yes")
+def delete(session: Session, collection: Ref, yes: Yes = False, dry_run: DryRun = False) -> None:
+    """Delete a collection; its files stay."""
+    confirm(f"Delete the collection {collection}?", yes=yes or dry_run)
+    row = session.client.remove_collection(collection, dry_run=dry_run)
+    session.written(row, WRITTEN, "collection")
+
+
+@noun.verb(
+    "reindex", "gatewayctl collection reindex --wait", "gatewayctl collection reindex --status -o name"
+)
+def reindex(
+    session: Session,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is done.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Begin nothing, only tell how far it is.")] = False,
+) -> None:
+    """Make the vectors of all files with the configured embedding model, and then use them.
+
+    Searches go on with the old ones until the new ones are complete. What was done is kept when the daemon is
+    stopped, and the daemon goes on with it by itself. Exits with 1 when it failed.
+    """
+    row = session.client.get_reindex() if status else session.client.start_reindex()
+    if wait:
+        row = _wait_for_reindex(session, row)
+    session.show(row, REINDEX)
+    leave(row.state == "failed")
+
+
+@noun.verb("check", "gatewayctl collection check", "gatewayctl collection check handbook -o json")
+def check(
+    session: Session,
+    collections: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="COLLECTION", help="Names or ids; all collections if not given."),
+    ] = None,
+) -> None:
+    """Compare the indexes of collections with what is stored, and mend what differs.
+
+    Exits with 1 when something differed, even if it was mended.
+    """
+    refs = collections or [row.id for row in session.client.list_collections().collections]
+    rows = [session.client.check_collection(ref) for ref in refs]
+    session.show_all(rows, REPORTS)
+    leave(any(row.problems for row in rows))
+
+
+def _given(**values: object) -> dict[str, object]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _show_results(session: Session, answer: MembersWritten) -> None:
+    if session.output is Output.TABLE and answer.dry_run:
+        session.note("dry run: nothing was changed")
+    session.show_all(answer.results, RESULTS)
+    leave(any(row.outcome == "failed" for row in answer.results))
+
+
+def _show_answer(session: Session, answer: Answer, view: View[Passage]) -> None:
+    if session.output is Output.JSON:
+        session.renderer.json(answer.model_dump(mode="json"))
+        return
+    session.show_all(answer.passages, view)
+    for warning in answer.warnings:
+        sys.stderr.write(f"gatewayctl: {clean(warning)}\n")
+
+
+def _wait_for_reindex(session: Session, row: Reindex) -> Reindex:
+    stop = Stop()
+    with Bars(sys.stderr, is_wanted=session.output is Output.TABLE) as bars, stop.on_signals():
+        bars.begin("embedding", row.total)
+        done = 0
+        try:
+            while row.state == "running":
+                bars.advance(row.done - done)
+                done = row.done
+                stop.sleep(POLL_SECONDS)
+                row = session.client.get_reindex()
+        except StoppedError as error:
+            raise CommandError("stopped", "stopped waiting: the daemon goes on") from error
+    return row

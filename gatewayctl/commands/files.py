@@ -1,0 +1,259 @@
+"""`gatewayctl file`: documents that were uploaded, and what was read of them."""
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from gatewayctl.failures import FAILURE, CommandError
+from gatewayctl.ingesting.folder import READ, IrregularError, reason, regular
+from gatewayctl.ingesting.reading import ReadError, Stream, place_of
+from gatewayctl.ingesting.stop import Stop, StoppedError
+from gatewayctl.ingesting.waiting import settled
+from gatewayctl.prompts import confirm, usage
+from gatewayctl.render import Bars, Output, View
+from gatewayctl.safe import clean
+from gatewayctl.verbs import DryRun, Noun, Session, Yes, describe
+from gatewayctl.wire.files import File, FileWritten, NewFile
+
+noun = Noun("Documents: what was uploaded, and whether it can be searched.")
+
+ROWS: View[File] = View(
+    name=lambda file: file.id,
+    columns={
+        "NAME": lambda file: file.name,
+        "STATUS": lambda file: file.status,
+        "SIZE": lambda file: file.size,
+        "PASSAGES": lambda file: file.passages,
+        "USER": lambda file: file.user or file.user_id,
+        "ERROR": lambda file: file.error,
+        "ID": lambda file: file.id,
+    },
+)
+DETAIL: View[File] = View(
+    name=ROWS.name,
+    columns={
+        **ROWS.columns,
+        "CHARACTERS": lambda file: file.characters,
+        "PAGES": lambda file: file.pages,
+        "TYPE": lambda file: file.content_type,
+        "CHECKSUM": lambda file: file.checksum,
+        "COLLECTIONS": lambda file: file.collections,
+        "CREATED": lambda file: file.created_at,
+        "UPDATED": lambda file: file.updated_at,
+    },
+)
+WRITTEN: View[FileWritten] = View(name=lambda file: file.id, columns={})
+
+# A file that fails for one of these does not keep the others from being uploaded.
+OF_THE_FILE: Final = frozenset({"invalid_request", "too_large", "empty_content", "usage"})
+
+FileId = Annotated[str, typer.Argument(metavar="FILE", help="The id of the file.")]
+FileIds = Annotated[list[str], typer.Argument(metavar="FILE", help="Ids of files.")]
+Owner = Annotated[
+    str | None,
+    typer.Option("--user", metavar="USER", help="Who owns them; the first administrator if not given."),
+]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until they are processed.")]
+
+
+@noun.verb(
+    "add",
+    "gatewayctl file add handbook.pdf --collection handbook --wait",
+    "gatewayctl file add *.md --user ada@example.org",
+)
+def add(
+    session: Session,
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files to upload.")],
+    collection: Annotated[
+        str | None, typer.Option("--collection", "-c", metavar="NAME", help="Put them there: a name or id.")
+    ] = None,
+    user: Owner = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="What the one file is called; as at its path if not given.")
+    ] = None,
+    wait: Wait = False,
+) -> None:
+    """Upload files, each as a new one; a whole directory goes with `gatewayctl ingest`.
+
+    A file that fails does not keep the others from being uploaded. Exits with 1 when one failed, here or,
+    with --wait, while it was processed.
+    """
+    if name is not None and len(paths) > 1:
+        raise usage("cannot give one name to several files", param="--name")
+    batch = Batch(session, is_alone=len(paths) == 1)
+    for path in paths:
+        request = NewFile(name=path.name if name is None else name, collection=collection, user=user)
+        batch.add(path, request)
+    batch.finish(wait=wait)
+
+
+@noun.verb("list", "gatewayctl file list --query '*.pdf'", "gatewayctl file list --status failed -o name")
+def list_files(
+    session: Session,
+    query: Annotated[
+        str,
+        typer.Option("--query", "-q", metavar="GLOB", help="Only names that match; * and ? are anything."),
+    ] = "",
+    status: Annotated[
+        str | None, typer.Option("--status", help="Only those: stored, pending, completed or failed.")
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="USER", help="Only files of this user.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Show at most so many.")] = None,
+) -> None:
+    """List files, newest first."""
+    found = session.client.list_files(query, user, status, limit)
+    session.show_all(found.files, ROWS)
+    if len(found.files) < found.total:
+        session.note(f"{len(found.files)} of {found.total}")
+
+
+@noun.verb("show", "gatewayctl file show 4c0f9b6e-8a0e-4c53-9d0e-0d7a3c1f5b7a")
+def show(session: Session, file: FileId) -> None:
+    """Show one file."""
+    session.show(session.client.get_file(file), DETAIL)
+
+
+@noun.verb("text", "gatewayctl file text 4c0f9b6e-8a0e-4c53-9d0e-0d7a3c1f5b7a | less")
+def text(session: Session, file: FileId) -> None:
+    """Print what was extracted from a file, which is what can be found."""
+    found = session.client.get_file_text(file)
+    if session.output in {Output.JSON, Output.JSONL}:
+        session.renderer.json(found.model_dump(mode="json"))
+        return
+    session.renderer.text(found.text)
+
+
+@noun.verb("delete", "gatewayctl file delete 4c0f9b6e-8a0e-4c53-9d0e-0d7a3c1f5b7a --yes")
+def delete(session: Session, files: FileIds, yes: Yes = False, dry_run: DryRun = False) -> None:
+    """Delete files, with their passages and their places in collections."""
+    what = files[0] if len(files) == 1 else f"{len(files)} files"
+    confirm(f"Delete {what}?", yes=yes or dry_run)
+    rows = [session.client.remove_file(each, dry_run=dry_run) for each in files]
+    show_written(session, rows)
+
+
+@noun.verb(
+    "retry",
+    "gatewayctl file retry --failed --wait",
+    "gatewayctl file retry 4c0f9b6e-8a0e-4c53-9d0e-0d7a3c1f5b7a",
+)
+def retry(
+    session: Session,
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE", help="Ids of files; or use --failed.")
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="All files that failed.")] = False,
+    wait: Wait = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Process files again; what was found in them stays until that is done.
+
+    Exits with 1 when, with --wait, one of them failed.
+    """
+    if bool(files) is failed:
+        raise usage("cannot tell what to process again: give ids or --failed", param="FILE")
+    ids = files or [file.id for file in session.client.list_files(status="failed").files]
+    rows = [session.client.retry_file(each, dry_run=dry_run) for each in ids]
+    if not wait or dry_run:
+        show_written(session, rows)
+        return
+    found = wait_for(session, ids)
+    session.show_all(found, ROWS)
+    leave(len(found) < len(ids) or any(map(has_failed, found)))
+
+
+class Batch:
+    """Uploads files one after the other, and tells of those that failed."""
+
+    def __init__(self, session: Session, *, is_alone: bool) -> None:
+        self._session = session
+        self._is_alone = is_alone
+        self._rows: list[FileWritten] = []
+        self._has_failed = False
+
+    def add(self, path: Path, request: NewFile) -> None:
+        """Upload a file; a failure is told, and raised when it is about all of them or the only one."""
+        try:
+            place_of((request.name,))
+            with closing(open_stream(path)) as stream:
+                self._rows.append(self._session.client.add_file(request, stream, stream.size))
+        except (ReadError, CommandError) as error:
+            failure = (
+                error if isinstance(error, CommandError) else CommandError("invalid_request", str(error))
+            )
+            if self._is_alone or failure.kind not in OF_THE_FILE:
+                raise failure from error
+            complain(self._session, str(path), failure)
+            self._has_failed = True
+
+    def finish(self, *, wait: bool) -> None:
+        """Show the files, with `wait` when they are processed; exit with 1 when one failed."""
+        if wait:
+            files = wait_for(self._session, [row.id for row in self._rows])
+            self._session.show_all(files, ROWS)
+            self._has_failed |= len(files) < len(self._rows) or any(map(has_failed, files))
+        else:
+            show_written(self._session, self._rows)
+        leave(self._has_failed)
+
+
+def open_stream(path: Path) -> Stream:
+    """Open a file to upload; raises usage for what is no regular file, or cannot be read."""
+    try:
+        file = regular(os.open(path, READ))
+    except IrregularError as error:
+        advice = ": gatewayctl ingest takes directories" if path.is_dir() else ""
+        raise usage(f"cannot upload {path}: it is no regular file{advice}", param="PATH") from error
+    except OSError as error:
+        raise usage(f"cannot upload {path}: {reason(error)}", param="PATH") from error
+    return Stream(file, os.fstat(file.fileno()).st_size, Stop())
+
+
+def wait_for(session: Session, file_ids: Sequence[str]) -> list[File]:
+    """Return files when they are processed; those that were deleted meanwhile are missing."""
+    stop = Stop()
+    found: list[File] = []
+    with Bars(sys.stderr, is_wanted=session.output is Output.TABLE) as bars, stop.on_signals():
+        bars.begin("processing", len(file_ids))
+        try:
+            for _, file in settled(session.client, file_ids, stop):
+                bars.advance(1)
+                found += [file] if file is not None else []
+        except StoppedError as error:
+            raise CommandError("stopped", "stopped waiting: the files are processed all the same") from error
+    return found
+
+
+def has_failed(file: File) -> bool:
+    """Tell whether a file cannot be searched, and will not be."""
+    return file.status == "failed"
+
+
+def show_written(session: Session, rows: Sequence[FileWritten]) -> None:
+    """Show what writes did: a sentence each for people, one list for programs."""
+    if session.output is not Output.TABLE:
+        session.show_all(rows, WRITTEN)
+        return
+    for row in rows:
+        session.renderer.say(f"{describe(row.outcome, dry_run=row.dry_run)} file {row.name} {row.id}")
+
+
+def complain(session: Session, what: str, failure: CommandError) -> None:
+    """Tell of a failure that does not end the command."""
+    is_json = session.output in {Output.JSON, Output.JSONL}
+    sentence = failure.as_json() if is_json else f"gatewayctl: {clean(what)}: {clean(failure.message)}"
+    sys.stderr.write(f"{sentence}\n")
+
+
+def leave(is_failure: bool) -> None:
+    """Exit with 1 when something failed, after what is shown has gone out."""
+    if is_failure:
+        sys.stdout.flush()
+        raise typer.Exit(FAILURE)
