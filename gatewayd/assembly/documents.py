@@ -20,10 +20,12 @@ from gatewayd.ingest.intake import Intake
 from gatewayd.ingest.interfaces import Extractor, LexicalIndex, VectorIndex
 from gatewayd.ingest.processing import Processor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions
+from gatewayd.ingest.reindexing import Reindexing
 from gatewayd.ingest.spaces import Models, Spaces, SpaceStores
 from gatewayd.ingest.updates import IngestStores, Removal, Updates
 from gatewayd.ingest.watch import FileWatch
 from gatewayd.knowledge.access import CollectionAccess
+from gatewayd.knowledge.checks import Checks
 from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.directories import Directories
 from gatewayd.knowledge.freshness import Freshness
@@ -91,6 +93,8 @@ class Documents:
     retrieval: Retrieval
     search: SearchOptions
     attachments: DocumentAttachments
+    checks: Checks
+    reindexing: Reindexing
 
     async def start(self) -> None:
         """Begin to process what waits; have the model ready where there is something to search."""
@@ -194,11 +198,17 @@ class _Builder:
             retrieval=retrieval,
             search=search_options(settings),
             attachments=self._attachments(holdings, scopes, retrieval),
+            checks=self._checks(holdings, spaces),
+            reindexing=Reindexing(spaces, stores.spaces, self._tasks),
         )
 
     def _library(self) -> Library:
         stores, engines = self._stores, self._engines
         return Library(engines.index, engines.words, stores.passages, stores.files, stores.collections)
+
+    def _checks(self, holdings: Holdings, spaces: Spaces) -> Checks:
+        engines = self._engines
+        return Checks(holdings.collections, self._stores.passages, engines.words, engines.index, spaces)
 
     def _attachments(self, holdings: Holdings, scopes: Scopes, retrieval: Retrieval) -> DocumentAttachments:
         wholes = Wholes(self._stores.passages, self._stores.collections)

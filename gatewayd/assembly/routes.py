@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gatewayd import __version__
 from gatewayd.assembly.accounts import Accounts
+from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
 from gatewayd.assembly.documents import Documents
 from gatewayd.assembly.provisioning import Provisioning
 from gatewayd.catalog.runtimes import Runtimes
@@ -36,24 +37,16 @@ from gatewayd.http.provisioning import ProvisioningDoor
 from gatewayd.http.public.admin import AdminRoutes
 from gatewayd.http.public.auths import AuthRoutes
 from gatewayd.http.public.chat import ChatRoutes
-from gatewayd.http.public.collection_replies import CollectionReplies
 from gatewayd.http.public.config import ClientConfig, SiteFacts
 from gatewayd.http.public.docs import DocsRoutes
-from gatewayd.http.public.document_shapes import Owners
 from gatewayd.http.public.embeddings import EmbeddingRoutes
-from gatewayd.http.public.file_uploads import FileUploads
-from gatewayd.http.public.files import FileRoutes
 from gatewayd.http.public.forwarding import ForwardingRoutes
 from gatewayd.http.public.groups import GroupRoutes
 from gatewayd.http.public.health import HealthRoutes
 from gatewayd.http.public.keys import KeyRoutes
-from gatewayd.http.public.knowledge import KnowledgeRoutes
-from gatewayd.http.public.knowledge_sync import KnowledgeSyncRoutes
 from gatewayd.http.public.messages import MessageRoutes
 from gatewayd.http.public.models import ModelRoutes
 from gatewayd.http.public.permissions import PermissionRoutes
-from gatewayd.http.public.processing import Processing
-from gatewayd.http.public.retrieval import RetrievalRoutes
 from gatewayd.http.public.runtime import RuntimeRoutes
 from gatewayd.http.public.runtime_admin import RuntimeAdminRoutes
 from gatewayd.http.public.runtime_conversion import RuntimeConversion
@@ -124,7 +117,7 @@ def public_rows(parts: Parts) -> Sequence[Route]:
         *ForwardingRoutes(Forwarding(parts.catalog), body_limit=limit).routes(),
         *RuntimeRoutes(runtimes, RuntimeConversion(parts.pipeline, embeddings), body_limit=limit).routes(),
         *RuntimeAdminRoutes(runtimes, body_limit=limit).routes(),
-        *document_rows(parts),
+        *public_document_rows(settings, accounts, parts.documents),
         *AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies).routes(),
         *KeyRoutes(accounts.keys).routes(),
         *AdminRoutes(accounts.runtime, accounts.contact).routes(),
@@ -134,21 +127,6 @@ def public_rows(parts: Parts) -> Sequence[Route]:
         *ScimUserRoutes(parts.provisioning.users, parts.provisioning.provider).routes(),
         *ScimGroupRoutes(parts.provisioning.groups, parts.provisioning.provider).routes(),
         *ScimDiscoveryRoutes().routes(),
-    ]
-
-
-def document_rows(parts: Parts) -> Sequence[Route]:
-    """Return the rows of files, collections and the search in them (4.6, 4.7)."""
-    documents, text_limit = parts.documents, parts.settings.ingest_text_limit
-    files, members, collections = documents.files, documents.members, documents.collections
-    uploads = FileUploads(files, documents.uploads, max_size=parts.settings.rag_file_max_size)
-    replies = CollectionReplies(collections, members, Owners(parts.accounts.users))
-    processing = Processing(files, members, documents.uploads, text_limit=text_limit)
-    return [
-        *FileRoutes(files, uploads, text_limit=text_limit).routes(),
-        *KnowledgeRoutes(collections, members, replies).routes(),
-        *KnowledgeSyncRoutes(members, documents.directories, documents.sync, replies).routes(),
-        *RetrievalRoutes(documents.retrieval, documents.scopes, documents.search, processing).routes(),
     ]
 
 
@@ -172,6 +150,7 @@ def control_rows(parts: Parts) -> Sequence[Route]:
         *control_permissions.PermissionRoutes(accounts.permissions, groups, users, writes).routes(),
         *control_keys.KeyRoutes(accounts.keys, users, writes).routes(),
         *control_models.ModelRoutes(parts.catalog, viewers, users, groups, writes).routes(),
+        *control_document_rows(parts.settings, parts.documents, accounts, viewers, writes),
         *control_links.LinkRoutes(parts.provisioning.links, users, groups, writes).routes(),
         *control_scim_tokens.ScimTokenRoutes(parts.provisioning.keeper).routes(),
         *control_scim.ScimStateRoutes(

@@ -1,0 +1,62 @@
+"""The routes of files, collections and the search in them, on both sockets."""
+
+from collections.abc import Sequence
+
+from gatewayd.assembly.accounts import Accounts
+from gatewayd.assembly.documents import Documents
+from gatewayd.http.control import collections as control_collections
+from gatewayd.http.control import files as control_files
+from gatewayd.http.control.collection_files import CollectionFileRoutes
+from gatewayd.http.control.collection_search import CollectionSearchRoutes
+from gatewayd.http.control.document_views import DocumentViews
+from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.queue import QueueRoutes
+from gatewayd.http.control.reindex import ReindexRoutes
+from gatewayd.http.control.viewers import Viewers
+from gatewayd.http.control.writes import Writes
+from gatewayd.http.public.collection_replies import CollectionReplies
+from gatewayd.http.public.document_shapes import Owners
+from gatewayd.http.public.file_uploads import FileUploads
+from gatewayd.http.public.files import FileRoutes
+from gatewayd.http.public.knowledge import KnowledgeRoutes
+from gatewayd.http.public.knowledge_sync import KnowledgeSyncRoutes
+from gatewayd.http.public.processing import Processing
+from gatewayd.http.public.retrieval import RetrievalRoutes
+from gatewayd.http.routes import Route
+from gatewayd.settings import Settings
+
+
+def public_document_rows(settings: Settings, accounts: Accounts, documents: Documents) -> Sequence[Route]:
+    """Return the rows of 4.6, 4.7 and of the search."""
+    text_limit = settings.ingest_text_limit
+    files, members, collections = documents.files, documents.members, documents.collections
+    uploads = FileUploads(files, documents.uploads, max_size=settings.rag_file_max_size)
+    replies = CollectionReplies(collections, members, Owners(accounts.users))
+    processing = Processing(files, members, documents.uploads, text_limit=text_limit)
+    return [
+        *FileRoutes(files, uploads, text_limit=text_limit).routes(),
+        *KnowledgeRoutes(collections, members, replies).routes(),
+        *KnowledgeSyncRoutes(members, documents.directories, documents.sync, replies).routes(),
+        *RetrievalRoutes(documents.retrieval, documents.scopes, documents.search, processing).routes(),
+    ]
+
+
+def control_document_rows(
+    settings: Settings, documents: Documents, accounts: Accounts, viewers: Viewers, writes: Writes
+) -> Sequence[Route]:
+    """Return the rows of the nouns file, queue and collection of the control socket."""
+    collections, files = documents.collections, documents.files
+    principals = Principals(accounts.users, accounts.groups)
+    views = DocumentViews(collections, principals)
+    receiver = control_files.FileReceiver(
+        documents.uploads, collections, principals, max_size=settings.rag_file_max_size
+    )
+    search, checks = documents.search, documents.checks
+    return [
+        *control_files.FileRoutes(files, receiver, views, principals, viewers, writes).routes(),
+        *QueueRoutes(documents.queue).routes(),
+        *control_collections.CollectionRoutes(collections, views, principals, viewers, writes).routes(),
+        *CollectionFileRoutes(collections, documents.members, documents.sync, views, viewers).routes(),
+        *CollectionSearchRoutes(collections, documents.retrieval, search, checks, viewers).routes(),
+        *ReindexRoutes(documents.reindexing).routes(),
+    ]
