@@ -73,6 +73,8 @@ async def test_lists_hold_what_is_yours(ingest: Ingest) -> None:
     assert await names(ADMIN) == ["a.txt", "b.pdf", "c.txt"]
     assert await names(ADMIN, pattern="*.TXT") == ["a.txt", "c.txt"]
     assert await names(OWNER, status=FileStatus.FAILED) == ["c.txt"]
+    assert await names(ADMIN, owner_id="other") == ["b.pdf"]
+    assert await names(OWNER, owner_id="other") == ["a.txt", "c.txt"]
 
 
 async def test_a_renamed_file_keeps_everything_else(ingest: Ingest) -> None:

@@ -9,7 +9,7 @@ from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.records import Scope, ScopeKind
 from gatewayd.knowledge.collections import CollectionChange, NewCollection
-from tests.fakes.knowledge import World, person
+from tests.fakes.knowledge import World, a_file, person
 
 ANN, BOB = person("ann"), person("bob")
 ROOT = person("root", role=Role.ADMIN, permissions={})
@@ -30,6 +30,27 @@ async def test_creating_needs_the_permission(world: World) -> None:
     made = await world.collections.create(ROOT, NewCollection("  x ", " about ", {"a": 1}))
     assert (made.user_id, made.name, made.description, made.meta) == ("root", "x", "about", {"a": 1})
     assert await world.collections.get(ROOT, made.id) == made
+
+
+async def test_only_administrators_make_collections_for_others(world: World) -> None:
+    made = await world.collections.create(ROOT, NewCollection("x"), owner_id="bob")
+    assert made.user_id == "bob"
+    assert await world.collections.get_writable(BOB, made.id) == made
+    error = await refused(world.collections.create(ANN, NewCollection("x"), owner_id="bob"))
+    assert error.kind is Kind.FORBIDDEN
+
+
+async def test_files_are_counted_when_asked_for(world: World) -> None:
+    docs, other = await world.collection(ANN), await world.collection(ANN, "other")
+    await world.shelve(a_file("f1"), "some text", docs)
+    for collection_id, count in ((docs, 1), (other, 0)):
+        made = await world.collections.get(ANN, collection_id)
+        assert made.file_count is None
+        assert await world.collections.count_files(made) == count
+        assert await world.collections.has_files(made) is (count > 0)
+    assert [each.id for each in (await world.collections.holding(["f1", "f2"]))["f1"]] == [docs]
+    found, _ = await world.collections.list(ANN)
+    assert {each.id: each.file_count for each in found} == {docs: 1, other: 0}
 
 
 async def test_grants_are_filtered_by_permission(world: World) -> None:

@@ -10,7 +10,7 @@ from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.records import FileStatus, Scope, ScopeKind
-from gatewayd.knowledge.members import Addition
+from gatewayd.knowledge.members import Addition, Result
 from gatewayd.knowledge.records import Link
 from tests.fakes.ingest import MemoryFiles
 from tests.fakes.knowledge import World, a_file, person
@@ -262,3 +262,45 @@ async def test_completed_files_alone_are_listed_as_such(world: World) -> None:
     await world.store.link(Link(docs, "f2", "ann"))
     assert [file.id for file in await world.members.completed(ANN, docs)] == ["f1"]
     assert (await world.members.list(ANN, docs, query="F2"))[1] == 1
+
+
+async def test_a_preview_of_adding_says_what_would_become_of_each(world: World) -> None:
+    docs = await world.collection(ANN)
+    await world.shelve(a_file("f1"), "some text", docs)
+    await world.shelve(a_file("f2"), "another text")
+    await world.shelve(a_file("f3", text_hash="text of f1"), "some text")
+    await put(world, "f4", FileStatus.PENDING)
+    file_ids = ["f1", "f2", "f3", "f4", "f5"]
+    previewed = await world.members.preview_add(ANN, docs, file_ids)
+    assert await held(world, docs) == ["f1"]
+    assert world.index.learned == []
+    _, results = await world.members.add_many(ANN, docs, [Addition(each) for each in file_ids])
+
+    def told(each: Result) -> tuple[str, bool, str | None]:
+        return each.file_id, each.is_changed, each.error and each.error.message
+
+    assert list(map(told, previewed)) == list(map(told, results))
+    assert [each.is_changed for each in results] == [False, True, False, False, False]
+    assert (await refused(world.members.preview_add(BOB, docs, ["f1"]))).kind is Kind.NOT_FOUND
+
+
+@pytest.mark.parametrize("delete_files", [True, False])
+async def test_a_preview_of_removing_says_what_would_become_of_each(world: World, delete_files: bool) -> None:
+    docs, other = await world.collection(ANN), await world.collection(ANN, "other")
+    await world.shelve(a_file("f1"), "some text", docs)
+    await world.shelve(a_file("f2"), "another text", docs, other)
+    await world.shelve(a_file("f3", "bob"), "a third text", docs)
+    file_ids = ["f1", "f2", "f3", "none", "f1"]
+    previewed = await world.members.preview_remove(ANN, docs, file_ids, delete_files=delete_files)
+    assert await held(world, docs) == ["f1", "f2", "f3"]
+    assert len(world.library.tables.files) == 3
+    results = await world.members.remove_many(ANN, docs, file_ids, delete_files=delete_files)
+    for each in (previewed, results):
+        assert [(one.file_id, one.is_changed, one.is_deleted) for one in each] == [
+            ("f1", True, delete_files),
+            ("f2", True, False),
+            ("f3", True, False),
+            ("none", False, False),
+        ]
+        assert each[-1].error is not None
+    assert (await refused(world.members.preview_remove(BOB, docs, ["f1"]))).kind is Kind.NOT_FOUND

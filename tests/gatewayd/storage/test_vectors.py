@@ -6,7 +6,7 @@ from gatewayd.ingest.records import Scope, ScopeKind, VectorBatch
 from gatewayd.storage import vectors
 from gatewayd.storage.database import Database
 from gatewayd.storage.vectors import packed, unpacked
-from tests.fakes.passages import SPACE, Shelf, direction, open_shelf
+from tests.fakes.passages import SPACE, Shelf, direction, extraction, open_shelf
 
 A = Scope(ScopeKind.COLLECTION, "a")
 
@@ -63,9 +63,23 @@ async def test_a_file_outside_of_the_scope_has_nothing(shelf: Shelf) -> None:
     assert await shelf.passages.load_file("test:unknown", alone, "f") == []
 
 
+async def test_passages_are_counted_with_vectors_or_without(shelf: Shelf) -> None:
+    await fill(shelf, "f", 3, 2)
+    await shelf.upload("g", "a")
+    await shelf.publish("g", "one", "two", embed=False)
+    await shelf.upload("h")
+    await shelf.publish("h", "three")
+    await shelf.upload("i", "a")
+    await shelf.passages.stage("i", extraction("four"))
+    assert await shelf.passages.count(A) == 5
+    for file_id, count in (("f", 3), ("g", 2), ("h", 1), ("i", 0), ("x", 0)):
+        assert await shelf.passages.count(Scope(ScopeKind.FILE, file_id)) == count
+
+
 async def test_what_nothing_can_be_called_has_nothing(shelf: Shelf) -> None:
     for kind in ScopeKind:
         for name in ("", "a\0", "x" * 100):
+            assert await shelf.passages.count(Scope(kind, name)) == 0
             assert await shelf.passages.fingerprint(SPACE.name, Scope(kind, name)) == (0, 0)
     assert await shelf.passages.fingerprint("x" * 300, A) == (0, 0)
     assert await shelf.passages.load_file(SPACE.name, A, "x" * 100) == []

@@ -12,7 +12,15 @@ from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.context import REQUEST_ID
 from gatewayd.http.control.peer import PEER, Peer
-from gatewayd.http.control.writes import Writes, author, find_count, is_set, timestamp
+from gatewayd.http.control.writes import (
+    LONGEST_PAGE,
+    Writes,
+    author,
+    find_count,
+    find_page,
+    is_set,
+    timestamp,
+)
 from tests.fakes.accounts import Accounts
 
 
@@ -92,3 +100,23 @@ def test_timestamps_are_rfc_3339_in_utc() -> None:
     assert timestamp(1_700_000_000) == "2023-11-14T22:13:20Z"
     assert timestamp(0) is timestamp(None) is None
     assert timestamp(253_402_300_799) == "9999-12-31T23:59:59Z"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", (0, LONGEST_PAGE)),
+        ("?limit=5", (0, 5)),
+        ("?offset=0&limit=1000000", (0, LONGEST_PAGE)),
+        ("?offset=12&limit=3", (12, 3)),
+    ],
+)
+def test_pages_have_a_longest_length(query: str, expected: tuple[int, int]) -> None:
+    assert find_page(request_for(query)) == expected
+
+
+@pytest.mark.parametrize("value", ["-1", "x", "", "1" * 10, "٣"])
+def test_offsets_are_numbers(value: str) -> None:
+    with pytest.raises(GatewayError) as caught:
+        find_page(request_for(f"?offset={value}"))
+    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "offset")
