@@ -107,12 +107,15 @@ def environment(state: Path, port: int, settings: Mapping[str, str]) -> dict[str
 
 
 @contextlib.contextmanager
-def running_daemon(state: Path, *args: str, ready: bool = True, **settings: str) -> Iterator[Daemon]:
-    """Start `python -m gatewayd` with its state below a folder, and stop it at the end."""
+def running_daemon(
+    state: Path, *args: str, ready: bool = True, module: str = "gatewayd", **settings: str
+) -> Iterator[Daemon]:
+    """Start `python -m gatewayd`, or a module that runs it, with its state below a folder; stop it at the
+    end."""
     state.mkdir(parents=True, exist_ok=True)
     port = int(settings.get("PORT", 0)) or free_port()
     process = subprocess.Popen(
-        [sys.executable, "-m", "gatewayd", *args],
+        [sys.executable, "-m", module, *args],
         env=environment(state, port, settings),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

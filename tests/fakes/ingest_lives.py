@@ -1,0 +1,241 @@
+"""The lives of a daemon that is killed while a tree of documents is ingested, changed, and ingested again.
+
+What it left is looked at after each death, and compared with the tree whenever an ingest came to its end; no
+process of a dead daemon may live on.
+"""
+
+import contextlib
+import random
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gatewayctl.client import ControlClient
+from gatewayctl.transport import Transport
+from tests.fakes.daemon import Daemon, running_daemon
+from tests.fakes.ingest_corpus import Tree
+from tests.fakes.ingest_killing import (
+    ALL,
+    Acknowledged,
+    Caller,
+    CtlIngest,
+    CutError,
+    HttpIngest,
+    Ingest,
+)
+from tests.fakes.ingest_state import Folder, State, assert_sound, read_postgres, read_sqlite
+from tests.fakes.orphans import Orphans, children_of
+
+ASKED = 12
+
+
+@dataclass
+class Figures:
+    """What happened."""
+
+    kills: int = 0
+    young: int = 0
+    passes: int = 0
+    uploaded: int = 0
+    orphans: int = 0
+    searches: int = 0
+    found: Counter[str] = field(default_factory=Counter)
+
+
+class Lives:
+    """The lives of one daemon: start, look, ingest, die."""
+
+    def __init__(self, state: Path, seed: int, tree: Tree, database: str = "") -> None:
+        self.state = state
+        self.random = random.Random(seed)
+        self.caller = Caller()
+        self.told = Acknowledged()
+        self.tree = tree
+        self.figures = Figures()
+        self.folder = Folder(state)
+        self.database = database
+        self.settings = {"DATABASE_URL": database} if database else {}
+        self.collection = ""
+        self.ingest: Ingest
+        self.ended = threading.Event()
+        self.chance = random.Random(seed + 1)
+
+    def begin(self, orphans: Orphans, *, with_ctl: bool = False) -> None:
+        """Make the administrator and the collection."""
+        self.orphans = orphans
+        with running_daemon(self.state, **self.settings) as daemon:
+            self.caller.daemon = daemon
+            self.caller.sign_up()
+            self.collection = self.caller.create()
+            assert daemon.stop() == 0
+        self.use_ctl() if with_ctl else self.use_http()
+
+    def use_http(self) -> None:
+        """Ingest over HTTP from now on."""
+        self.ingest = HttpIngest(self.caller, self.collection, self.told, self.random.randrange(10**9))
+
+    def use_ctl(self) -> None:
+        """Ingest with gatewayctl from now on."""
+        self.ingest = CtlIngest(self.caller, self.collection, self.told, self.state.parent / "tree")
+
+    def live(self, seconds: float | None, module: str = "gatewayd") -> None:
+        """One life: ingest until the end comes, or, without seconds, until one ingest is complete."""
+        with running_daemon(self.state, module=module, **self.settings) as daemon:
+            self.caller.daemon = daemon
+            self.ended.clear()
+            with ThreadPoolExecutor(2) as pool:
+                works = [pool.submit(self.work, seconds is None), pool.submit(self.ask)]
+                try:
+                    if seconds is not None:
+                        self.wait(works, seconds)
+                        self.kill(daemon)
+                    else:
+                        works[0].result()
+                finally:
+                    self.ended.set()
+                    if any(work.exception(300) for work in works):
+                        sys.stderr.write("".join(daemon.log))
+                for work in works:
+                    work.result()
+            if seconds is None:
+                assert daemon.stop() == 0
+            assert "Traceback" not in "".join(daemon.log), "".join(daemon.log)
+        self.look()
+
+    def die_young(self, seconds: float) -> None:
+        """One life that ends while it starts."""
+        with running_daemon(self.state, ready=False, **self.settings) as daemon:
+            time.sleep(seconds)
+            self.kill(daemon)
+            self.figures.young += 1
+        self.look()
+
+    def wait(self, works: Sequence[Future[None]], seconds: float) -> None:
+        """Let time pass, but not when something failed."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not any(work.done() for work in works):
+            time.sleep(min(0.01, max(0.0, deadline - time.monotonic())))
+
+    def kill(self, daemon: Daemon) -> None:
+        """Kill the daemon and nothing else."""
+        children = children_of(daemon.process.pid)
+        assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+        self.figures.kills += 1
+        self.figures.orphans += len(children)
+
+    def work(self, once: bool) -> None:
+        """Ingest, check, change the tree, and begin anew."""
+        with contextlib.suppress(CutError):
+            while not self.ended.is_set():
+                done = self.ingest.run(self.tree)
+                self.figures.uploaded += done.uploaded
+                self.check_quiet()
+                self.figures.passes += 1
+                if once:
+                    return
+                self.tree.change()
+
+    def ask(self) -> None:
+        """Search all the time: the index is loaded then, and learns of every change."""
+        while not self.ended.is_set():
+            mark = self.chance.choice([document.mark for document in list(self.tree.files.values())])
+            with contextlib.suppress(CutError):
+                self.caller.search(self.collection, mark, k=5)
+                self.figures.searches += 1
+            self.ended.wait(0.2)
+
+    def look(self) -> None:
+        """See that what a daemon left is whole, and that all of its processes have ended."""
+        self.orphans.wait()
+        state = self.read_copy()
+        assert not state.problems(), state.problems()
+        assert not self.folder.problems(state), self.folder.problems(state)
+        self.check_told(state)
+        self.figures.found.update(self.moments(state))
+
+    def read(self) -> State:
+        """Read the database while the daemon has it."""
+        return read_postgres(self.database) if self.database else read_sqlite(self.state / "gatewayd.db")
+
+    def read_copy(self) -> State:
+        """Read the database of a dead daemon; the next one does its own recovery."""
+        if self.database:
+            return self.read()
+        copy = self.state.parent / "copy"
+        copy.mkdir()
+        for file in self.state.glob("gatewayd.db*"):
+            if not file.name.endswith("-shm"):
+                shutil.copyfile(file, copy / file.name)
+        assert_sound(copy / "gatewayd.db")
+        found = read_sqlite(copy / "gatewayd.db")
+        shutil.rmtree(copy)
+        return found
+
+    def check_told(self, state: State) -> None:
+        """Each file that was acknowledged is there, unless it was removed or another took its place."""
+        order = {file_id: number for number, file_id in enumerate(self.told.files)}
+        places = state.places(self.collection)
+        for file_id, path in self.told.files.items():
+            if file_id in state.files or file_id in self.told.removed:
+                continue
+            later = [file for file in places.get(path, ()) if order.get(file.id, len(order)) > order[file_id]]
+            gone = path not in self.tree.files
+            assert gone or any(file.status == "completed" for file in later), (path, file_id, places)
+
+    def check_quiet(self) -> None:
+        """Everything is processed: the collection is the tree, and nothing else is anywhere."""
+        again = self.read()
+        self.check_whole(again)
+        self.check_found(again)
+        work = self.ingest.run(self.tree)
+        assert work.is_nothing, work
+        assert self.read().fingerprint == again.fingerprint
+
+    def check_whole(self, state: State) -> None:
+        """Compare what is kept with the tree."""
+        assert not state.problems(), state.problems()
+        assert not state.unfinished(), state.unfinished()
+        assert not self.folder.problems(state), self.folder.problems(state)
+        assert not self.folder.leftovers(state), self.folder.leftovers(state)
+        held = {
+            path: [(file.checksum, file.status) for file in files]
+            for path, files in state.places(self.collection).items()
+        }
+        wanted = {
+            path: [(document.checksum, "failed" if document.is_bad else "completed")]
+            for path, document in self.tree.files.items()
+        }
+        assert held == wanted
+        assert len(state.files) == len(self.tree.files)
+
+    def check_found(self, state: State) -> None:
+        """Searches find every passage, by meaning and by words, and no others."""
+        report = ControlClient(Transport(self.state / "control.sock")).check_collection(self.collection)
+        assert not report.problems, report.problems
+        found = self.caller.search(self.collection, "heron", k=ALL, hybrid=False)
+        kept = [passage for passages in state.passages.values() for passage in passages]
+        assert sorted(found["ids"], key=int) == [str(passage.id) for passage in sorted(kept)]
+        good = [document for document in self.tree.files.values() if not document.is_bad]
+        for document in self.random.sample(good, min(ASKED, len(good))):
+            texts = self.caller.search(self.collection, document.mark, k=5)["documents"]
+            assert any(document.mark in text for text in texts), (document.mark, texts)
+
+    def moments(self, state: State) -> Iterator[str]:
+        """Tell in which moments of an ingest the daemon died."""
+        leased = [file_id for file_id, (_, owner) in state.jobs.items() if owner]
+        staged = {file_id for file_id, is_staged in state.rows["texts"] if is_staged}
+        yield from ["receiving"] if self.folder.incoming() else []
+        yield from ["before a commit"] if self.folder.leftovers(state) else []
+        yield from ["waiting"] if len(state.jobs) > len(leased) else []
+        yield from ["extracting"] if set(leased) - staged else []
+        yield from ["embedding"] if staged else []
+        yield from (["replacing"] if any(len(f) > 1 for f in state.places(self.collection).values()) else [])
+        yield from ["writing a checkpoint"] if list(self.state.glob("vectors/*.part")) else []
+        yield from ["checkpoints"] if list(self.state.glob("vectors/*.json")) else []
