@@ -10,7 +10,7 @@ import typer
 from gatewayctl.prompts import usage
 from gatewayctl.render import Output
 from gatewayctl.verbs import Session, add_verb
-from gatewayctl.wire.chat import Chat, Message
+from gatewayctl.wire.chat import Chat, Message, Reference
 
 
 def register(app: typer.Typer) -> None:
@@ -22,6 +22,7 @@ def register(app: typer.Typer) -> None:
         "gatewayctl chat smollm2-135m 'Why is the sky blue?'",
         "gatewayctl chat smollm2-135m - < question.txt > answer.md",
         "gatewayctl chat smollm2-135m hello --user ada@example.org -o json",
+        "gatewayctl chat - --collection handbook 'How is the pump switched off?'",
     )
 
 
@@ -39,8 +40,17 @@ def run(
     user: Annotated[
         str | None, typer.Option("--user", metavar="USER", help="Ask with the rights of this account.")
     ] = None,
+    collection: Annotated[
+        list[str] | None,
+        typer.Option("--collection", "-c", metavar="COLLECTION", help="Answer from these documents."),
+    ] = None,
+    file: Annotated[
+        list[str] | None, typer.Option("--file", metavar="FILE", help="Answer from the file of this id.")
+    ] = None,
 ) -> None:
     """Ask a model and print the answer while it comes: Markdown on a terminal, plain in a pipe.
+
+    With documents to answer from, the sources that the answer may cite by number follow on standard error.
 
     With -o json the answer is an OpenAI chat completion, with -o jsonl its chunks, one a line. Without a
     prompt, or with -, the question is read from standard input.
@@ -49,6 +59,10 @@ def run(
     for name, value in (("temperature", temperature), ("max_tokens", max_tokens), ("user", user)):
         if value is not None:
             setattr(request, name, value)
+    request.files = [
+        *(Reference(type="collection", id=ref) for ref in collection or ()),
+        *(Reference(type="file", id=file_id) for file_id in file or ()),
+    ]
     if session.output is Output.JSON:
         session.renderer.json(session.client.ask(request))
         return
@@ -58,7 +72,43 @@ def run(
                 session.renderer.json(event)
                 sys.stdout.flush()
             return
-        session.renderer.answer(_pieces(events))
+        answer = Answer(events)
+        session.renderer.answer(answer.pieces())
+    for note in answer.notes():
+        session.note(note)
+
+
+class Answer:
+    """A streamed answer: its text, and what was told beside it."""
+
+    def __init__(self, events: Iterator[Mapping[str, Any]]) -> None:
+        self._events = events
+        self._sources: dict[str, str] = {}
+        self._warnings: list[str] = []
+
+    def pieces(self) -> Iterator[str]:
+        """Yield the text while it comes."""
+        for event in self._events:
+            self._warnings += event.get("warnings") or ()
+            for source in event.get("sources") or ():
+                self._note(source)
+            for choice in event.get("choices") or ():
+                content = (choice.get("delta") or {}).get("content")
+                if isinstance(content, str):
+                    yield content
+
+    def notes(self) -> Iterator[str]:
+        """Yield a line for each warning and each source, numbered as the model saw them."""
+        for warning in self._warnings:
+            yield f"warning: {warning}"
+        for number, name in enumerate(self._sources.values(), start=1):
+            yield f"[{number}] {name}"
+
+    def _note(self, source: Mapping[str, Any]) -> None:
+        own = source.get("source") or {}
+        for metadata in source.get("metadata") or ():
+            key = metadata.get("source") or own.get("id") or "N/A"
+            self._sources.setdefault(str(key), str(metadata.get("name") or key))
 
 
 def _request(model: str, question: str, system: str | None) -> Chat:
@@ -76,11 +126,3 @@ def _question(words: list[str]) -> str:
     if not text.strip():
         raise usage("cannot ask: the prompt is empty", param="PROMPT")
     return text
-
-
-def _pieces(events: Iterator[Mapping[str, Any]]) -> Iterator[str]:
-    for event in events:
-        for choice in event.get("choices") or ():
-            content = (choice.get("delta") or {}).get("content")
-            if isinstance(content, str):
-                yield content

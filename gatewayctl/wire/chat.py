@@ -1,10 +1,13 @@
 """A question to a model on the wire.
 
 The reply is an OpenAI chat completion, or its stream (`data:` lines that end with `[DONE]`). A failure in the
-middle of a stream is a line whose object has `error`.
+middle of a stream is a line whose object has `error`. The reply, or the first line of a stream, has `sources`
+when passages of documents were used, and `warnings` when a part of the request could not be honoured.
 """
 
 from typing import Literal
+
+from pydantic import Field
 
 from gatewayctl.wire.base import Request
 
@@ -16,6 +19,13 @@ class Message(Request):
     content: str
 
 
+class Reference(Request):
+    """Documents to answer from: a file by its id, or a collection by its id or name."""
+
+    type: Literal["file", "collection"]
+    id: str
+
+
 class Chat(Request):
     """A question; `model` None takes the first model there is, `user` (id or e-mail) asks in their name."""
 
@@ -25,3 +35,4 @@ class Chat(Request):
     stream: bool = True
     temperature: float | None = None
     max_tokens: int | None = None
+    files: list[Reference] = Field(default_factory=list)

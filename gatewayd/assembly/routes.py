@@ -161,5 +161,7 @@ def control_rows(parts: Parts) -> Sequence[Route]:
         ).routes(),
         *control_settings.SettingRoutes(accounts.runtime, writes).routes(),
         *control_health.ControlHealthRoutes(parts.health, parts.catalog, __version__).routes(),
-        *control_chat.ControlChatRoutes(parts.pipeline, parts.catalog, viewers).routes(),
+        *control_chat.ControlChatRoutes(
+            parts.pipeline, parts.catalog, parts.documents.collections, viewers
+        ).routes(),
     ]

@@ -18,7 +18,9 @@ from gatewayctl.main import main
 from gatewayctl.transport import Transport
 from gatewayd.catalog.replies import Body, Chunk
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.chat.pipeline import NoAttachments, NoFilters, NoTools, Pipeline
+from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
+from gatewayd.chat.attachments import Documents as AttachedDocuments
+from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.http.app import build
 from gatewayd.http.control.chat import ControlChatRoutes
 from gatewayd.http.control.collection_files import CollectionFileRoutes
@@ -50,7 +52,9 @@ from gatewayd.ingest.reindexing import Reindexing
 from gatewayd.knowledge.checks import Checks
 from gatewayd.knowledge.directories import Directories
 from gatewayd.knowledge.retrieval import SearchOptions
+from gatewayd.knowledge.scopes import Scopes
 from gatewayd.knowledge.sync import Sync
+from gatewayd.knowledge.wholes import Wholes
 from gatewayd.scim.activity import Activity
 from gatewayd.scim.links import Links
 from gatewayd.scim.tokenkeeper import ScimTokenKeeper, TokenSource
@@ -138,7 +142,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *ModelRoutes(control.catalog, viewers, accounts.users, accounts.groups, writes).routes(),
         *SettingRoutes(accounts.runtime, writes).routes(),
         *ControlHealthRoutes(control.health, control.catalog, "1.2.3", accounts.clock).routes(),
-        *ControlChatRoutes(pipeline, control.catalog, viewers).routes(),
+        *ControlChatRoutes(pipeline, control.catalog, control.documents.collections, viewers).routes(),
         *document_rows(control, viewers, writes),
     ]
 
@@ -163,6 +167,13 @@ def document_rows(control: Control, viewers: Viewers, writes: Writes) -> Sequenc
     ]
 
 
+def attachments(documents: DocumentServices) -> DocumentAttachments:
+    scopes = Scopes(documents.files, documents.collections)
+    wholes = Wholes(documents.passages, documents.store)
+    attached = AttachedDocuments(documents.files, documents.collections, scopes, documents.retrieval, wholes)
+    return DocumentAttachments(attached, AttachmentOptions())
+
+
 @asynccontextmanager
 async def control_socket(
     folder: Path, *, owner_uid: int | None = None, works: bool = True
@@ -185,7 +196,7 @@ async def control_socket(
     control = Control(
         folder / "control.sock", documents, documents.accounts, catalog, source, FakeHealth(), tokens, keeper
     )
-    pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
+    pipeline = Pipeline(catalog, NoFilters(), attachments(documents), NoTools())
     owner = os.geteuid() if owner_uid is None else owner_uid
     edge = ControlEdge(Peers("", owner), tasks, InFlight())
     app = build(edge, rows(control, pipeline), body_limit=1024 * 1024)

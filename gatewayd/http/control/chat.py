@@ -20,6 +20,7 @@ from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.errors import body_of
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.knowledge.records import Collection
 
 BODY_LIMIT: Final = 16 * 1024 * 1024
 
@@ -40,6 +41,14 @@ class Models(Protocol):
         ...
 
 
+class Shelves(Protocol):
+    """What knows the collections."""
+
+    async def resolve(self, actor: Actor, ref: str) -> Collection:
+        """Return the readable collection with this id, or else of exactly this name."""
+        ...
+
+
 class ControlFrames(OpenAiFrames):
     """The same frames, but that a failure has the shape of this socket."""
 
@@ -51,9 +60,10 @@ class ControlFrames(OpenAiFrames):
 class ControlChatRoutes:
     """Questions on the control socket."""
 
-    def __init__(self, answers: Answers, models: Models, viewers: Viewers) -> None:
+    def __init__(self, answers: Answers, models: Models, shelves: Shelves, viewers: Viewers) -> None:
         self._answers = answers
         self._models = models
+        self._shelves = shelves
         self._viewers = viewers
         self._streams = Streams()
 
@@ -72,23 +82,44 @@ class ControlChatRoutes:
         ]
 
     async def ask(self, request: web.Request) -> web.StreamResponse:
-        """Take `Chat`, answer an OpenAI chat completion, or its chunks when `stream` is true."""
+        """Take `Chat`, answer an OpenAI chat completion, or its chunks when `stream` is true.
+
+        Both may have `sources` and `warnings`, a stream in a chunk without choices before the others.
+        """
         wanted = await read_model(request, wire.Chat, BODY_LIMIT)
         actor = await self._viewers.choose(wanted.user, request[PEER])
         body: dict[str, Any] = wanted.model_dump(exclude={"user"}, exclude_none=True)
         body["stream"] = wanted.stream
         body["model"] = wanted.model or await self._first_model(actor)
+        body["files"] = [await self._found(actor, reference) for reference in wanted.files]
         chat = openai.parse_request(body)
         chat.request_id = request_id(request)
         answer = await self._answers.run(chat, actor)
         if answer.completion is not None and not chat.stream:
+            if answer.warnings:
+                answer.completion.body["warnings"] = answer.warnings
             return web.Response(body=answer.completion.raw, content_type="application/json")
+        first = _first_frame(answer)
         if answer.chunks is not None:
-            return await self._streams.send(request, answer.chunks, ControlFrames(), {})
-        return await send_whole(request, openai_frames(answer, chat), {})
+            return await self._streams.send(request, answer.chunks, ControlFrames(), {}, first)
+        return await send_whole(request, first + openai_frames(answer, chat), {})
+
+    async def _found(self, actor: Actor, reference: wire.Reference) -> dict[str, str]:
+        if reference.type == "file":
+            return {"type": "file", "id": reference.id}
+        collection = await self._shelves.resolve(actor, reference.id)
+        return {"type": "collection", "id": collection.id, "name": collection.name}
 
     async def _first_model(self, actor: Actor) -> str:
         found = await self._models.list(actor)
         if not found:
             raise GatewayError(Kind.NOT_FOUND, "cannot ask: there is no model", param="model")
         return found[0].id
+
+
+def _first_frame(answer: Answer) -> bytes:
+    # A completion has its sources itself, and gives them to its frames.
+    told: dict[str, Any] = {"sources": answer.sources} if answer.sources and answer.chunks else {}
+    if answer.warnings:
+        told["warnings"] = answer.warnings
+    return b"data: " + orjson.dumps({"choices": [], **told}) + b"\n\n" if told else b""

@@ -1,9 +1,11 @@
 """gatewayctl chat."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from gatewayd.accounts.records import Role
 from gatewayd.catalog.replies import Chunk
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.control import Control, Ctl, Terminal, say
@@ -69,3 +71,29 @@ async def test_a_prompt_is_needed(ctl: Ctl) -> None:
 @pytest.mark.parametrize("output", ["table", "name"])
 async def test_text_comes_in_both_text_forms(ctl: Ctl, output: str) -> None:
     assert (await ctl("-o", output, "chat", "alpha", "hi")).out == "hello\n"
+
+
+async def test_answers_from_a_collection_name_their_sources(
+    ctl: Ctl, control: Control, tmp_path: Path
+) -> None:
+    await control.accounts.add_user("root", role=Role.ADMIN)
+    manual = tmp_path / "pump.md"
+    manual.write_text("The pump is switched off with the green lever.")
+    assert (await ctl("collection", "create", "handbook")).code == 0
+    assert (await ctl("file", "add", str(manual), "--collection", "handbook", "--wait")).code == 0
+    answer = await ctl("chat", "alpha", "how is the pump switched off?", "-c", "handbook")
+    assert (answer.code, answer.out) == (0, "hello\n")
+    assert "[1] pump.md" in answer.err
+    assert "green lever" in control.source.asked[-1]["messages"][-1]["content"]
+    whole = json.loads((await ctl("chat", "alpha", "the pump?", "-c", "handbook", "-o", "json")).out)
+    assert whole["sources"][0]["metadata"][0]["name"] == "pump.md"
+
+
+async def test_a_document_that_cannot_be_used_is_a_warning(ctl: Ctl, control: Control) -> None:
+    answer = await ctl("chat", "alpha", "hi", "--file", "none")
+    assert (answer.code, answer.out) == (0, "hello\n")
+    assert "warning: cannot" in answer.err
+    assert "none" in answer.err
+    whole = json.loads((await ctl("chat", "alpha", "hi", "--file", "none", "-o", "json")).out)
+    assert "none" in whole["warnings"][0]
+    assert (await ctl("chat", "alpha", "hi", "--collection", "none")).code == 5
