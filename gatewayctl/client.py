@@ -248,10 +248,21 @@ class ControlClient:
         return self._read("/v1/scim/log", scim.ScimLog, limit=limit)
 
     def list_files(
-        self, query: str = "", user: str | None = None, status: str | None = None, limit: int | None = None
+        self,
+        query: str = "",
+        user: str | None = None,
+        status: str | None = None,
+        limit: int | None = None,
+        offset: int = 0,
     ) -> files.FileList:
         """Return files, newest first; `query` matches whole names, `*` and `?` in it anything."""
-        found = {"query": query or None, "user": user, "status": status, "limit": limit}
+        found = {
+            "query": query or None,
+            "user": user,
+            "status": status,
+            "limit": limit,
+            "offset": offset or None,
+        }
         return self._read("/v1/files", files.FileList, **found)
 
     def get_file(self, file_id: str) -> files.File:
@@ -284,9 +295,12 @@ class ControlClient:
         """Return how much is to do."""
         return self._read("/v1/queue", files.Queue)
 
-    def list_collections(self, query: str = "", limit: int | None = None) -> collections.CollectionList:
+    def list_collections(
+        self, query: str = "", limit: int | None = None, offset: int = 0
+    ) -> collections.CollectionList:
         """Return collections, last changed first; `query` is part of a name or description."""
-        return self._read("/v1/collections", collections.CollectionList, query=query or None, limit=limit)
+        found = {"query": query or None, "limit": limit, "offset": offset or None}
+        return self._read("/v1/collections", collections.CollectionList, **found)
 
     def get_collection(self, ref: str) -> collections.Collection:
         """Return one collection by id or name."""

@@ -6,7 +6,10 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+import typer
 
+from gatewayctl.failures import INTERRUPTED, TRY_LATER
+from gatewayctl.main import app
 from gatewayd.observe import systemd as manager
 from gatewayd.settings import Settings, definitions
 
@@ -22,8 +25,12 @@ EXPOSURE_LIMIT = 15
 
 def directives(unit: Path) -> dict[str, list[str]]:
     """Return the values of each directive of a unit, in order."""
+    return directives_of(unit.read_text())
+
+
+def directives_of(text: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
-    for line in unit.read_text().splitlines():
+    for line in text.splitlines():
         if "=" in line and not line.startswith(("#", "[")):
             name, _, value = line.partition("=")
             found[name].append(value)
@@ -44,7 +51,7 @@ def run(*command: str) -> str:
 def runnable(tmp_path: Path) -> Path:
     """Copy the units with a program in ExecStart= that exists: the daemon need not be installed here."""
     for unit in UNITS:
-        text = re.sub(r"(?m)^(ExecStart=)/usr/bin/gatewayd\b", r"\1/bin/true", unit.read_text())
+        text = re.sub(r"(?m)^(ExecStart=)/usr/bin/gateway(?:d|ctl)\b", r"\1/bin/true", unit.read_text())
         (tmp_path / unit.name).write_text(text)
     return tmp_path
 
@@ -161,3 +168,38 @@ def test_the_runtime_directory_is_made_for_the_daemons_user() -> None:
     mode, owner = SERVICE["RuntimeDirectoryMode"][0], SERVICE["User"][0]
     assert rows["/run/gatewayd"][2:4] == [mode, owner]
     assert rows["/etc/credstore"][2:5] == ["0700", "root", "root"]
+
+
+INGEST = directives(FOLDER / "gatewayd-ingest@.service")
+
+
+def test_the_ingestion_calls_a_command_that_there_is() -> None:
+    [line] = INGEST["ExecStart"]
+    words = line.split()
+    command = typer.main.get_command(app).commands[words[1]]
+    assert words[0] == "/usr/bin/gatewayctl"
+    assert words[2:] == ["${DIRECTORY}", "--collection", "${COLLECTION}", "$OPTIONS"]
+    assert "--collection" in {name for item in command.params for name in item.opts}
+    # Options may be missing in the file, the others may not.
+    assert INGEST["Environment"] == ["OPTIONS="]
+    assert INGEST["EnvironmentFile"] == ["/etc/gatewayd/ingest/%i.conf"]
+
+
+def test_an_ingestion_that_is_to_be_tried_later_has_not_failed() -> None:
+    codes = {int(code) for code in INGEST["SuccessExitStatus"][0].split()}
+    assert codes == {TRY_LATER, INTERRUPTED}
+    assert "Restart" not in INGEST
+    assert directives(FOLDER / "gatewayd-ingest@.timer")["Persistent"] == ["yes"]
+
+
+def test_an_ingestion_may_do_no_more_than_the_daemon() -> None:
+    # Its user is the daemon's: at the end of the unit its shared memory must stay.
+    own = {"RemoveIPC", "ProtectHome", "RestrictAddressFamilies"}
+    text = (FOLDER / "gatewayd.service").read_text()
+    hardening = directives_of(text[text.index("NoNewPrivileges") :])
+    for name in set(hardening) - own - {"WantedBy", "Also"}:
+        assert INGEST[name], name
+        assert set(INGEST[name]) <= set(hardening[name]), name
+    assert INGEST["RestrictAddressFamilies"] == ["AF_UNIX"]
+    assert INGEST["ProtectHome"] == ["read-only"]
+    assert INGEST["User"] == SERVICE["User"]

@@ -314,9 +314,10 @@ def reindex(
     """Make the vectors of all files with the configured embedding model, and then use them.
 
     Searches go on with the old ones until the new ones are complete. What was done is kept when the daemon is
-    stopped, and the daemon goes on with it by itself. Exits with 1 when it failed.
+    stopped, and the daemon goes on with it by itself. With --wait, one that runs already is no
+    error. Exits with 1 when it failed.
     """
-    row = session.client.get_reindex() if status else session.client.start_reindex()
+    row = session.client.get_reindex() if status else _start(session, joins=wait)
     if wait:
         row = _wait_for_reindex(session, row)
     session.show(row, REINDEX)
@@ -335,10 +336,30 @@ def check(
 
     Exits with 1 when something differed, even if it was mended.
     """
-    refs = collections or [row.id for row in session.client.list_collections().collections]
+    refs = collections or _all(session)
     rows = [session.client.check_collection(ref) for ref in refs]
     session.show_all(rows, REPORTS)
     leave(any(row.problems for row in rows))
+
+
+def _all(session: Session) -> list[str]:
+    """Return the ids of all collections."""
+    ids: list[str] = []
+    while True:
+        page = session.client.list_collections(offset=len(ids))
+        ids += [row.id for row in page.collections]
+        if not page.collections or len(ids) >= page.total:
+            return ids
+
+
+def _start(session: Session, *, joins: bool) -> Reindex:
+    """Begin a reindex; one that runs is a conflict, unless it is to be waited for."""
+    try:
+        return session.client.start_reindex()
+    except CommandError as error:
+        if error.kind != "conflict" or not joins:
+            raise
+        return session.client.get_reindex()
 
 
 def _given(**values: object) -> dict[str, object]:

@@ -159,7 +159,7 @@ def retry(
     """
     if bool(files) is failed:
         raise usage("cannot tell what to process again: give ids or --failed", param="FILE")
-    ids = files or [file.id for file in session.client.list_files(status="failed").files]
+    ids = files or _failed(session)
     rows = [session.client.retry_file(each, dry_run=dry_run) for each in ids]
     if not wait or dry_run:
         show_written(session, rows)
@@ -167,6 +167,16 @@ def retry(
     found = wait_for(session, ids)
     session.show_all(found, ROWS)
     leave(len(found) < len(ids) or any(map(has_failed, found)))
+
+
+def _failed(session: Session) -> list[str]:
+    """Return the ids of all files that failed."""
+    ids: list[str] = []
+    while True:
+        page = session.client.list_files(status="failed", offset=len(ids))
+        ids += [file.id for file in page.files]
+        if not page.files or len(ids) >= page.total:
+            return ids
 
 
 class Batch:
