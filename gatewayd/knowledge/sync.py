@@ -1,5 +1,6 @@
 """Keeps a collection in step with a tree elsewhere: what is new there, what changed, what is gone."""
 
+import asyncio
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -111,12 +112,9 @@ class Sync:
         await self._collections.get_writable(actor, collection_id)
         if not origin:
             raise invalid("cannot compare: origin is empty", param="origin")
-        _check(entries)
         held, _ = await self._store.list_files(collection_id, origin=origin)
-        versions: dict[str, list[Held]] = {}
-        for link, file in sorted(held, key=lambda each: _age(each[1])):
-            versions.setdefault(link.path, []).append((link, file))
-        return _compared(versions, {entry.path: entry.checksum for entry in entries})
+        # Another thread, as there may be very many.
+        return await asyncio.to_thread(_compare, held, entries)
 
     async def cleanup(
         self, actor: Actor, collection_id: str, file_ids: Sequence[str], directory_ids: Sequence[str] = ()
@@ -129,6 +127,14 @@ class Sync:
         if directory_ids:
             await self._directories.remove_many(actor, collection_id, directory_ids)
         return sum(result.is_changed for result in results)
+
+
+def _compare(held: Sequence[Held], entries: Sequence[Entry]) -> Comparison:
+    _check(entries)
+    versions: dict[str, list[Held]] = {}
+    for link, file in sorted(held, key=lambda each: _age(each[1])):
+        versions.setdefault(link.path, []).append((link, file))
+    return _compared(versions, {entry.path: entry.checksum for entry in entries})
 
 
 def _compared(versions: Mapping[str, Sequence[Held]], wanted: Mapping[str, str]) -> Comparison:

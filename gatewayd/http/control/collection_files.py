@@ -95,10 +95,9 @@ class CollectionFileRoutes:
         """Take `Sync`, answer `Difference`."""
         data = await read_bytes(request, DIFF_LIMIT)
         # Another thread, as there may be very many.
-        wanted = await asyncio.to_thread(_read_sync, data)
-        entries = [Entry(entry.path, entry.checksum, entry.path) for entry in wanted.entries]
+        origin, entries = await asyncio.to_thread(_read_sync, data)
         who, collection = await self._resolve(request)
-        found = await self._sync.compare(who, collection.id, wanted.origin, entries)
+        found = await self._sync.compare(who, collection.id, origin, entries)
         return answer(
             wire.Difference(
                 added=list(found.added),
@@ -122,11 +121,13 @@ async def _shown(views: DocumentViews, held: Sequence[Held]) -> list[wire.Collec
     return shown
 
 
-def _read_sync(data: bytes) -> wire.Sync:
+def _read_sync(data: bytes) -> tuple[str, Sequence[Entry]]:
+    """Return an origin with its files."""
     try:
-        return wire.Sync.model_validate(parse_json(data))
+        wanted = wire.Sync.model_validate(parse_json(data))
     except ValidationError as error:
         raise validation_failure(error) from None
+    return wanted.origin, [Entry(each.path, each.checksum, each.path) for each in wanted.entries]
 
 
 def _results(results: Sequence[Result], name: Callable[[Result], str], *, dry_run: bool) -> web.Response:
