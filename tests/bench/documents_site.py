@@ -1,0 +1,258 @@
+"""A gateway with documents, a client of it, and the embedding model that both use."""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from gatewayd.ingest.records import Purpose, Space
+from gatewayd.storage.location import Location, parse
+from gatewayd.tasks import Tasks
+from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
+from gatewayd.vectors.models import MODELS
+from tests.bench.documents_corpus import Writer
+from tests.bench.documents_filling import Filled, Rows, fill
+from tests.bench.processes import Session
+from tests.bench.targets import GATEWAY_PATH, Target, started
+from tests.bench.tools import CannotRunError
+from tests.fakes.postgres import start_postgres
+
+ROOT: Final = Path(__file__).parents[2]
+MODEL: Final = "minilm"
+REAL_PASSAGES: Final = 600
+POOL_SIZE: Final = 8
+SQLITE: Final = "sqlite"
+POSTGRES: Final = "postgresql"
+ENGINES: Final = (SQLITE, POSTGRES)
+FINAL: Final = ("completed", "failed")
+PAUSE: Final = 0.05
+
+CONFIGURATION: Final = """
+data_dir = "{state}"
+control_socket = "{state}/control.sock"
+database_url = "{url}"
+host = "127.0.0.1"
+enable_builtin_model = false
+enable_api_keys = true
+global_log_level = "WARNING"
+{more}
+"""
+PROVIDER: Final = """
+[[providers]]
+name = "mock"
+base_url = "http://127.0.0.1:{port}/v1"
+"""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The built-in model, made ready once: its folder, its space, and vectors of real passages."""
+
+    folder: Path
+    space: Space
+    real: Rows
+
+    def lend(self, state: Path) -> None:
+        """Give a gateway's state directory a copy of what was made."""
+        shutil.copytree(self.folder / MODELS, state / MODELS)
+
+
+@asynccontextmanager
+async def opened_embedder(folder: Path, tasks: Tasks, threads: int = 1) -> AsyncIterator[LocalEmbedder]:
+    """Yield the model in a process of its own, and end it."""
+    embedder = LocalEmbedder(LocalOptions(LocalKind.BUILTIN, MODEL, folder, threads=threads), tasks)
+    try:
+        yield embedder
+    finally:
+        await embedder.close()
+
+
+def made_model(folder: Path, passages: int = REAL_PASSAGES) -> Model:
+    """Make the model ready in a folder, and embed some real passages."""
+    writer = Writer(1)
+    texts = [writer.passage() for _ in range(passages)]
+
+    async def make() -> Model:
+        tasks = Tasks()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(tasks.close)
+            embedder = await stack.enter_async_context(opened_embedder(folder, tasks, threads=2))
+            space = await embedder.space()
+            return Model(folder, space, _rows(await embedder.embed(texts, Purpose.PASSAGE)))
+
+    return asyncio.run(make())
+
+
+def query_vectors(model: Model, questions: Sequence[str]) -> Rows:
+    """Return the vectors that the gateway searches with."""
+
+    async def embed() -> Rows:
+        tasks = Tasks()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(tasks.close)
+            embedder = await stack.enter_async_context(opened_embedder(model.folder, tasks))
+            return _rows(await embedder.embed(questions, Purpose.QUERY))
+
+    return asyncio.run(embed())
+
+
+def _rows(packed: bytes) -> Rows:
+    return np.frombuffer(packed, "<f4").astype(np.float32).reshape(-1, 384)
+
+
+@dataclass
+class Client:
+    """One connection of an administrator."""
+
+    port: int
+    key: str
+    connection: http.client.HTTPConnection = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
+
+    def send(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> Any:
+        """Send a request and return the decoded answer; anything but success ends the run."""
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": kind}
+        self.connection.request(method, path, body, headers)
+        reply = self.connection.getresponse()
+        text = reply.read()
+        if reply.status >= 300:
+            raise CannotRunError(f"{method} {path}: {reply.status} {text[:500]!r}")
+        return json.loads(text)
+
+    def query(self, collection_id: str, question: str, **options: Any) -> Any:
+        """Search one collection."""
+        body = {"collection_names": [collection_id], "query": question, **options}
+        found = self.send("POST", "/api/v1/retrieval/query/collection", json.dumps(body).encode())
+        if found.get("warnings"):
+            raise CannotRunError(f"a search was not whole: {found['warnings']}")
+        return found
+
+    def upload(self, path: Path, collection_id: str | None = None) -> str:
+        """Upload a file to be processed, and return its id."""
+        border = uuid.uuid4().hex
+        metadata = json.dumps({"knowledge_id": collection_id} if collection_id else {})
+        body = (
+            f'--{border}\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n{metadata}\r\n'
+            f'--{border}\r\nContent-Disposition: form-data; name="file"; filename="{path.name}"\r\n'
+            "Content-Type: application/octet-stream\r\n\r\n"
+        ).encode()
+        body += path.read_bytes() + f"\r\n--{border}--\r\n".encode()
+        answer = self.send("POST", "/api/v1/files/", body, f"multipart/form-data; boundary={border}")
+        file_id: str = answer["id"]
+        return file_id
+
+    def create_collection(self) -> str:
+        """Make an empty collection and return its id."""
+        body = json.dumps({"name": f"bench {uuid.uuid4().hex}", "description": ""}).encode()
+        collection_id: str = self.send("POST", "/api/v1/knowledge/create", body)["id"]
+        return collection_id
+
+    def status(self, file_id: str) -> str:
+        """Return how far a file is; one that failed ends the run."""
+        answer = self.send("GET", f"/api/v1/files/{file_id}/process/status")
+        if answer["status"] == "failed":
+            raise CannotRunError(f"a file failed: {answer.get('error')}")
+        status: str = answer["status"]
+        return status
+
+    def wait(self, file_ids: Sequence[str]) -> None:
+        """Wait until files are completed."""
+        for file_id in file_ids:
+            while self.status(file_id) not in FINAL:
+                time.sleep(PAUSE)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+
+@dataclass(frozen=True)
+class Site:
+    """A state directory with a database, an account and its key."""
+
+    state: Path
+    url: str
+    key: str
+    collections: Sequence[Filled]
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator["Running"]:
+        """Start the gateway over it."""
+        with started(ROOT, self.state) as (port, session, seconds), contextlib.closing(
+            Client(port, self.key)
+        ) as client:
+            yield Running(client, session, seconds, self.key)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A gateway that runs: a client, its processes, and how long it took from exec to READY."""
+
+    client: Client
+    session: Session
+    seconds: float
+    key: str
+
+    @property
+    def target(self) -> Target:
+        """Return it as what answers chats."""
+        return Target("gatewayd", self.client.port, GATEWAY_PATH, self.session, self.key)
+
+
+@contextlib.contextmanager
+def database_in(folder: Path, engine: str) -> Iterator[tuple[str, Location]]:
+    """Yield the address of an empty database."""
+    if engine == SQLITE:
+        url = f"sqlite:///{folder}/bench.db"
+        yield url, parse(url, POOL_SIZE)
+        return
+    server = start_postgres(folder)
+    try:
+        url = server.create_database()
+        yield url, parse(url, POOL_SIZE)
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def prepared(
+    folder: Path, model: Model, engine: str = SQLITE, sizes: Sequence[int] = (), provider: int | None = None
+) -> Iterator[Site]:
+    """Make a state directory whose database has collections of these sizes, and an account."""
+    state = folder / "s"
+    state.mkdir(mode=0o700, parents=True)
+    model.lend(state)
+    with database_in(folder, engine) as (url, location):
+        began = time.monotonic()
+        filled = asyncio.run(fill(location, model.space, model.real, sizes)) if sizes else []
+        if sizes:
+            sys.stderr.write(f"{engine}: {sum(sizes):,} passages in {time.monotonic() - began:.0f} s\n")
+        more = "" if provider is None else PROVIDER.format(port=provider)
+        text = CONFIGURATION.format(state=state, url=url, more=more)
+        (state / "gatewayd.toml").write_text(text)
+        with started(ROOT, state):
+            key = _account(state)
+        yield Site(state, url, key, filled)
+
+
+def _account(state: Path) -> str:
+    command = [sys.executable, "-m", "gatewayctl", "--socket", str(state / "control.sock"), "setup"]
+    options = ["--email", "bench@example.org", "--name", "Bench", "-o", "name"]
+    done = subprocess.run(command + options, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CannotRunError(f"cannot make a key: {done.stderr.strip()}")
+    return done.stdout.strip()
