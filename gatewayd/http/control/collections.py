@@ -1,6 +1,7 @@
 """`/v1/collections`: which collections there are, and who may use them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aiohttp import web
 
@@ -72,8 +73,8 @@ class CollectionRoutes:
         wanted = await read_model(request, wire.NewCollection)
         action, who = "collection create", self._operator(request)
         async with self._writes.block(request, action, wanted.name, alone=NAMING) as dry_run:
-            row = await self._views.collection(await self._create(who, wanted))
-        return _written(row, Outcome.CREATED, dry_run=dry_run)
+            made = await self._create(who, wanted)
+        return await self._written(made, Outcome.CREATED, dry_run=dry_run)
 
     async def ensure(self, request: web.Request) -> web.StreamResponse:
         """Take `NewCollection`, answer `CollectionWritten`: created, or unchanged when the name is there."""
@@ -83,8 +84,7 @@ class CollectionRoutes:
             found, outcome = await self._find(who, wanted.name), Outcome.UNCHANGED
             if found is None:
                 found, outcome = await self._create(who, wanted), Outcome.CREATED
-            row = await self._views.collection(found)
-        return _written(row, outcome, dry_run=dry_run)
+        return await self._written(found, outcome, dry_run=dry_run)
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Take `CollectionChange`, answer `CollectionWritten`: changed or unchanged."""
@@ -98,20 +98,25 @@ class CollectionRoutes:
                 grants=await self._changed_grants(before, wanted),
             )
             collection = await self._collections.change(who, before.id, change)
-            row = await self._views.collection(collection)
         outcome = Outcome.UNCHANGED if collection == before else Outcome.CHANGED
-        return _written(row, outcome, dry_run=dry_run)
+        return await self._written(collection, outcome, dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer `CollectionWritten` with the collection as it was; its files stay."""
         dry_run = is_set(request, "dry_run")
         collection = await self._resolve(request)
-        row = await self._views.collection(collection)
+        count = await self._collections.count_files(collection)
         if not dry_run:
             # Not in a block: the index is told once the collection is gone.
             await self._collections.remove(self._operator(request), collection.id)
             audit(request, "collection remove", collection.id)
-        return _written(row, Outcome.REMOVED, dry_run=dry_run)
+        counted = replace(collection, file_count=count)
+        return await self._written(counted, Outcome.REMOVED, dry_run=dry_run)
+
+    async def _written(self, collection: Collection, outcome: Outcome, *, dry_run: bool) -> web.Response:
+        # Outside of the block: counting files takes long in large collections.
+        row = await self._views.collection(collection)
+        return answer(wire.CollectionWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run))
 
     async def _resolve(self, request: web.Request) -> Collection:
         return await self._collections.resolve(self._operator(request), request.match_info["ref"])
@@ -148,7 +153,3 @@ class CollectionRoutes:
 
     def _operator(self, request: web.Request) -> Actor:
         return self._viewers.operator(request[PEER])
-
-
-def _written(row: wire.Collection, outcome: Outcome, *, dry_run: bool) -> web.Response:
-    return answer(wire.CollectionWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run))
