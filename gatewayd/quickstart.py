@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from gatewayd import manual as manual_pages
+from gatewayd.accounts.records import Actor, CredentialKind, User
 from gatewayd.accounts.setup import ALREADY_SET_UP
 from gatewayd.assembly.gateway import Gateway
 from gatewayd.errors import GatewayError
@@ -48,6 +50,14 @@ From the terminal:
   {ctl} --socket {socket} chat --max-tokens 60 {model} "Say hello."
 
 Stop it with Control-C. The state stays in {state}.
+"""
+
+MANUAL: Final = """
+The manual pages can be asked: they are the collection "{name}".
+
+  {ctl} --socket {socket} chat {model} --collection "{name}" "How do I make an API key?"
+  {ctl} --socket {socket} collection query "{name}" "How do I make an API key?"
+  {ctl} --socket {socket} ingest DIRECTORY --collection my-documents
 """
 
 AGAIN: Final = """
@@ -102,18 +112,29 @@ class Quickstart:
                 raise
             self._say(AGAIN.format(**facts))
             return
-        self._say(
-            GREETING.format(
-                **facts,
-                password=made.password_value,
-                key=made.key_value,
-                model=model or "MODEL",
-            )
-        )
+        facts["model"] = model or "MODEL"
+        self._say(GREETING.format(**facts, password=made.password_value, key=made.key_value))
         if model is None:
             self._say(
                 "No model is ready: install gatewayd[local], or set OPENAI_API_BASE_URLS or OLLAMA_BASE_URLS."
             )
+        if await self._ingest_manual(gateway, made.user):
+            self._say(MANUAL.format(**facts, name=manual_pages.COLLECTION))
+
+    async def _ingest_manual(self, gateway: Gateway, owner: User) -> bool:
+        """Make the manual pages a collection; False, saying why, when there are none to be found."""
+        pages = manual_pages.find_pages()
+        if not pages:
+            return False
+        self._say("Reading the manual pages (once) ...")
+        actor = Actor(owner, CredentialKind.CONTROL, (), gateway.accounts.permissions.effective(owner, ()))
+        try:
+            problems = await manual_pages.ingest(pages, gateway.documents, actor)
+        except GatewayError as error:
+            problems = [error.message]
+        for problem in problems:
+            self._say(problem)
+        return not problems
 
     def _say(self, text: str) -> None:
         print(text, file=self._out, flush=True)

@@ -37,7 +37,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Iterator[Q
     settings = {"ENABLE_BUILTIN_MODEL": "true", "BUILTIN_MODEL_PATH": str(weights)}
     arguments = ("--quickstart", "--state", str(state))
     with running_daemon(state, *arguments, PORT=str(free_port()), **settings) as daemon:
-        yield Quick(daemon, daemon.wait_for("Stop it with Control-C"))
+        yield Quick(daemon, daemon.wait_for("ingest DIRECTORY"))
 
 
 def run(command: list[str], script: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -89,6 +89,25 @@ def test_gatewayctl_snippet_answers(quick: Quick) -> None:
     done = run([sys.executable, "-m", "gatewayctl", "--socket", socket, *shlex.split(rest)])
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+@pytest.mark.real("builtin model")
+def test_the_manual_is_asked_as_it_is_printed(quick: Quick, tmp_path: Path) -> None:
+    (tmp_path / "pump.md").write_text("The pump is switched off with the green lever.")
+    chat, query, ingest = (
+        quick.find(rf"gatewayctl (--socket \S+ {verb}.*)")
+        for verb in (r"chat \S+ --coll", "collection", "ingest")
+    )
+    answered = run([sys.executable, "-m", "gatewayctl", *shlex.split(chat), "--max-tokens", "30"])
+    assert answered.returncode == 0, answered.stderr
+    assert answered.stdout.strip()
+    assert re.search(r"\[1\] gateway", answered.stderr)
+    found = run([sys.executable, "-m", "gatewayctl", *shlex.split(query), "-o", "json"])
+    assert "key create" in found.stdout, found.stderr
+    command = shlex.split(ingest.replace("DIRECTORY", str(tmp_path)))
+    done = run([sys.executable, "-m", "gatewayctl", *command])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1 added")
 
 
 @pytest.mark.real("builtin model")

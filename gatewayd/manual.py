@@ -1,0 +1,62 @@
+"""The manual pages of this program as a collection, for a first try."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from gatewayd import ids
+from gatewayd.accounts.records import Actor
+from gatewayd.assembly.documents import Documents
+from gatewayd.catalog.records import Grant
+from gatewayd.ingest.files import Upload
+from gatewayd.ingest.records import FileStatus
+from gatewayd.knowledge.collections import NewCollection
+from gatewayd.knowledge.uploads import Place
+
+COLLECTION: Final = "gatewayd manual"
+ORIGIN: Final = "manual"
+PAGES: Final = ("gatewayd*.[1-9]", "gatewayctl*.[1-9]")
+SECONDS: Final = 120.0
+
+
+def find_pages() -> Sequence[Path]:
+    """Return the pages where pip puts them, else those of a source tree; empty when neither is here."""
+    installed = Path(sys.prefix) / "share" / "man"
+    for folders in (sorted(installed.glob("man[1-9]")), [Path(__file__).parents[1] / "man"]):
+        found = [page for folder in folders for pattern in PAGES for page in sorted(folder.glob(pattern))]
+        if found:
+            return found
+    return []
+
+
+async def ingest(pages: Sequence[Path], documents: Documents, actor: Actor) -> Sequence[str]:
+    """Put the pages into a new collection that everybody may read, and wait until they can be searched.
+
+    Returns a sentence for each page that cannot. Raises GatewayError as the services do.
+    """
+    everybody = Grant("user", "*", "read")
+    new = NewCollection(COLLECTION, "The manual pages of this gateway", grants=[everybody])
+    collection = await documents.collections.create(actor, new)
+    uploaded = [await _upload(page, documents, actor, collection.id) for page in pages]
+    deadline = asyncio.get_running_loop().time() + SECONDS
+    problems = []
+    for file_id in uploaded:
+        rest = max(0.0, deadline - asyncio.get_running_loop().time())
+        file = await documents.files.finished(file_id, rest)
+        if file.status is not FileStatus.COMPLETED:
+            problems.append(f"cannot search {file.name} yet: {file.error or 'it is still being read'}")
+    return problems
+
+
+async def _upload(page: Path, documents: Documents, actor: Actor, collection_id: str) -> str:
+    content = await asyncio.to_thread(page.read_bytes)
+    upload = Upload(page.name, "text/troff", actor.user_id, {}, checksum=ids.digest(content.decode()))
+    place = Place(collection_id, ORIGIN, page.name)
+    file = await documents.uploads.accept(actor, upload, _once(content), place)
+    return file.id
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    yield content
