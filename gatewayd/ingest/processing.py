@@ -55,7 +55,11 @@ class Processor:
             await self._publish(described)
 
     async def fail(self, file_id: str, sentence: str) -> None:
-        """End the job of a file for good: it is failed, or stays what it was when it had been completed."""
+        """End the job of a file for good: it is failed, or stays what it was when it had been completed.
+
+        Of the versions that failed at one place only the newest stays.
+        """
+        removed: Sequence[str] = ()
         async with self._stores.transactor.transaction():
             file = await self._stores.files.find(file_id)
             if file is None:
@@ -67,8 +71,11 @@ class Processor:
                 nothing = replace(file, text_hash=None, characters=0, chunks=0, pages=None)
                 failed = replace(nothing, status=FileStatus.FAILED, error=sentence, updated_at=now)
                 await self._stores.files.change(failed)
+                removed = await self._remove_failed(failed)
             self._updates.notify_after_commit(file_id)
         log.warning("document %s cannot be processed: %s", file_id, sentence)
+        for former_id in removed:
+            await self._updates.removed(former_id, ())
 
     async def rewrite(self, file: File, text: str) -> File:
         """Make another text, which is not blank, the passages of a file that has no job, at once or not at
@@ -157,6 +164,26 @@ class Processor:
             return False
         self._updates.notify_after_commit(former_id)
         return await self._stores.files.remove(former_id)
+
+    async def _remove_failed(self, file: File) -> Sequence[str]:
+        """Remove the failed versions at a file's places but the newest: nothing else would take them away.
+
+        What somebody else owns, or is anywhere else too, stays.
+        """
+        shared: dict[str, set[str]] = {file.id: set(await self._stores.files.collections_of(file.id))}
+        for collection_id, other_id in await self._stores.passages.find_replaced(file.id):
+            shared.setdefault(other_id, set()).add(collection_id)
+        found = await self._stores.files.find_many([other_id for other_id in shared if other_id != file.id])
+        others = [each for each in found.values() if each.status is FileStatus.FAILED]
+        mine = [each for each in others if each.user_id == file.user_id]
+        *former, newest = sorted([file, *mine], key=lambda each: (each.created_at, each.id))
+        removed = []
+        for each in former:
+            held = set(await self._stores.files.collections_of(each.id))
+            if held <= shared[each.id] & shared[newest.id] and await self._stores.files.remove(each.id):
+                self._updates.notify_after_commit(each.id)
+                removed.append(each.id)
+        return removed
 
     async def _tell(self, published: "_Published") -> None:
         await self._updates.changed(published.file.id, published.collections)

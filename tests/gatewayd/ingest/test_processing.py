@@ -65,6 +65,46 @@ async def test_a_replaced_file_of_somebody_else_or_in_use_stays(ingest: Ingest) 
     assert ("d", used.id) in ingest.library.tables.links
 
 
+async def failed_version(ingest: Ingest, user_id: str = "owner", *links: tuple[str, str]) -> str:
+    """Add a file that is linked before it fails."""
+    file = await ingest.upload("a.txt", "", user_id=user_id)
+    for collection, path in links:
+        await ingest.link(collection, file.id, path)
+    await ingest.processor.fail(file.id, "no")
+    return file.id
+
+
+async def test_of_failed_versions_the_newest_stays(ingest: Ingest) -> None:
+    await ingest.queue.close()
+    good = await ingest.upload("a.txt", "good")
+    await ingest.link("c", good.id, "a.txt")
+    await ingest.processor.process(good.id)
+    old = await failed_version(ingest, "owner", ("c", "a.txt"))
+    assert set(ingest.library.tables.files) == {good.id, old}
+    new = await failed_version(ingest, "owner", ("c", "a.txt"))
+    assert set(ingest.library.tables.files) == {good.id, new}
+    assert not ingest.blobs.path(old).exists()
+
+
+async def test_a_failed_version_that_is_older_than_another_goes(ingest: Ingest) -> None:
+    await ingest.queue.close()
+    old = await ingest.upload("a.txt", "")
+    await ingest.link("c", old.id, "a.txt")
+    new = await failed_version(ingest, "owner", ("c", "a.txt"))
+    assert set(ingest.library.tables.files) == {old.id, new}
+    await ingest.processor.fail(old.id, "no")
+    assert set(ingest.library.tables.files) == {new}
+
+
+async def test_failed_versions_elsewhere_or_of_somebody_else_stay(ingest: Ingest) -> None:
+    await ingest.queue.close()
+    foreign = await failed_version(ingest, "other", ("c", "a.txt"))
+    elsewhere = await failed_version(ingest, "owner", ("c", "a.txt"), ("d", "a.txt"))
+    placeless = await failed_version(ingest, "owner", ("c", ""))
+    new = await failed_version(ingest, "owner", ("c", "a.txt"))
+    assert set(ingest.library.tables.files) == {foreign, elsewhere, placeless, new}
+
+
 async def test_a_name_given_meanwhile_is_kept(ingest: Ingest) -> None:
     await ingest.queue.close()
     file = await ingest.upload("a.txt", "text")
