@@ -74,6 +74,8 @@ class IngestQueue:
         self._chance = chance
         self._owner = ids.new_id()
         self._working: dict[str, str] = {}
+        # How attempts ended that could not be written down yet: the database was away.
+        self._unsettled: dict[str, tuple[Job, GatewayError]] = {}
         self._renew_at = 0
         self._is_recovered = False
         self._woken = asyncio.Event()
@@ -122,6 +124,8 @@ class IngestQueue:
             self._is_recovered = True
         if self._working and self._clock() >= self._renew_at:
             await self._renew()
+        for file_id in list(self._unsettled):
+            await self._settle(*self._unsettled.pop(file_id))
         now = self._clock()
         room = self._options.workers - len(self._working)
         if room > 0:
@@ -186,7 +190,16 @@ class IngestQueue:
         try:
             await self._processor.process(job.file_id)
         except GatewayError as error:
+            await self._settle(job, error)
+
+    async def _settle(self, job: Job, error: GatewayError) -> None:
+        """Write down how an attempt ended, with the next round when the database is away."""
+        try:
             await self._end(job, error)
+        except GatewayError as failure:
+            if failure.kind is not Kind.UNAVAILABLE:
+                raise
+            self._unsettled[job.file_id] = (job, error)
 
     async def _end(self, job: Job, error: GatewayError) -> None:
         """Give a file up, or have it tried again."""

@@ -182,6 +182,36 @@ async def test_an_unforeseen_error_is_logged_and_leaves_the_lease(
     assert (await ingest.files.finished(bad.id, 10)).status is FileStatus.COMPLETED
 
 
+async def test_a_failure_is_kept_when_the_database_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ingesting(tmp_path, options=QueueOptions(pause=8)) as ingest:
+        away = [failure(Kind.UNAVAILABLE, "cannot reach the database")] * 3
+        plain = ingest.jobs.find
+
+        async def find(file_id: str) -> Job | None:
+            if away:
+                raise away.pop()
+            return await plain(file_id)
+
+        monkeypatch.setattr(ingest.jobs, "find", find)
+        ingest.extractor.failures = [failure(Kind.UNAVAILABLE, "cannot read a file")]
+        file = await ingest.upload("a.txt", "text")
+        async with asyncio.timeout(10):
+            while len(away) == 3:
+                await asyncio.sleep(0)
+            while away:
+                ingest.queue.wake()
+                await asyncio.sleep(0)
+            while (job := await plain(file.id)) is None or job.lease_owner:
+                await asyncio.sleep(0)
+        assert (job.attempts, job.not_before, job.error) == (1, NOON + 8, "cannot read a file")
+        assert "background task failed" not in caplog.text
+        ingest.time = job.not_before
+        ingest.queue.wake()
+        assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
+
+
 async def test_a_job_that_was_begun_too_often_is_given_up(tmp_path: Path) -> None:
     library = Library()
     async with ingesting(tmp_path, library=library) as ingest:
