@@ -85,11 +85,15 @@ class Caller:
         """Return how each file ended."""
         deadline = time.monotonic() + seconds
         while True:
-            found = {file_id: self.status(file_id) for file_id in file_ids}
+            found = self.look(file_ids)
             if "pending" not in found.values():
                 return found
             assert time.monotonic() < deadline, found
             time.sleep(POLL_SECONDS)
+
+    def look(self, file_ids: Sequence[str]) -> Mapping[str, str]:
+        """Return how each file is now."""
+        return {file_id: self.status(file_id) for file_id in file_ids}
 
     def search(self, collection_id: str, query: str, **options: Any) -> Mapping[str, Sequence[Any]]:
         """Return the ids, texts and metadata of passages, best first."""

