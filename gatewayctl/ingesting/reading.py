@@ -65,7 +65,7 @@ class Reader:
             if known is not None and is_certain and known.stamp == before:
                 advance(candidate.size)
                 return known
-            checksum = self._digest(file, advance)
+            checksum = self._digest(file, before.size, advance)
             if Stamp.of(file.fileno()) != before:
                 raise ReadError(CHANGED)
         version = Version(candidate.parts, place, checksum, before)
@@ -93,10 +93,14 @@ class Reader:
         except OSError as error:
             raise ReadError(f"cannot read the file: {reason(error)}", is_walk=True) from error
 
-    def _digest(self, file: BinaryIO, advance: Callable[[int], None]) -> str:
+    def _digest(self, file: BinaryIO, size: int, advance: Callable[[int], None]) -> str:
+        """Return the checksum of a file; one that grows may have no end."""
         digest = hashlib.sha256()
         while piece := _piece(file, PIECE):
             self._stop.check()
+            size -= len(piece)
+            if size < 0:
+                raise ReadError(CHANGED)
             digest.update(piece)
             advance(len(piece))
         return digest.hexdigest()

@@ -37,7 +37,9 @@ class Rules:
 
     def entering(self, depth: int, text: str) -> "Rules":
         """Return the rules for a directory that holds patterns; lines that are no pattern match nothing."""
-        lines = [line for line in text.splitlines() if _compiled([line]) is not None]
+        lines = [
+            line for line in text.replace("\r\n", "\n").split("\n") if line and _compiled([line]) is not None
+        ]
         spec = _compiled(lines)
         return replace(self, found=(*self.found, (depth, spec))) if spec is not None and lines else self
 

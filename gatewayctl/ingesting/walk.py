@@ -11,6 +11,8 @@ from gatewayctl.ingesting.records import Candidate, Problem
 from gatewayctl.ingesting.rules import IGNORE_FILES, Rules
 
 LONGEST_RULES: Final = 1 << 20
+# Characters; no file below has a path that the daemon takes.
+LONGEST_PATH: Final = 4096
 
 Place = tuple[int, int]
 """Device and inode."""
@@ -110,6 +112,11 @@ class Walk:
         self, visit: Visit, entry: "os.DirEntry[str]", parts: tuple[str, ...]
     ) -> Iterator[Candidate | Visit]:
         if not visit.rules.takes_folder(parts):
+            return
+        path = "/".join(parts)
+        if len(path) > LONGEST_PATH:
+            error = "cannot read the directory: its path is too long"
+            self.problems.append(Problem(path, error, is_walk=False))
             return
         found = entry.stat(follow_symlinks=self._choice.follow)
         place = (found.st_dev, found.st_ino)
