@@ -64,6 +64,7 @@ SIGNS: Final = frozenset(
 )
 LATIN_SHARE: Final = 0.9
 MOST_ACCENTS: Final = 0.4
+MOST_DAMAGED: Final = 0.02
 
 
 def decode(data: bytes, declared: str | None = None) -> str:
@@ -77,7 +78,7 @@ def decode(data: bytes, declared: str | None = None) -> str:
         text = _attempt(data, encoding)
         if text is not None:
             return _checked(text)
-    return _checked(_guess(data))
+    return _checked(_damaged_utf8(data) or _guess(data))
 
 
 def charset_of(content_type: str | None) -> str | None:
@@ -93,6 +94,16 @@ def _attempt(data: bytes, encoding: str) -> str | None:
         return data.decode(encoding)
     except UnicodeDecodeError:
         return None
+
+
+def _damaged_utf8(data: bytes) -> str | None:
+    """Return a text in UTF-8 of which some bytes are broken, as transport leaves them; else None.
+
+    No other encoding of many letters beyond ASCII looks like one by chance.
+    """
+    text = data.decode("utf-8", "replace")
+    beyond = len(text) - len(text.encode("ascii", "ignore"))
+    return text if text.count("\ufffd") <= beyond * MOST_DAMAGED else None
 
 
 def _known(declared: str | None) -> str:

@@ -48,6 +48,16 @@ def test_utf8_is_utf8_whatever_is_declared() -> None:
     assert decode("åäö".encode(), "cp1251") == "åäö"
 
 
+@pytest.mark.parametrize("language", ["ru", "ja", "el"])
+def test_a_broken_byte_does_not_change_the_encoding(language: str) -> None:
+    text = TEXTS[language] * 5
+    data = text.encode()
+    broken = data[:200].decode(errors="ignore").encode() + b"\xd1f" + data[200:]
+    read = decode(broken, "utf-8")
+    assert read.endswith(TEXTS[language])
+    assert 1 <= read.count("\ufffd") <= 3
+
+
 @pytest.mark.parametrize("data", [b"abc\0def" * 100, bytes(1000), bytes(range(256)) * 9, b"\x01\x02\x03abc"])
 def test_binary_data_is_refused(data: bytes) -> None:
     with pytest.raises(DocumentError, match="not text but binary"):
