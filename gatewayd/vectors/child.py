@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.vectors.lanes import Lane
+from gatewayd.vectors.lanes import Lane, return_memory
 from gatewayd.vectors.loading import Header, Model, load
 from gatewayd.workers import Parent
 
@@ -104,6 +104,7 @@ def _opened(parent: Parent, message: Header) -> Serving | None:
     except GatewayError as error:
         parent.refuse(message, error)
         return None
+    return_memory()
     parent.answer(message, {"width": model.width})
     return Serving(parent, model, message["threads"])
 

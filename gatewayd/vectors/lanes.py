@@ -1,5 +1,6 @@
 """Threads that work through jobs in order: many patient ones for passages, a prompt one for queries."""
 
+import ctypes
 import queue
 import threading
 from collections.abc import Callable
@@ -31,6 +32,15 @@ class Lane:
             lower()
         while True:
             self._jobs.get()()
+            if self._is_patient and self._jobs.empty():
+                return_memory()
+
+
+def return_memory() -> None:
+    """Give memory that is not in use back to the system: the allocator keeps what the longest text took."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def lower() -> None:

@@ -1,10 +1,12 @@
 import os
 import queue
 import threading
+from pathlib import Path
 
 import pytest
 
-from gatewayd.vectors.lanes import PATIENCE, Lane
+from gatewayd.vectors import lanes
+from gatewayd.vectors.lanes import PATIENCE, Lane, return_memory
 
 
 @pytest.mark.parametrize(("is_patient", "added"), [(True, PATIENCE), (False, 0)])
@@ -27,3 +29,30 @@ def test_a_lane_works_with_as_many_threads_as_it_was_given() -> None:
     for _ in range(3):
         lane.put(lambda: together.wait(timeout=10) and None)
     together.wait(timeout=10)
+
+
+def test_memory_is_returned_when_no_passage_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    returned: queue.SimpleQueue[int] = queue.SimpleQueue()
+    done: list[int] = []
+    monkeypatch.setattr(lanes, "return_memory", lambda: returned.put(len(done)))
+    begin = threading.Event()
+    lane = Lane("test", 1, is_patient=True)
+    lane.put(lambda: begin.wait(timeout=10) and None)
+    for number in range(3):
+        lane.put(lambda number=number: done.append(number))
+    begin.set()
+    assert returned.get(timeout=10) == 3
+
+
+def test_what_was_freed_is_given_back() -> None:
+    kept = [bytes(100_000) for _ in range(1000)]
+    end = kept[-1:]
+    before = resident()
+    del kept
+    return_memory()
+    assert resident() < before - 50_000_000
+    assert len(end) == 1
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
