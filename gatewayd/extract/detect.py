@@ -104,6 +104,9 @@ HTML: Final = re.compile(
 )
 TAG: Final = re.compile(r"</?(?:p|div|a|b|br|h[1-6]|table|ul|ol|span|meta|title|pre)\b[^>]*>", re.I)
 SVG: Final = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*|<!doctype[^>]*>\s*)*<svg\b", re.I | re.S)
+# A page of roff begins with a request or a comment, and says soon what it is.
+ROFF: Final = re.compile(r"\s*[.']")
+MANUAL: Final = re.compile(r"\s*'\\\" [a-z]*t|.*^\.[ \t]*(?:TH|Dd|Dt)[ \t]", re.S | re.M)
 MAIL_LINE: Final = re.compile(r"(?:>?From .*|[!-9;-~]+:.*|[ \t].*)", re.A)
 MAIL_FIELD: Final = re.compile(
     r"^(from|to|subject|date|received|message-id|mime-version|return-path|delivered-to):", re.I | re.M
@@ -187,6 +190,8 @@ def _kind_of_text(source: Source, head: bytes) -> Format:
         raise DocumentError(IMAGE.format("SVG"))
     if _is_mail(text):
         return Format.MAIL
+    if ROFF.match(text) and MANUAL.match(text):
+        return Format.MANUAL
     if text.lstrip()[:1] in {"{", "["} and suggested is not Format.MARKDOWN:
         return Format.JSON
     if suggested is Format.HTML and not TAG.search(text):

@@ -31,12 +31,15 @@ READERS: Final = {
     Format.RTF: ("richtext", "read", "RTF file"),
     Format.MAIL: ("mail", "read", "e-mail message"),
     Format.HTML: ("markup", "read", "HTML page"),
+    Format.MANUAL: ("manual", "read", "manual page"),
     Format.MARKDOWN: ("plain", "read_markdown", "Markdown text"),
     Format.JSON: ("notebooks", "read", "JSON text"),
     Format.TEXT: ("plain", "read_text", "text"),
 }
 # Formats that need no file of their own, so that they may be in a gzip file.
-TEXTS: Final = {Format.RTF, Format.MAIL, Format.HTML, Format.MARKDOWN, Format.JSON, Format.TEXT}
+TEXTS: Final = {
+    *(Format.RTF, Format.MAIL, Format.HTML, Format.MANUAL, Format.MARKDOWN, Format.JSON, Format.TEXT),
+}
 
 # What the standard library and the readers' libraries raise when a document is not what it says it is.
 DAMAGES: Final = (

@@ -27,6 +27,7 @@ class Format(StrEnum):
     RTF = "rtf"
     MAIL = "mail"
     HTML = "html"
+    MANUAL = "manual"
     MARKDOWN = "markdown"
     JSON = "json"
     TEXT = "text"

@@ -29,6 +29,7 @@ GOOD = {
     Format.RTF: documents.rich_text(),
     Format.MAIL: documents.message(),
     Format.HTML: documents.page(),
+    Format.MANUAL: f".TH X 1\n.SH NAME\n{SENTENCE}\n".encode(),
     Format.JSON: documents.notebook(),
     Format.MARKDOWN: f"# T\n\n{SENTENCE}\n".encode(),
     Format.TEXT: SENTENCE.encode(),
