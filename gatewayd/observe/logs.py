@@ -117,6 +117,8 @@ def configure(
     root.addHandler(handler)
     # At debug level the ORM would write every value that it stores.
     logging.getLogger("tortoise").setLevel(max(root.level, logging.INFO))
+    # While the server is away, the pool would write a traceback every second; whoever needs it says so.
+    logging.getLogger("asyncpg.pool").setLevel(max(root.level, logging.ERROR))
     server = logging.getLogger("aiohttp.server")
     if not any(isinstance(known, ServerNoise) for known in server.filters):
         server.addFilter(ServerNoise())

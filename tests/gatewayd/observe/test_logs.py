@@ -275,3 +275,12 @@ def test_values_that_the_orm_stores_are_not_logged() -> None:
     configure("debug", LogFormat.TEXT, stream, {})
     logging.getLogger("tortoise.db_client").debug("INSERT ... %s", "$argon2id$")
     assert "argon2id" not in stream.getvalue()
+
+
+def test_a_pool_without_its_server_does_not_fill_the_log() -> None:
+    stream = io.StringIO()
+    configure("warning", LogFormat.TEXT, stream, {})
+    logging.getLogger("asyncpg.pool").warning("Failed to restore the pool", exc_info=OSError("away"))
+    logging.getLogger("asyncpg").warning("kept")
+    assert stream.getvalue().count("\n") == 1
+    assert "kept" in stream.getvalue()
