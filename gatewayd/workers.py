@@ -101,7 +101,7 @@ class Worker:
         pipe = asyncio.subprocess.PIPE
         try:
             process = await asyncio.create_subprocess_exec(
-                *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
+                *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, process_group=0
             )
             worker = cls(process, tasks)
         except OSError as error:

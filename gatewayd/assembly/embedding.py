@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from gatewayd.ingest.interfaces import Embedder
@@ -50,7 +51,11 @@ class Embedding:
         known = models.BUILTINS.get(model)
         if kind != BUILTIN or known is None or known.revision != revision:
             return None
-        embedder = LocalEmbedder(_local(self._settings, LocalKind.BUILTIN, model), self._tasks)
+        # Its own prefixes, whatever is configured for the new model.
+        options = replace(
+            _local(self._settings, LocalKind.BUILTIN, model), query_prefix=None, content_prefix=None
+        )
+        embedder = LocalEmbedder(options, self._tasks)
         self._open.append(embedder)
         return embedder
 

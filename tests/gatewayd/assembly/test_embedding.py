@@ -46,8 +46,9 @@ def test_a_model_that_is_none_stops_the_start(state: Path) -> None:
 
 async def test_a_former_space_is_opened_by_its_name(state: Path) -> None:
     tasks = Tasks()
-    embedding = make_embedding(settings_for(state), tasks)
-    name = (await embedding.configured.space()).name
+    name = (await make_embedding(settings_for(state), tasks).configured.space()).name
+    embedding = make_embedding(settings_for(state, RAG_EMBEDDING_QUERY_PREFIX="ask: "), tasks)
+    assert (await embedding.configured.space()).name != name
     former = embedding.open_space(name)
     assert former is not None
     assert (await former.space()).name == name
