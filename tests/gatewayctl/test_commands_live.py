@@ -26,8 +26,9 @@ NOBODY = "nobody@example.org"
 class Step:
     """One command line, its exit code and its standard input.
 
-    `{f}` is the form, `{key}` the newest key, `{url}` the address of the daemon, `{token}` the file of its
-    SCIM tokens, which is removed before a step that says so.
+    `{f}` is the form, `{key}` the newest key, `{file}` the newest file, `{docs}` a directory of two
+    documents, `{url}` the address of the daemon, `{token}` the file of its SCIM tokens, which is removed
+    before a step that says so.
     """
 
     line: str
@@ -35,13 +36,32 @@ class Step:
     stdin: str = ""
     removes_token: bool = False
 
-    def arguments(self, daemon: Daemon, form: str, key: str) -> list[str]:
-        names = {"f": form, "key": key, "root": ROOT, "nobody": NOBODY}
-        return self.line.format(**names, url=daemon.base_url, token=token_file(daemon)).split()
+    def arguments(self, daemon: Daemon, form: str) -> list[str]:
+        newest = {"key": newest_key, "file": newest_file, "docs": documents}
+        found = {name: find(daemon) for name, find in newest.items() if f"{{{name}}}" in self.line}
+        names = {"f": form, "root": ROOT, "nobody": NOBODY, "url": daemon.base_url}
+        return self.line.format(**names, **found, token=token_file(daemon)).split()
 
 
 def token_file(daemon: Daemon) -> Path:
     return daemon.state / "scim-token"
+
+
+def newest_key(daemon: Daemon) -> str:
+    return daemon.run_ctl("key", "list", "-o", "name").stdout.split()[-1]
+
+
+def newest_file(daemon: Daemon) -> str:
+    return daemon.run_ctl("file", "list", "-o", "name").stdout.split()[0]
+
+
+def documents(daemon: Daemon) -> str:
+    """Return a directory of two documents."""
+    folder = daemon.state / "docs"
+    folder.mkdir(exist_ok=True)
+    (folder / "a.md").write_text("tar keeps many files in one")
+    (folder / "b.txt").write_text("gzip makes files smaller")
+    return str(folder)
 
 
 # Each script stands alone, so that they run in any order. The first words of a line are the command.
@@ -176,6 +196,52 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("scim log --limit 20"),
         Step("scim log --limit 0", 2),
     ],
+    "file": [
+        Step("file add {docs}/a.md --wait"),
+        Step("file add {docs}/absent", 2),
+        Step("file list --query *.md"),
+        Step("file list --limit 0", 2),
+        Step("file show {file}"),
+        Step("file show none", 5),
+        Step("file text {file}"),
+        Step("file text none", 5),
+        Step("file retry {file} --wait"),
+        Step("file retry", 2),
+        Step("file delete {file}", 2),
+        Step("file delete {file} --yes"),
+        Step("file delete none --yes", 5),
+    ],
+    "collection": [
+        Step("collection create {f}-c --reader *"),
+        Step("collection create {f}-d --user {nobody}", 5),
+        Step("collection list --query {f}"),
+        Step("collection list --limit 0", 2),
+        Step("collection show {f}-c"),
+        Step("collection show none", 5),
+        Step("collection change {f}-c --description text"),
+        Step("collection change {f}-c", 2),
+        Step("file add {docs}/a.md"),
+        Step("collection add {f}-c {file} --wait"),
+        Step("collection add none {file}", 5),
+        Step("collection files {f}-c"),
+        Step("collection files none", 5),
+        Step("collection query {f}-c tar --explain -k 1"),
+        Step("collection query none tar", 5),
+        Step("collection remove {f}-c {file}"),
+        Step("collection remove none {file}", 5),
+        Step("collection check"),
+        Step("collection check none", 5),
+        Step("collection reindex --wait"),
+        Step("collection reindex --bogus", 2),
+        Step("collection delete {f}-c --yes"),
+        Step("collection delete {f}-c --yes", 5),
+    ],
+    "ingest": [
+        Step("ingest {docs} --collection {f}-i --delete"),
+        Step("ingest {docs} --collection {f}-i --dry-run"),
+        Step("ingest {docs}", 2),
+        Step("ingest {docs}/absent --collection {f}-i", 2),
+    ],
     "setting": [
         Step("setting list"),
         Step("setting list --bogus", 2),
@@ -221,12 +287,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 def check(daemon: Daemon, step: Step, form: str) -> None:
     """Run one step and compare everything that is promised about it."""
-    key = ""
-    if "{key}" in step.line:
-        key = daemon.run_ctl("key", "list", "-o", "name").stdout.split()[-1]
     if step.removes_token:
         token_file(daemon).unlink(missing_ok=True)
-    arguments = step.arguments(daemon, form, key)
+    arguments = step.arguments(daemon, form)
     done = daemon.run_ctl(*arguments, "-o", form, input=step.stdin)
     assert done.returncode == step.code, f"{arguments}: {done.stdout}{done.stderr}"
     assert "Traceback" not in done.stderr

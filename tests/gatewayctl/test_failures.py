@@ -74,3 +74,8 @@ def test_json_is_one_line_with_stable_fields() -> None:
         "request_id": "r1",
     }
     assert list(error) == ["kind", "message", "hint", "param", "request_id"]
+
+
+def test_a_command_may_have_a_code_of_its_own() -> None:
+    assert CommandError("unreachable", "cannot reach the daemon", exit_code=75).exit_code == 75
+    assert (CommandError("busy", "x").exit_code, CommandError("stopped", "x").exit_code) == (75, 130)

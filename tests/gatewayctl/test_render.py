@@ -6,7 +6,7 @@ import json
 import pytest
 from pydantic import BaseModel, Field
 
-from gatewayctl.render import Blocks, Output, Renderer, View
+from gatewayctl.render import Bars, Blocks, Output, Renderer, View
 from tests.fakes.control import Terminal
 
 
@@ -132,3 +132,29 @@ def test_objects_are_written_as_they_are() -> None:
         stream = io.StringIO()
         Renderer(output, stream).json({"a": 1})
         assert stream.getvalue() == expected
+
+
+def test_a_text_is_left_alone_in_a_pipe_and_made_safe_on_a_terminal() -> None:
+    pipe, terminal = io.StringIO(), Terminal()
+    for stream in (pipe, terminal):
+        Renderer(Output.TABLE, stream).text("# one\n\x1b[2Jtwo")
+    assert pipe.getvalue() == "# one\n\x1b[2Jtwo\n"
+    assert terminal.getvalue() == "# one\n\\x1b[2Jtwo\n"
+
+
+def bars(stream: io.StringIO, *, is_wanted: bool = True) -> str:
+    with Bars(stream, is_wanted=is_wanted) as shown:
+        shown.advance(1)
+        shown.begin("reading", 10)
+        shown.advance(5)
+        shown.begin("processing", 2)
+        shown.advance(1)
+    return stream.getvalue()
+
+
+def test_bars_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    assert bars(io.StringIO()) == bars(Terminal(), is_wanted=False) == ""
+    shown = bars(Terminal())
+    assert "processing" in shown
+    assert "50%" in shown

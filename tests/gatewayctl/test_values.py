@@ -3,7 +3,15 @@
 import pytest
 
 from gatewayctl.failures import CommandError
-from gatewayctl.values import by_name, parse_duration, parse_flags, parse_pairs, split_permission, tree_of
+from gatewayctl.values import (
+    by_name,
+    parse_duration,
+    parse_flags,
+    parse_pairs,
+    parse_size,
+    split_permission,
+    tree_of,
+)
 
 
 def test_pairs_keep_everything_after_the_first_equals_sign() -> None:
@@ -48,3 +56,17 @@ def test_bad_durations(text: str) -> None:
 def test_values_by_name() -> None:
     assert by_name({"okta": "1", "entra": 2}) == ["okta=1", "entra=2"]
     assert by_name({}) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("0", 0), ("500", 500), ("64K", 65536), ("20m", 20 << 20), ("2G", 2 << 30), ("1T", 1 << 40)],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "K", "-1", "1.5M", "1 M", "1MB", "1P", "1234567890123456"])
+def test_bad_sizes(text: str) -> None:
+    with pytest.raises(CommandError):
+        parse_size(text)
