@@ -26,7 +26,8 @@ FINAL: Final = frozenset({FileStatus.COMPLETED, FileStatus.FAILED})
 class Files:
     """The service for files. A file that an actor may not read does not exist for them: not_found.
 
-    Owners and administrators may do everything with a file, others what collections grant.
+    Owners may do everything with a file, and so may those whom access lists do not bind; others what
+    collections grant.
     """
 
     def __init__(
@@ -161,9 +162,9 @@ class Files:
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[File], int]:
-        """Return one page of the actor's files, newest first, and the count; for administrators of all files,
-        or of those of one owner."""
-        owner_id = owner_id if actor.is_admin else actor.user_id
+        """Return one page of the actor's files, newest first, and the count; for those whom access lists do
+        not bind of all files, or of those of one owner."""
+        owner_id = owner_id if self._grants.is_exempt(actor) else actor.user_id
         return await self._stores.files.list(
             user_id=owner_id, pattern=pattern, status=status, offset=offset, limit=limit
         )
@@ -184,7 +185,7 @@ class Files:
             await self._updates.watch.wait(file_id, seen)
 
     async def _may(self, actor: Actor, file: File, permission: str) -> bool:
-        if actor.is_admin or actor.user_id == file.user_id:
+        if actor.user_id == file.user_id or self._grants.is_exempt(actor):
             return True
         return await self._grants.may(actor, file, permission)
 

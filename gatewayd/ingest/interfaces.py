@@ -319,8 +319,13 @@ class BlobStore(Protocol):
 
 
 class FileGrants(Protocol):
-    """Who may use a file of somebody else, because of the collections that hold it."""
+    """Who may use a file of somebody else: because of the collections that hold it, or whatever file it
+    is."""
+
+    def is_exempt(self, actor: Actor) -> bool:
+        """Tell whether an actor may do everything with every file."""
+        ...
 
     async def may(self, actor: Actor, file: File, permission: str) -> bool:
-        """Tell whether an actor has the permission (`read` or `write`) on a file through a collection."""
+        """Tell whether an actor has the permission (`read` or `write`) on a file."""
         ...

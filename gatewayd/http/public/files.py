@@ -74,7 +74,7 @@ class FileRoutes:
 
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"items": [File], "total"}`, 50 a page, newest first: one's own, everybody's for
-        administrators."""
+        administrators (unless access lists bind them)."""
         offset, limit = page(request.query, PAGE_SIZE)
         found, total = await self._files.list(actor(request), offset=offset, limit=limit)
         return json_reply({"items": [show_file(file) for file in found], "total": total})

@@ -77,6 +77,18 @@ async def test_lists_hold_what_is_yours(ingest: Ingest) -> None:
     assert await names(OWNER, owner_id="other") == ["a.txt", "c.txt"]
 
 
+async def test_administrators_are_bound_when_the_setting_says_so(ingest: Ingest) -> None:
+    ingest.grants.bypass_admins = False
+    file = await ingest.completed("a.txt", "text")
+    for call in READING + WRITING:
+        assert await outcome(call(ingest.files, ADMIN, file.id)) == "not_found"
+    ingest.grants.granted = {("admin", file.id, "read")}
+    assert await outcome(ingest.files.get(ADMIN, file.id)) == "done"
+    assert await outcome(ingest.files.remove(ADMIN, file.id)) == "forbidden"
+    assert await ingest.files.list(ADMIN) == ([], 0)
+    assert await ingest.files.list(ADMIN, owner_id=OWNER.user_id) == ([], 0)
+
+
 async def test_a_renamed_file_keeps_everything_else(ingest: Ingest) -> None:
     file = await ingest.completed("a.txt", "text")
     renamed = await ingest.files.rename(OWNER, file.id, "x/b.txt")
