@@ -64,7 +64,8 @@ class Members:
     """Puts files into collections and takes them out.
 
     Every method needs the right to change the collection, except `list`. Files that the actor may not read
-    do not exist for it.
+    do not exist for it. A collection shows its files to all who may read it, so whoever puts a file in needs
+    the right to change that, too: what was shown to somebody is not theirs to show to others.
     """
 
     def __init__(self, holdings: Holdings) -> None:
@@ -105,9 +106,9 @@ class Members:
     ) -> Collection:
         """Put a completed file in; a pending one is waited for up to `wait` seconds (300 at most).
 
-        One that is in already stays, and moves to the directory when one is given. Raises empty_content for a
-        file without passages, invalid_request (code duplicate_content) for a text that another file of the
-        collection has.
+        One that is in already stays, and moves to the directory when one is given. Raises forbidden for a
+        file that the actor may only read, empty_content for one without passages, invalid_request (code
+        duplicate_content) for a text that another file of the collection has.
         """
         collection = await self._collections.get_writable(actor, collection_id)
         if await self._add(actor, collection, Addition(file_id, directory_id), wait):
@@ -217,8 +218,7 @@ class Members:
             if known is not None and file.status is not FileStatus.FAILED:
                 await self._move(known, addition.directory_id)
                 return False
-            _check_finished(file)
-            await self._check_new(collection, file)
+            await self._check_new(actor, collection, file)
             link = Link(
                 collection.id,
                 file.id,
@@ -235,8 +235,7 @@ class Members:
         file = await self._files.get(actor, file_id)
         if file.status is not FileStatus.FAILED and await self._store.find_links(collection.id, [file.id]):
             return False
-        _check_finished(file)
-        await self._check_new(collection, file)
+        await self._check_new(actor, collection, file)
         return True
 
     async def _move(self, link: Link, directory_id: str | None) -> None:
@@ -246,7 +245,12 @@ class Members:
         path = link.path if link.origin else ""
         await self._store.link(replace(link, directory_id=directory_id, path=path))
 
-    async def _check_new(self, collection: Collection, file: File) -> None:
+    async def _check_new(self, actor: Actor, collection: Collection, file: File) -> None:
+        if not await self._holdings.access.may(actor, file, WRITE):
+            raise GatewayError(
+                Kind.FORBIDDEN, f"cannot add file {file.id!r}: it is not yours to share", param="file_id"
+            )
+        _check_finished(file)
         if not file.text_hash:
             return
         # A tree that is kept in step may hold one text at several places: those never count.

@@ -147,6 +147,28 @@ async def test_foreign_collections_are_closed(world: World, name: str) -> None:
     assert await held(world, docs) == ["f1"]
 
 
+async def test_who_may_only_read_a_file_cannot_share_it(world: World) -> None:
+    shown = await world.collection(ANN, "shown", Grant("user", "bob", "read"))
+    writable = await world.collection(ANN, "writable", Grant("user", "bob", "write"))
+    mine = await world.collection(BOB, "mine")
+    file = await world.shelve(a_file("f1"), "some text", shown)
+    for collection_id in (mine, writable):
+        problem = await refused(world.members.add(BOB, collection_id, "f1"))
+        assert (problem.kind, problem.param) == (Kind.FORBIDDEN, "file_id")
+        _, [result] = await world.members.add_many(BOB, collection_id, [Addition("f1")])
+        assert result.error is not None
+        assert result.error.kind is Kind.FORBIDDEN
+        [preview] = await world.members.preview_add(BOB, collection_id, ["f1"])
+        assert preview.error is not None
+        assert await held(world, collection_id) == []
+    # Nor can the right to change it be had that way.
+    assert not await world.holdings.access.may(BOB, file, "write")
+    await world.members.add(ANN, writable, "f1")
+    assert await world.holdings.access.may(BOB, file, "write")
+    # It is in: that somebody may only read it is no reason to refuse now.
+    await world.members.add(BOB, writable, "f1")
+
+
 async def test_foreign_files_do_not_exist(world: World) -> None:
     mine = await world.collection(BOB)
     await world.shelve(a_file("f1"), "a secret of ann")
