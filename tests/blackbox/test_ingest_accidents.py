@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +19,7 @@ from tests.fakes.ingest_corpus import Tree
 from tests.fakes.ingest_killing import FILES, KNOWLEDGE, Caller
 from tests.fakes.ingest_state import Folder, State, read_postgres, read_sqlite
 from tests.fakes.orphans import adopting, find_child
-from tests.fakes.postgres import start_postgres
+from tests.fakes.postgres import Postgres, start_postgres
 
 SEED = 20_260_302
 EMBEDDING, EXTRACTION = "gatewayd.vectors.child", "gatewayd.extract.child"
@@ -187,29 +188,38 @@ def test_worker_killed_while_it_works(state: Path, module: str) -> None:
         check(state, read(state), completed(told))
 
 
-def test_database_restarts(state: Path, tmp_path: Path) -> None:
-    try:
-        server = start_postgres(tmp_path)
-    except ImportError as error:
-        missing("PostgreSQL", str(error))
-        raise
-    caller, tree = Caller(), Tree(SEED, 30, paragraphs=3)
-    try:
-        address = server.create_database()
-        with serving(state, caller, DATABASE_URL=address) as daemon:
-            told = upload(caller, tree)
-            wait_until(lambda: "completed" in caller.look(list(told)).values())
-            server.crash()
-            reply = caller.upload("late.txt", b"A late document.", {})
-            assert reply.status == 503, reply
-            server.start()
-            wait_until(lambda: daemon.call("GET", "/readyz")[0] == 200)
-            assert caller.wait(list(told)) == completed(told)
-        # Nobody could tell whether the late one was kept: its bytes go with the next start.
-        with serving(state, caller, DATABASE_URL=address):
-            check(state, read_postgres(address), completed(told))
-    finally:
+@pytest.fixture
+def own_postgres() -> Iterator[Postgres]:
+    """Start a server that a test may do anything to.
+
+    It runs as a user of its own, who must reach its folder: other runs close the one that all tests are in.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            server = start_postgres(Path(folder))
+        except ImportError as error:
+            missing("PostgreSQL", str(error))
+            raise
+        yield server
         server.stop()
+
+
+def test_database_restarts(state: Path, own_postgres: Postgres) -> None:
+    server = own_postgres
+    caller, tree = Caller(), Tree(SEED, 30, paragraphs=3)
+    address = server.create_database()
+    with serving(state, caller, DATABASE_URL=address) as daemon:
+        told = upload(caller, tree)
+        wait_until(lambda: "completed" in caller.look(list(told)).values())
+        server.crash()
+        reply = caller.upload("late.txt", b"A late document.", {})
+        assert reply.status == 503, reply
+        server.start()
+        wait_until(lambda: daemon.call("GET", "/readyz")[0] == 200)
+        assert caller.wait(list(told)) == completed(told)
+    # Nobody could tell whether the late one was kept: its bytes go with the next start.
+    with serving(state, caller, DATABASE_URL=address):
+        check(state, read_postgres(address), completed(told))
 
 
 @contextmanager

