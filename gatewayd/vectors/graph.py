@@ -85,6 +85,8 @@ class Graph:
             label = self._label_by_digest.get(digest, NOBODY)
             if label == NOBODY or self._first[label] == NOBODY:
                 label = self._next
+                # In this order: a search reads them the other way round.
+                self._live += 1
                 self._next += 1
                 self._first[label] = passage_id
                 self._label_by_digest[digest] = label
@@ -95,7 +97,6 @@ class Graph:
             self._label_of[passage_id] = label
         if labels:
             self._index.add_items(rows[chosen], np.array(labels), num_threads=1)
-            self._live += len(labels)
 
     def remove(self, ids: Iterable[int]) -> None:
         """Take passages out; ids that are not in are fine. No later search finds them."""
@@ -170,14 +171,17 @@ class Graph:
             self._others[label] = (*self._others.get(label, ()), int(ids[row]))
 
     def _nearest(self, query: Rows, limit: int) -> list[tuple[int, float]]:
-        # A search fails when it meets a vector that is being added, or finds fewer than it was asked for.
+        # A search fails when it meets a vector that is being added, or finds fewer than it was asked for. One
+        # for all there are misses some when others come meanwhile.
         for _ in range(2):
+            first_new = self._next
             count = min(limit, self._live)
             if count <= 0:
                 return []
             with contextlib.suppress(RuntimeError):
                 labels, distances = self._index.knn_query(query, count, num_threads=1)
-                return list(zip(labels[0].tolist(), (1 - distances[0]).tolist(), strict=True))
+                if count == limit or first_new == self._next:
+                    return list(zip(labels[0].tolist(), (1 - distances[0]).tolist(), strict=True))
         log.warning(
             "a graph of vectors had to be searched in full", extra={"asked": limit, "live": self._live}
         )

@@ -130,6 +130,21 @@ def test_a_failed_search_is_made_again_and_then_in_full(
     assert ("in full" in caplog.text) is (failures == 2)
 
 
+def test_who_asks_for_all_misses_none_when_others_come_meanwhile() -> None:
+    rows = random_rows(5, 21)
+    graph = filled(rows)
+
+    class Adding(Failing):
+        def knn_query(self, *given: Any, **also: Any) -> Any:
+            if self.failures:
+                self.failures -= 1
+                graph.add([50, 51], unit([rows[0] + 0.01 * rows[1], rows[0] + 0.01 * rows[2]]))
+            return self.inner.knn_query(*given, **also)
+
+    graph._index = Adding(graph._index, 1)
+    assert {one for one, _ in graph.search(rows[0], 10)} >= set(range(5))
+
+
 def test_it_survives_a_file(tmp_path: Path) -> None:
     rows = random_rows(200, 13)
     rows[50:60] = rows[3]

@@ -1,6 +1,7 @@
 """The local index: what every index does, and what only this one has to."""
 
 import asyncio
+import contextlib
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as some
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.records import Scope, VectorBatch
@@ -434,14 +435,15 @@ class Machine(RuleBasedStateMachine):
         assert [one for one in sentences if "a checkpoint was damaged" not in one] == []
 
     @rule(place=some.integers(0, 1 << 30))
-    @precondition(lambda self: self.site.files)
     def damage(self, place: int) -> None:
-        path = self.site.folder / self.site.files[place % len(self.site.files)]
-        content = bytearray(path.read_bytes())
-        if content:
+        self.run(self.site.reopen(clean=False))
+        paths = sorted(self.site.folder.iterdir())
+        # What the index sweeps in the background may be gone by now.
+        with contextlib.suppress(FileNotFoundError, IndexError):
+            path = paths[place % max(len(paths), 1)]
+            content = bytearray(path.read_bytes())
             content[place % len(content)] ^= 1 + place % 255
             path.write_bytes(content)
-        self.run(self.site.reopen(clean=False))
 
     @invariant()
     def nothing_fails_in_the_background(self) -> None:
