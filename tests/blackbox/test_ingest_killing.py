@@ -26,42 +26,56 @@ def tell(lives: Lives, seed: int) -> None:
     sys.stdout.flush()
 
 
-def test_six_kills(tmp_path: Path) -> None:
+@pytest.mark.parametrize("client", ["http", "gatewayctl"])
+def test_few_kills(tmp_path: Path, client: str) -> None:
     lives = Lives(tmp_path / "s", SEED, Tree(SEED, 24, bad=2, paragraphs=3))
     with adopting() as orphans:
-        lives.begin(orphans)
-        for module in (PLAIN, EARLY, PLAIN, EARLY, PLAIN):
-            lives.live(lives.random.uniform(0.1, 2.5), module)
+        lives.begin(orphans, with_ctl=client == "gatewayctl")
+        for module in (PLAIN, EARLY):
+            lives.live(lives.random.uniform(0.5, 2.5), module)
         lives.die_young(lives.random.uniform(0.0, 1.0))
         lives.live(None)
     tell(lives, SEED)
+    assert lives.figures.kills == 3
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_hundred_kills(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("client", "kills"), [("http", 60), ("gatewayctl", 40)])
+def test_hundred_kills(tmp_path: Path, client: str, kills: int) -> None:
     seed = int(os.environ.get("INGEST_KILLING_SEED", SEED))
     lives = Lives(tmp_path / "s", seed, Tree(seed, 200, bad=4))
     with adopting() as orphans:
-        lives.begin(orphans)
-        while lives.figures.kills < 100:
-            number = lives.figures.kills
+        lives.begin(orphans, with_ctl=client == "gatewayctl")
+        while lives.figures.kills < kills:
+            go_on(lives)
             tell(lives, seed)
-            if number % 10 == 9:
-                lives.die_young(lives.random.uniform(0.0, 2.0))
-            elif number % 10 == 5:
-                lives.live(None)
-                lives.live(moment(lives), EARLY)
-            else:
-                lives.live(moment(lives), (PLAIN, EARLY)[number % 2])
         lives.live(None)
     tell(lives, seed)
-    assert lives.figures.passes >= 10
-    wanted = {
-        "with files waiting",
-        "while extracting",
-        "while embedding",
-        "while replacing",
-        "with checkpoints",
-    }
+    assert lives.figures.passes >= kills // 10
+    wanted = {"waiting", "extracting", "embedding", "replacing", "checkpoints"}
     assert wanted <= lives.figures.found.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_twenty_kills_on_postgresql(tmp_path: Path, postgres: Postgres) -> None:
+    lives = Lives(tmp_path / "s", SEED, Tree(SEED, 100, bad=2), postgres.create_database())
+    with adopting() as orphans:
+        lives.begin(orphans)
+        while lives.figures.kills < 20:
+            go_on(lives)
+            tell(lives, SEED)
+        lives.live(None)
+    tell(lives, SEED)
+
+
+def go_on(lives: Lives) -> None:
+    """Live one or two lives more: each tenth ends while it starts, and before each tenth an ingest ends."""
+    number = lives.figures.kills % 10
+    if number == 9:
+        lives.die_young(lives.random.uniform(0.0, 2.0))
+        return
+    if number == 5:
+        lives.live(None)
+    lives.live(moment(lives), (PLAIN, EARLY)[number % 2])

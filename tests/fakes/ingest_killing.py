@@ -237,7 +237,6 @@ class CtlIngest:
             text=True,
             timeout=300,
             check=False,
-            env=None,
         )
 
 

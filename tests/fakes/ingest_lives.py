@@ -137,8 +137,8 @@ class Lives:
         """Ingest, check, change the tree, and begin anew."""
         with contextlib.suppress(CutError):
             while not self.ended.is_set():
-                done = self.ingest.run(self.tree)
-                self.figures.uploaded += done.uploaded
+                self.ingest.run(self.tree)
+                self.figures.uploaded = len(self.told.files)
                 self.check_quiet()
                 self.figures.passes += 1
                 if once:
