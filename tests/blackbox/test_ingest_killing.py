@@ -9,6 +9,7 @@ import pytest
 from tests.fakes.ingest_corpus import Tree
 from tests.fakes.ingest_lives import Lives
 from tests.fakes.orphans import adopting
+from tests.fakes.postgres import Postgres
 
 SEED = 20_260_301
 PLAIN, EARLY = "gatewayd", "tests.fakes.early_graphs"
