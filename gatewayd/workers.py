@@ -101,7 +101,7 @@ class Worker:
         pipe = asyncio.subprocess.PIPE
         try:
             process = await asyncio.create_subprocess_exec(
-                *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, process_group=0
+                *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment
             )
             worker = cls(process, tasks)
         except OSError as error:
@@ -260,6 +260,9 @@ class Parent:
         self._answers: BinaryIO = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         self._writing = threading.Lock()
+        # The keys of a terminal are for the parent, which ends this process in its own order. It cannot make
+        # the group: uvloop does not know how.
+        os.setpgid(0, 0)
         die_with_parent()
 
     def messages(self) -> Iterator[tuple[dict[str, Any], bytes]]:

@@ -11,6 +11,7 @@ import pytest
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
 from gatewayd.workers import LENGTHS, MAX_FRAME, ROOT, Worker, WorkerDiedError, WorkerOptions, frame
+from tests.fakes.sockets import on_both_loops
 
 CHILD = "tests.fakes.workerchild"
 Start = Callable[..., Awaitable[Worker]]
@@ -44,6 +45,19 @@ async def test_a_message_is_answered_with_its_blob(start: Start) -> None:
     assert await worker.call({"do": "echo", "say": "å"}, blob) == ({"said": "å"}, blob)
     assert worker.calls == 1
     assert worker.resident > 1_000_000
+
+
+@on_both_loops
+async def test_a_worker_is_out_of_reach_of_the_terminal_in_the_same_session() -> None:
+    tasks = Tasks()
+    worker = await Worker.start(WorkerOptions(CHILD), tasks)
+    try:
+        await worker.call({"do": "echo", "say": ""})
+        assert os.getpgid(worker.pid) == worker.pid
+        assert os.getsid(worker.pid) == os.getsid(0)
+    finally:
+        await worker.close()
+        await tasks.close()
 
 
 async def test_answers_may_come_in_any_order(start: Start) -> None:
