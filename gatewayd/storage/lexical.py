@@ -16,6 +16,7 @@ from gatewayd.storage import words
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import fits
 from gatewayd.storage.filewords import FileWords
+from gatewayd.storage.ranking import Ranking, any_of
 from gatewayd.storage.readers import PoolReader, SqliteReader
 from gatewayd.storage.rows import CollectionRow, FileRow
 from gatewayd.storage.transactions import writing
@@ -77,16 +78,17 @@ class SqliteLexical:
     def __init__(self, reader: SqliteReader, files: FileWords) -> None:
         self._reader = reader
         self._files = files
+        self._ranking = Ranking()
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Hit]:
         """Return the passages that match any word of a text, best first."""
-        match = " OR ".join(f'"{term}"' for term in terms(query))
-        if not match or limit < 1 or not fits(FileRow, id=scope.id):
+        wanted = terms(query)
+        if not wanted or limit < 1 or not fits(FileRow, id=scope.id):
             return []
         with translated("search words"):
             if scope.kind is ScopeKind.FILE:
-                return await self._search_file(scope.id, match, limit)
-            return await self._reader.run(lambda reading: _search(reading, scope.id, match, limit))
+                return await self._search_file(scope.id, any_of(wanted), limit)
+            return await self._reader.run(lambda reading: self._search(reading, scope.id, wanted, limit))
 
     async def check(self, scope: Scope) -> Sequence[str]:
         """Compare the words of a collection with its passages, mend, and return what differed."""
@@ -95,6 +97,12 @@ class SqliteLexical:
         async with writing("check the words of the collection") as client:
             row = await CollectionRow.get_or_none(id=scope.id)
             return [] if row is None else await words.mend(client, row.id, row.number)
+
+    def _search(
+        self, reading: sqlite3.Connection, collection_id: str, wanted: Sequence[str], limit: int
+    ) -> Sequence[Hit]:
+        row = reading.execute("SELECT number FROM collections WHERE id = ?1", (collection_id,)).fetchone()
+        return [] if row is None else self._ranking.search(reading, words.table(row[0]), wanted, limit)
 
     async def _search_file(self, file_id: str, match: str, limit: int) -> Sequence[Hit]:
         [[newest]] = await self._reader.rows(NEWEST, file_id)
@@ -139,10 +147,3 @@ def _quoted(stem: str) -> str:
     """Return a stem as the query that it alone is."""
     escaped = stem.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"
-
-
-def _search(reading: sqlite3.Connection, collection_id: str, match: str, limit: int) -> Sequence[Hit]:
-    row = reading.execute("SELECT number FROM collections WHERE id = ?1", (collection_id,)).fetchone()
-    if row is None:
-        return []
-    return [Hit(*found) for found in reading.execute(words.matching(words.table(row[0])), (match, limit))]
