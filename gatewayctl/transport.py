@@ -25,6 +25,8 @@ Query = Mapping[str, str | int | None]
 
 JSON: Final = "application/json"
 BYTES: Final = "application/octet-stream"
+# How much of a file is read and sent at a time.
+PIECE: Final = 1 << 16
 
 
 class Readable(Protocol):
@@ -46,7 +48,7 @@ class UnixConnection(http.client.HTTPConnection):
     """HTTP over a unix socket; `timeout` in seconds, None waits for ever."""
 
     def __init__(self, path: Path, timeout: float | None) -> None:
-        super().__init__("gatewayd", timeout=timeout)
+        super().__init__("gatewayd", timeout=timeout, blocksize=PIECE)
         self._path = path
 
     def connect(self) -> None:

@@ -296,6 +296,24 @@ The control socket of the system's daemon.
 The control socket of
 .Ql gatewayd \-\-quickstart ,
 which is used when it is in the current directory and nobody listens on the other one.
+.It Pa /etc/gatewayd/ingest/ Ns Ar name Ns Pa .conf
+.Ev DIRECTORY ,
+.Ev COLLECTION
+and
+.Ev OPTIONS
+of
+.Cm ingest
+for the units
+.Pa gatewayd\-ingest@ Ns Ar name Ns Pa .service
+and
+.Pa gatewayd\-ingest@ Ns Ar name Ns Pa .timer .
+.It Pa .gitignore , .gatewayignore
+Patterns, as in
+.Xr gitignore 5 ,
+of what
+.Cm ingest
+leaves out of the directory that they are in and those below it.
+The second one decides where both speak of a file.
 .El
 """
 

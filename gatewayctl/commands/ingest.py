@@ -137,7 +137,7 @@ def run(
     if force and not delete:
         raise usage("cannot force anything without --delete", param="--force")
     rules = Rules.of(ignore or (), include or (), hidden=hidden)
-    largest = None if max_size is None else parse_size(max_size)
+    choice = Choice(rules, ignore_files, follow, None if max_size is None else parse_size(max_size))
     plan = Plan(
         collection=collection,
         origin=_origin(directory, origin),
@@ -150,7 +150,7 @@ def run(
         jobs=jobs,
     )
     with Folder(directory, follow=follow) as folder:
-        command = Command(session, folder, Choice(rules, ignore_files, follow, largest), plan)
+        command = Command(session, folder, choice, plan)
         command.lock()
         command.run(interval if watch else None)
 

@@ -17,6 +17,7 @@ import pytest
 
 from tests.fakes.control import Control, Ctl, control_socket
 from tests.fakes.control_documents import boss
+from tests.fakes.documents_site import LIMIT
 
 
 @pytest.fixture
@@ -148,6 +149,16 @@ async def test_a_file_that_fails_is_told_each_time_but_not_sent_again(
     assert (retried.code, counts(retried.out)) == (3, [0, 0, 0, 2, 1, 0])
     assert "--retry" not in retried.err
     assert await held(ctl) == ids
+
+
+async def test_a_file_that_is_too_large_does_not_keep_the_others(ctl: Ctl, owner: None, folder: Path) -> None:
+    with (folder / "big.txt").open("wb") as file:
+        file.truncate(40 * LIMIT)
+    for uploaded in (2, 0):
+        told = await ctl("ingest", str(folder), "-c", "c", "-o", "json")
+        report = json.loads(told.out)
+        assert (told.code, report["uploaded"], report["failed"]) == (3, uploaded, 1)
+        assert f"it is over the limit of {LIMIT} bytes" in report["failures"][0]["error"]
 
 
 async def test_json_lines_tell_of_each_file(ctl: Ctl, owner: None, folder: Path) -> None:

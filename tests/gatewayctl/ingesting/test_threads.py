@@ -28,7 +28,7 @@ def test_what_comes_is_not_drawn_all_at_once() -> None:
             drawn.append(item)
             yield item
 
-    with closing(in_threads(abs, items(), 2)) as results:  # type: ignore[type-var]
+    with closing(in_threads(abs, items(), 2)) as results:
         assert list(islice(results, 3)) == [0, 1, 2]
     assert len(drawn) <= 2 * AHEAD + 4
 
