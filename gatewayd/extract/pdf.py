@@ -79,7 +79,9 @@ def _opened(path: Path, kind: str) -> Iterator[Any]:
         if OUT_OF_MEMORY in str(error):
             raise MemoryError from error
         reason = shortened(" ".join(str(error).split()), LONGEST_REASON)
-        raise DocumentError(f"it is damaged ({reason}); repair it or make it again") from error
+        # Where the gateway keeps its files is nobody's business.
+        told = "" if str(path) in str(error) else f" ({reason})"
+        raise DocumentError(f"it is damaged{told}; repair it or make it again") from error
 
 
 def _texts(document: Any, places: range | list[tuple[int, int]]) -> Iterator[str]:

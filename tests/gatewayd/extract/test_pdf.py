@@ -24,7 +24,9 @@ def test_every_kind_of_bad_pdf_has_its_sentence() -> None:
         "cannot read the PDF: no text was found in its 2 pages (scanned?)"
     )
     assert "its end is missing" in refusal(documents.pdf([documents.SENTENCE] * 20)[:3000])
-    assert "it is damaged" in refusal(b"%PDF-1.7 and nothing else")
+    assert refusal(b"%PDF-1.7 and nothing else") == (
+        "cannot read the PDF: it is damaged; repair it or make it again"
+    )
     assert "it has 3 pages, more than 2" in refusal(documents.pdf(["x"] * 3), pages=2)
 
 
