@@ -114,14 +114,13 @@ class Retrieval:
         When vectors cannot be searched, words decide alone, the threshold does not apply, and a warning says
         why.
         """
-        question = query if isinstance(query, Question) else await self.question(query, options)
         scopes = list(dict.fromkeys(scopes))
         if not scopes:
             return Found([])
-        if not question.text.strip():
+        if not (query.text if isinstance(query, Question) else query).strip():
             return Found([], ["cannot search: the question is empty"])
         options = replace(options, k=min(max(options.k, 1), MAX_K))
-        hits = await self._hits(scopes, question, options)
+        question, hits = await self._hits(scopes, query, options)
         cosines = await self._cosines(hits, question)
         scores = _scores(hits, cosines, options)
         is_reranked = self._reranker is not None and options.hybrid
@@ -134,23 +133,39 @@ class Retrieval:
             warnings += problem
         return Found(passages[: options.k], warnings, None if hits.problem else question.space)
 
-    async def _hits(self, scopes: Sequence[Scope], question: Question, options: SearchOptions) -> _Hits:
+    async def _hits(
+        self, scopes: Sequence[Scope], query: str | Question, options: SearchOptions
+    ) -> tuple[Question, _Hits]:
+        """Search for words while the question gets its vector and vectors are searched."""
         limit = max(LEAST_CANDIDATES, 4 * options.k)
-        problem = question.problem
-        dense: Sequence[Sequence[Hit]] = ()
+        text = query.text if isinstance(query, Question) else query
+        by_words = _Lexical(self._library.words, text, limit)
         lexical: Sequence[Sequence[Hit]] = ()
-        if question.space is not None and (not options.hybrid or options.weight < 1):
-            try:
-                dense = await _each(scopes, _Dense(self._library.index, question, limit))
-            except GatewayError as error:
-                problem = error.message
-        if problem or (options.hybrid and options.weight > 0):
-            lexical = await _each(scopes, _Lexical(self._library.words, question, limit))
+        if options.hybrid and options.weight > 0:
+            nearest, lexical = await asyncio.gather(
+                self._nearest(scopes, query, options, limit), _each(scopes, by_words)
+            )
+        else:
+            nearest = await self._nearest(scopes, query, options, limit)
+            if nearest.problem:
+                lexical = await _each(scopes, by_words)
         within: dict[int, Scope] = {}
-        for lists in (dense, lexical):
+        for lists in (nearest.hits, lexical):
             for scope, hits in zip(scopes, lists, strict=False):
                 within.update((hit.passage_id, scope) for hit in hits)
-        return _Hits(merge(dense), merge(lexical), within, problem)
+        return nearest.question, _Hits(merge(nearest.hits), merge(lexical), within, nearest.problem)
+
+    async def _nearest(
+        self, scopes: Sequence[Scope], query: str | Question, options: SearchOptions, limit: int
+    ) -> "_Nearest":
+        question = query if isinstance(query, Question) else await self.question(query, options)
+        if question.space is None or (options.hybrid and options.weight >= 1):
+            return _Nearest(question, (), question.problem)
+        try:
+            found = await _each(scopes, _Dense(self._library.index, question, limit))
+        except GatewayError as error:
+            return _Nearest(question, (), error.message)
+        return _Nearest(question, found, question.problem)
 
     async def _cosines(self, hits: _Hits, question: Question) -> Mapping[int, float]:
         """Return the cosine of every passage that was found and has a vector."""
@@ -167,6 +182,15 @@ class Retrieval:
 
 
 @dataclass(frozen=True, slots=True)
+class _Nearest:
+    """What vectors found in each scope; `problem` says why they were not searched."""
+
+    question: Question
+    hits: Sequence[Sequence[Hit]]
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Dense:
     index: VectorIndex
     question: Question
@@ -180,11 +204,11 @@ class _Dense:
 @dataclass(frozen=True, slots=True)
 class _Lexical:
     words: LexicalIndex
-    question: Question
+    text: str
     limit: int
 
     async def __call__(self, scope: Scope) -> Sequence[Hit]:
-        return await self.words.search(scope, self.question.text, self.limit)
+        return await self.words.search(scope, self.text, self.limit)
 
 
 @dataclass(frozen=True, slots=True)

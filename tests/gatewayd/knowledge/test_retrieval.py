@@ -1,12 +1,13 @@
 """Tests for gatewayd.knowledge.retrieval."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.records import Hit, Scope, ScopeKind
+from gatewayd.ingest.records import Hit, Purpose, Scope, ScopeKind
 from gatewayd.knowledge.fusion import Fusion
 from gatewayd.knowledge.records import Passage
 from gatewayd.knowledge.retrieval import Library, Retrieval, SearchOptions
@@ -189,6 +190,26 @@ async def test_a_question_is_embedded_once_for_several_searches(docs: Docs) -> N
     for _ in range(3):
         await retrieval.search([docs.scope], question, SearchOptions())
     assert docs.world.embedder.texts == ["archive"]
+
+
+async def test_words_are_searched_while_the_question_is_embedded(
+    docs: Docs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = asyncio.Event()
+    embed, words = docs.world.embedder.embed, MemoryWords.search
+
+    async def patient(texts: Sequence[str], purpose: Purpose) -> bytes:
+        async with asyncio.timeout(10):
+            await looked.wait()
+        return await embed(texts, purpose)
+
+    async def looking(self: MemoryWords, scope: Scope, query: str, limit: int) -> Sequence[Hit]:
+        looked.set()
+        return await words(self, scope, query, limit)
+
+    monkeypatch.setattr(docs.world.embedder, "embed", patient)
+    monkeypatch.setattr(MemoryWords, "search", looking)
+    assert (await docs.search("archive"))[0] == "tar"
 
 
 class Reranker:
