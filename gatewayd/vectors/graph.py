@@ -23,8 +23,7 @@ LINKS: Final = 16
 CARE: Final = 100
 """How many candidates a new vector's neighbours are chosen from (ef_construction)."""
 WIDTH: Final = 512
-"""How many candidates a search follows (ef): about a millisecond, and few of the nearest are missed even where
-vectors lie close together."""
+"""How many candidates a search follows (ef): a millisecond, and few are missed even of vectors in a crowd."""
 PIECE: Final = 128
 """Rows that are read at once: reading holds the interpreter's lock."""
 LEAST_ROOM: Final = 64
