@@ -48,6 +48,31 @@ def _builtin_model(settings: Settings) -> Found:
         yield "builtin_model_path", f"cannot use builtin_model_path = {str(path)!r}: there is no such file"
 
 
+NEEDED: Final = (
+    ("content_extraction_engine", "external", "external_document_loader_url"),
+    ("rag_embedding_engine", "openai", "rag_openai_api_base_url"),
+    ("rag_embedding_engine", "ollama", "rag_ollama_base_url"),
+    ("rag_reranking_engine", "external", "rag_external_reranker_url"),
+    ("rag_reranking_engine", "local", "rag_reranking_model"),
+)
+"""Engines, and the setting that each cannot do without."""
+
+
+def _engines(settings: Settings) -> Found:
+    for name, engine, needed in NEEDED:
+        if getattr(settings, name) == engine and not getattr(settings, needed):
+            yield name, f'cannot use {name} = "{engine}": {needed} is not set'
+
+
+def _overlap(settings: Settings) -> Found:
+    if settings.chunk_overlap * 2 > settings.chunk_size:
+        yield (
+            "chunk_overlap",
+            f"cannot use chunk_overlap = {settings.chunk_overlap}: "
+            f"it is more than half of chunk_size, {settings.chunk_size}",
+        )
+
+
 def _exposed_documentation(settings: Settings) -> Found:
     if settings.env == "dev" and not _is_loopback(settings.host):
         yield "env", f"/docs and /openapi.json are open to everybody who reaches {settings.host}: env is dev"
@@ -95,6 +120,8 @@ PROBLEMS: Final = (
     Check(("openai_api_base_urls", "openai_api_keys"), _key_positions),
     Check(("providers", "openai_api_base_urls", "openai_api_keys", "ollama_base_urls"), _provider_names),
     Check(("builtin_model_path",), _builtin_model),
+    Check(tuple({name for row in NEEDED for name in (row[0], row[2])}), _engines),
+    Check(("chunk_size", "chunk_overlap"), _overlap),
 )
 """Checks that refuse the configuration."""
 

@@ -33,6 +33,21 @@ Problems = Callable[..., list[str]]
             1,
             "cannot use builtin_model_path = '/nonexistent/model.gguf': there is no such file",
         ),
+        (
+            "rag_embedding_model = 'bge-m3'\nrag_embedding_engine = 'ollama'",
+            2,
+            'cannot use rag_embedding_engine = "ollama": rag_ollama_base_url is not set',
+        ),
+        (
+            "content_extraction_engine = 'external'",
+            1,
+            'cannot use content_extraction_engine = "external": external_document_loader_url is not set',
+        ),
+        (
+            "chunk_overlap = 501",
+            1,
+            "cannot use chunk_overlap = 501: it is more than half of chunk_size, 1000",
+        ),
     ],
 )
 def test_contradictions_are_refused(problems: Problems, text: str, line: int | None, sentence: str) -> None:
@@ -52,6 +67,8 @@ def test_contradictions_are_refused(problems: Problems, text: str, line: int | N
         "env = 'dev'\nhost = '::1'",
         "env = 'dev'\nhost = 'localhost'",
         "enable_api_keys_endpoint_restrictions = true\napi_keys_allowed_endpoints = ['/api/models']",
+        "rag_embedding_engine = 'openai'\nrag_openai_api_base_url = 'http://127.0.0.1:1/v1'",
+        "chunk_size = 500\nchunk_overlap = 250",
     ],
 )
 def test_good_combinations_pass_silently(load_text: Load, text: str) -> None:

@@ -64,6 +64,10 @@ def test_secrets_are_known_as_such() -> None:
         "scim_token",
         "openai_api_keys",
         "providers",
+        "external_document_loader_api_key",
+        "rag_openai_api_key",
+        "rag_ollama_api_key",
+        "rag_external_reranker_api_key",
     }
 
 
