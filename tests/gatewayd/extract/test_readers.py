@@ -8,32 +8,9 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.readers import READERS, read
 from gatewayd.extract.records import Document, Format, Limits
 from tests.fakes import documents
+from tests.fakes.documentkinds import GOOD
 from tests.fakes.documents import SENTENCE
 
-GOOD = {
-    Format.PDF: documents.pdf(),
-    Format.EPUB: documents.epub(),
-    Format.DOCX: documents.word(),
-    Format.PPTX: documents.slides(),
-    Format.XLSX: documents.workbook({"S": [[SENTENCE]]}),
-    Format.XLS: documents.old_workbook(cells=(SENTENCE,)),
-    Format.ODT: documents.opendocument("text", f"<text:p>{SENTENCE}</text:p>"),
-    Format.ODS: documents.opendocument(
-        "spreadsheet",
-        "<table:table table:name='S'><table:table-row><table:table-cell>"
-        f"<text:p>{SENTENCE}</text:p></table:table-cell></table:table-row></table:table>",
-    ),
-    Format.ODP: documents.opendocument(
-        "presentation", f"<draw:page><draw:frame><text:p>{SENTENCE}</text:p></draw:frame></draw:page>"
-    ),
-    Format.RTF: documents.rich_text(),
-    Format.MAIL: documents.message(),
-    Format.HTML: documents.page(),
-    Format.MANUAL: f".TH X 1\n.SH NAME\n{SENTENCE}\n".encode(),
-    Format.JSON: documents.notebook(),
-    Format.MARKDOWN: f"# T\n\n{SENTENCE}\n".encode(),
-    Format.TEXT: SENTENCE.encode(),
-}
 Reading = Callable[..., Document]
 
 
