@@ -1,12 +1,10 @@
 """gatewayd-documents(7) is complete and true: its rows are tried, the names that the code knows are in it."""
 
 import ast
-import os
 import re
-import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
@@ -16,37 +14,30 @@ from gatewayd.accounts.records import Role
 from gatewayd.assembly import documents as assembly
 from gatewayd.assembly import indexes
 from gatewayd.chat import attachments
-from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
-from gatewayd.chat.records import ChatRequest
-from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.detect import detect
-from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.extract.readers import READERS
 from gatewayd.extract.records import MB, Format, Limits, Source
 from gatewayd.http.public import document_shapes, retrieval
 from gatewayd.ingest import names
 from gatewayd.ingest.files import UploadRules
-from gatewayd.ingest.interfaces import WORKER_DIED
-from gatewayd.ingest.queue import BEGINNINGS, IngestQueue
-from gatewayd.ingest.records import File, FileStatus, Job
+from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge import directories, grants, members, sync, trees
 from gatewayd.knowledge import retrieval as searching
-from gatewayd.knowledge.retrieval import SearchOptions
 from gatewayd.settings import Settings, definitions
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.embedders import OllamaEmbedder, OpenAiEmbedder
 from gatewayd.vectors import loaded, models
 from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
-from gatewayd.workers import Worker
-from tests.fakes import citing, documents
+from tests.fakes import citing
+from tests.fakes.documenterrors import ERRORS
 from tests.fakes.documentkinds import GOOD
 from tests.fakes.documents_site import DocumentServices, DocumentsSite, serving_documents
-from tests.fakes.ingesting import Ingest, ingesting
+from tests.fakes.failuretrials import FAILURES
 from tests.fakes.knowledge import World, a_file, build_world, person
 from tests.fakes.manual import rows, sentences
 from tests.fakes.reading import reading, refusal
+from tests.fakes.referencetrials import ANN, REFERENCES, SSH, WARNINGS, ask
 from tests.fakes.unreadable import TRIALS
-from tests.fakes.uploads import file_part, form
 
 TOP = Path(__file__).parents[1]
 PAGE = (TOP / "man" / "gatewayd-documents.7").read_text()
@@ -152,75 +143,6 @@ def test_every_reason_of_the_readers_is_in_the_page() -> None:
     assert [reason for reason in sorted(reasons) if not known.fullmatch(reason)] == []
 
 
-async def failed(folder: Path, *failures: GatewayError, data: bytes = b"text") -> str:
-    """Return the sentence of a file whose attempts end with some failures."""
-    async with ingesting(folder) as ingest:
-        ingest.extractor.failures = list(failures)
-        return (await ingest.completed("a.txt", data)).error or ""
-
-
-async def begun_often(folder: Path) -> str:
-    async with ingesting(folder) as ingest:
-        await ingest.queue.close()
-        file = await ingest.upload("a.txt", "text")
-        await ingest.jobs.put(Job(file.id, attempts=BEGINNINGS, lease_owner="dead", lease_until=1 << 40))
-        return await worked(ingest, file)
-
-
-async def worked(ingest: Ingest, file: File) -> str:
-    """Return the sentence of a file that a new queue finds."""
-    queue = IngestQueue(ingest.stores, ingest.processor, ingest.tasks, ingest.options, ingest.clock)
-    queue.start()
-    sentence = (await ingest.files.finished(file.id, 10)).error or ""
-    await queue.close()
-    return sentence
-
-
-async def refused_by_pool(folder: Path, data: bytes, *, ends: int = 0, **options: Any) -> str:
-    """Return the sentence with which processes refuse a document; with `ends` a signal ends them."""
-    path = folder / "blob"
-    path.write_bytes(data)
-    tasks = Tasks()
-    pool = ExtractorPool(PoolOptions(**options), tasks)
-    started: list[Worker] = []
-    call = Worker.call
-
-    async def noted(worker: Worker, *arguments: Any) -> Any:
-        started.append(worker)
-        if ends:
-            os.kill(worker.pid, ends)
-        return await call(worker, *arguments)
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(GatewayError) as caught:
-        patch.setattr(Worker, "call", noted)
-        await pool.extract(path, "x", None)
-    assert caught.value.kind is Kind.INVALID_REQUEST
-    await pool.close()
-    await tasks.close()
-    return caught.value.message
-
-
-def away(code: str | None = None) -> GatewayError:
-    return GatewayError(Kind.UNAVAILABLE, "cannot reach it", code=code)
-
-
-LONG = b"[" + b"[]," * 9_000_000 + b"1]"
-FAILURES: Mapping[str, Callable[[Path], Awaitable[str]]] = {
-    "the file is empty": lambda folder: failed(folder, data=b""),
-    "cannot read the file: it takes more than @ seconds of processor time; split it, or raise "
-    "ingest_timeout": lambda folder: refused_by_pool(
-        folder, documents.pdf_of_forms(), seconds=1, patience=100
-    ),
-    "cannot read the file: it takes more than @ MB of memory; split it, or raise "
-    "ingest_memory_limit": lambda folder: refused_by_pool(folder, LONG, memory=300_000_000),
-    "cannot read the file: its reader @; it is damaged, or it takes more than @ MB of memory "
-    "(ingest_memory_limit)": lambda folder: refused_by_pool(folder, b"text", ends=signal.SIGSEGV),
-    "gave up after @ attempts: @": lambda folder: failed(folder, *[away()] * 9),
-    "processing it ended the worker 3 times": lambda folder: failed(folder, *[away(WORKER_DIED)] * 9),
-    "gave up: processing it was begun 20 times and never ended": begun_often,
-}
-
-
 def test_every_failure_in_the_page_has_a_trial() -> None:
     assert sentences(PAGE, "failures") == list(FAILURES)
 
@@ -283,32 +205,12 @@ async def test_every_engine_has_a_true_row(tmp_path: Path) -> None:
 
 # Chat requests --------------------------------------------------------------------------------------------
 
-ANN = person("ann")
-QUESTION = "who opens a shell on another machine?"
-SSH = "ssh opens a shell on another machine"
-REFERENCES: Mapping[tuple[str, str], Mapping[str, Any]] = {
-    ("file", "id"): {"type": "file", "id": "f1"},
-    ("collection", "id"): {"type": "collection", "id": "@"},
-    ("text", "content, name"): {"type": "text", "content": SSH, "name": "notes"},
-    ("-", "docs"): {"docs": [{"content": SSH, "metadata": {}}]},
-}
-
 
 @pytest.fixture
 async def world(tmp_path: Path) -> World:
     made = build_world(tmp_path)
     await made.shelve(a_file("f1", name="ssh.txt"), SSH, await made.collection(ANN, "manual"))
     return made
-
-
-async def ask(world: World, reference: Mapping[str, Any], text: str = QUESTION, **options: Any) -> Any:
-    """Return the sources and the warnings for a reference; the id @ is that of the collection."""
-    found, _ = await world.collections.list(ANN)
-    given = {**reference, "id": found[0].id} if reference.get("id") == "@" else dict(reference)
-    body = {"model": "m", "messages": [{"role": "user", "content": text}]}
-    request = ChatRequest("m", body, stream=False, files=[given])
-    sources = await DocumentAttachments(world.documents, AttachmentOptions(**options)).attach(request, ANN)
-    return sources, request.warnings
 
 
 def test_every_reference_in_the_page_has_a_trial() -> None:
@@ -320,50 +222,6 @@ async def test_a_reference_gives_its_text(world: World, row: tuple[str, str]) ->
     sources, warnings = await ask(world, REFERENCES[row])
     assert [source["document"] for source in sources] == [[SSH]]
     assert warnings == []
-
-
-async def empty_collection(world: World) -> Any:
-    made = await world.collection(ANN, "empty")
-    return await ask(world, {"type": "collection", "id": made})
-
-
-async def without_model(world: World) -> Any:
-    world.space.embedder = None
-    return await ask(world, REFERENCES["file", "id"])
-
-
-class Broken:
-    """A reranker that is away."""
-
-    async def rerank(self, query: str, texts: Any) -> Any:
-        raise away()
-
-
-async def without_reranker(world: World) -> Any:
-    world.retrieval._reranker = Broken()
-    return await ask(world, REFERENCES["file", "id"])
-
-
-A_FILE = REFERENCES["file", "id"]
-WARNINGS: Mapping[str, Callable[[World], Awaitable[Any]]] = {
-    "cannot use file @: @": lambda world: ask(world, {"type": "file", "id": "gone"}),
-    "cannot use collection @: it has no completed files": empty_collection,
-    "cannot use file @: nothing in it answers the question": lambda world: ask(
-        world, A_FILE, "bread", search=SearchOptions(threshold=0.99)
-    ),
-    "cannot use @ @: this gateway knows references of the types file, collection and text": lambda world: ask(
-        world, {"type": "web_search", "id": "w"}
-    ),
-    "cannot use text: it has no content": lambda world: ask(world, {"type": "text"}),
-    "cannot use file @ whole: @ had room in the context": lambda world: ask(
-        world, {**A_FILE, "context": "full"}, full_context_limit=9
-    ),
-    "cannot use the files of this request: no user message has a text": lambda world: ask(
-        world, A_FILE, text=""
-    ),
-    "cannot search by meaning, passages were found by their words alone: @": without_model,
-    "cannot rerank the passages: @": without_reranker,
-}
 
 
 def test_every_warning_in_the_page_has_a_trial() -> None:
@@ -419,7 +277,12 @@ def test_every_exit_status_of_an_ingestion_has_its_row() -> None:
 
 def test_every_route_is_in_the_page(tmp_path: Path) -> None:
     served = [(row.method, row.path) for row in DocumentServices(tmp_path).rows()]
-    assert [(method, path) for method, path, _ in rows(PAGE, "routes")] == served
+    listed = [
+        (method, f"/api/v1/{noun}{path}")
+        for noun in ("files", "knowledge", "retrieval")
+        for method, path, _ in rows(PAGE, noun)
+    ]
+    assert listed == served
 
 
 @pytest.fixture
@@ -427,67 +290,6 @@ async def site(tmp_path: Path) -> AsyncIterator[DocumentsSite]:
     rules = UploadRules(1000, 2, frozenset({"txt"}))
     async with serving_documents(tmp_path, rules, works=False) as made:
         yield made
-
-
-async def too_many(site: DocumentsSite) -> Any:
-    for _ in range(2):
-        await site.upload(b"x")
-    return await site.post_form(form(file_part(b"x")))
-
-
-async def not_permitted(site: DocumentsSite) -> Any:
-    await site.services.accounts.permissions.set_defaults({"chat": {"file_upload": False}}, by="test")
-    return await site.post_form(form(file_part(b"x")))
-
-
-async def shared(site: DocumentsSite) -> Any:
-    """Have somebody change a collection that may be read by all."""
-    everybody = {"principal_type": "user", "principal_id": "*", "permission": "read"}
-    made = await site.collection(site.admin, access_grants=[everybody])
-    return await site.call("POST", f"/api/v1/knowledge/{made['id']}/update", site.user, {"name": "mine"})
-
-
-async def being_processed(site: DocumentsSite) -> Any:
-    file = await site.upload(b"words")
-    return await site.call("POST", f"/api/v1/files/{file['id']}/process", site.user)
-
-
-async def unfinished(site: DocumentsSite) -> Any:
-    file, made = await site.upload(b"words"), await site.collection()
-    return await add(site, made["id"], file["id"])
-
-
-async def duplicate(site: DocumentsSite) -> Any:
-    site.services.queue.start()
-    made = await site.collection()
-    first, second = await site.processed(b"words"), await site.processed(b"words")
-    assert (await add(site, made["id"], first["id"]))[0] == 200
-    return await add(site, made["id"], second["id"])
-
-
-async def add(site: DocumentsSite, collection: str, file: str) -> Any:
-    return await site.call("POST", f"/api/v1/knowledge/{collection}/file/add", site.user, {"file_id": file})
-
-
-ERRORS: Mapping[str, Callable[[DocumentsSite], Awaitable[Any]]] = {
-    "a file is larger than rag_file_max_size": lambda site: site.post_form(form(file_part(b"x" * 2000))),
-    "the account has rag_file_max_count files": too_many,
-    "the extension is not in rag_allowed_file_extensions": lambda site: site.post_form(
-        form(file_part(b"x", "a.pdf"))
-    ),
-    "the name of a file is empty, too long or has control characters": lambda site: site.post_form(
-        form(file_part(b"x", "a" * 300 + ".txt"))
-    ),
-    "the form has no file": lambda site: site.post_form(form()),
-    "the permission chat.file_upload is missing": not_permitted,
-    "a file or collection may be read, but not changed": shared,
-    "a file or collection is not there, or not for the caller": lambda site: site.call(
-        "GET", "/api/v1/files/unknown", site.user
-    ),
-    "a file is to change that is being processed": being_processed,
-    "a file without passages is to be added": unfinished,
-    "a text is to be added that the collection has": duplicate,
-}
 
 
 def test_every_error_in_the_page_has_a_trial() -> None:

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,18 @@ DAEMON = sections(ROOT / "man" / "gatewayd.8")
 
 def test_there_is_a_page_for_each_part() -> None:
     assert {page.name for page in PAGES} >= {"gatewayd.8", "gatewayctl.1", "gatewayd.toml.5"}
+
+
+def test_each_page_is_installed_in_its_section() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    files = project["tool"]["setuptools"]["data-files"]
+    installed = {
+        f"{folder}/{page.name}"
+        for folder, patterns in files.items()
+        for pattern in patterns
+        for page in ROOT.glob(pattern)
+    }
+    assert installed == {f"share/man/man{page.suffix[1:]}/{page.name}" for page in PAGES}
 
 
 @pytest.mark.real("mandoc")

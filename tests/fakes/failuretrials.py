@@ -1,0 +1,88 @@
+"""A trial for each sentence with which a file ends as failed; @ stands for what differs."""
+
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.extract.pool import ExtractorPool, PoolOptions
+from gatewayd.ingest.interfaces import WORKER_DIED
+from gatewayd.ingest.queue import BEGINNINGS, IngestQueue
+from gatewayd.ingest.records import File, Job
+from gatewayd.tasks import Tasks
+from gatewayd.workers import Worker
+from tests.fakes import documents
+from tests.fakes.ingesting import Ingest, ingesting
+
+
+async def failed(folder: Path, *failures: GatewayError, data: bytes = b"text") -> str:
+    """Return the sentence of a file whose attempts end with some failures."""
+    async with ingesting(folder) as ingest:
+        ingest.extractor.failures = list(failures)
+        return (await ingest.completed("a.txt", data)).error or ""
+
+
+async def begun_often(folder: Path) -> str:
+    async with ingesting(folder) as ingest:
+        await ingest.queue.close()
+        file = await ingest.upload("a.txt", "text")
+        await ingest.jobs.put(Job(file.id, attempts=BEGINNINGS, lease_owner="dead", lease_until=1 << 40))
+        return await worked(ingest, file)
+
+
+async def worked(ingest: Ingest, file: File) -> str:
+    """Return the sentence of a file that a new queue finds."""
+    queue = IngestQueue(ingest.stores, ingest.processor, ingest.tasks, ingest.options, ingest.clock)
+    queue.start()
+    sentence = (await ingest.files.finished(file.id, 10)).error or ""
+    await queue.close()
+    return sentence
+
+
+async def refused_by_pool(folder: Path, data: bytes, *, ends: int = 0, **options: Any) -> str:
+    """Return the sentence with which processes refuse a document; with `ends` a signal ends them."""
+    path = folder / "blob"
+    path.write_bytes(data)
+    tasks = Tasks()
+    pool = ExtractorPool(PoolOptions(**options), tasks)
+    started: list[Worker] = []
+    call = Worker.call
+
+    async def noted(worker: Worker, *arguments: Any) -> Any:
+        started.append(worker)
+        if ends:
+            os.kill(worker.pid, ends)
+        return await call(worker, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(GatewayError) as caught:
+        patch.setattr(Worker, "call", noted)
+        await pool.extract(path, "x", None)
+    assert caught.value.kind is Kind.INVALID_REQUEST
+    await pool.close()
+    await tasks.close()
+    return caught.value.message
+
+
+def away(code: str | None = None) -> GatewayError:
+    return GatewayError(Kind.UNAVAILABLE, "cannot reach it", code=code)
+
+
+LONG = b"[" + b"[]," * 9_000_000 + b"1]"
+FAILURES: Mapping[str, Callable[[Path], Awaitable[str]]] = {
+    "the file is empty": lambda folder: failed(folder, data=b""),
+    "cannot read the file: it takes more than @ seconds of processor time; split it, or raise "
+    "ingest_timeout": lambda folder: refused_by_pool(
+        folder, documents.pdf_of_forms(), seconds=1, patience=100
+    ),
+    "cannot read the file: it takes more than @ MB of memory; split it, or raise "
+    "ingest_memory_limit": lambda folder: refused_by_pool(folder, LONG, memory=300_000_000),
+    "cannot read the file: its reader @; it is damaged, or it takes more than @ MB of memory "
+    "(ingest_memory_limit)": lambda folder: refused_by_pool(folder, b"text", ends=signal.SIGSEGV),
+    "gave up after @ attempts: @": lambda folder: failed(folder, *[away()] * 9),
+    "processing it ended the worker 3 times": lambda folder: failed(folder, *[away(WORKER_DIED)] * 9),
+    "gave up: processing it was begun 20 times and never ended": begun_often,
+}

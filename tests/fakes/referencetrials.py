@@ -1,0 +1,74 @@
+"""References of chat requests, and trials that make each warning; @ stands for what differs."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
+from gatewayd.chat.records import ChatRequest
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.knowledge.retrieval import SearchOptions
+from tests.fakes.knowledge import World, person
+
+ANN = person("ann")
+QUESTION = "who opens a shell on another machine?"
+SSH = "ssh opens a shell on another machine"
+REFERENCES: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("file", "id"): {"type": "file", "id": "f1"},
+    ("collection", "id"): {"type": "collection", "id": "@"},
+    ("text", "content, name"): {"type": "text", "content": SSH, "name": "notes"},
+    ("-", "docs"): {"docs": [{"content": SSH, "metadata": {}}]},
+}
+
+
+async def ask(world: World, reference: Mapping[str, Any], text: str = QUESTION, **options: Any) -> Any:
+    """Return the sources and the warnings for a reference; the id @ is that of the collection."""
+    found, _ = await world.collections.list(ANN)
+    given = {**reference, "id": found[0].id} if reference.get("id") == "@" else dict(reference)
+    body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+    request = ChatRequest("m", body, stream=False, files=[given])
+    sources = await DocumentAttachments(world.documents, AttachmentOptions(**options)).attach(request, ANN)
+    return sources, request.warnings
+
+
+async def empty_collection(world: World) -> Any:
+    made = await world.collection(ANN, "empty")
+    return await ask(world, {"type": "collection", "id": made})
+
+
+async def without_model(world: World) -> Any:
+    world.space.embedder = None
+    return await ask(world, REFERENCES["file", "id"])
+
+
+class Broken:
+    """A reranker that is away."""
+
+    async def rerank(self, query: str, texts: Any) -> Any:
+        raise GatewayError(Kind.UNAVAILABLE, "cannot reach it")
+
+
+async def without_reranker(world: World) -> Any:
+    world.retrieval._reranker = Broken()
+    return await ask(world, REFERENCES["file", "id"])
+
+
+A_FILE = REFERENCES["file", "id"]
+WARNINGS: Mapping[str, Callable[[World], Awaitable[Any]]] = {
+    "cannot use file @: @": lambda world: ask(world, {"type": "file", "id": "gone"}),
+    "cannot use collection @: it has no completed files": empty_collection,
+    "cannot use file @: nothing in it answers the question": lambda world: ask(
+        world, A_FILE, "bread", search=SearchOptions(threshold=0.99)
+    ),
+    "cannot use @ @: this gateway knows references of the types file, collection and text": lambda world: ask(
+        world, {"type": "web_search", "id": "w"}
+    ),
+    "cannot use text: it has no content": lambda world: ask(world, {"type": "text"}),
+    "cannot use file @ whole: @ had room in the context": lambda world: ask(
+        world, {**A_FILE, "context": "full"}, full_context_limit=9
+    ),
+    "cannot use the files of this request: no user message has a text": lambda world: ask(
+        world, A_FILE, text=""
+    ),
+    "cannot search by meaning, passages were found by their words alone: @": without_model,
+    "cannot rerank the passages: @": without_reranker,
+}
