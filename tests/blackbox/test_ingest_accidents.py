@@ -64,7 +64,7 @@ def read(state: Path) -> State:
 
 def check(state: Path, found: State, wanted: Mapping[str, str]) -> None:
     """See that files ended as they should, that there are no others, and nothing of them anywhere."""
-    assert {file.id: file.status for file in found.files.values()} == wanted
+    assert {file.id: file.status for file in found.files.values()} == wanted, found.errors
     assert not found.problems(), found.problems()
     assert not found.unfinished(), found.unfinished()
     assert not Folder(state).problems(found)
@@ -204,6 +204,7 @@ def own_postgres() -> Iterator[Postgres]:
         server.stop()
 
 
+@pytest.mark.slow
 def test_database_restarts(state: Path, own_postgres: Postgres) -> None:
     server = own_postgres
     caller, tree = Caller(), Tree(SEED, 30, paragraphs=3)
@@ -211,7 +212,7 @@ def test_database_restarts(state: Path, own_postgres: Postgres) -> None:
     with serving(state, caller, DATABASE_URL=address) as daemon:
         told = upload(caller, tree)
         wait_until(lambda: "completed" in caller.look(list(told)).values())
-        server.crash()
+        server.shut_down()
         reply = caller.upload("late.txt", b"A late document.", {})
         assert reply.status == 503, reply
         server.start()
@@ -243,8 +244,13 @@ def fill(path: Path, leave: int) -> None:
         os.posix_fallocate(ballast.fileno(), 0, free.f_bavail * free.f_frsize - leave)
 
 
+def padded(text: str, size: int) -> bytes:
+    """Return a page with a little text and many bytes."""
+    return f"<p>{text}</p><script>{'x' * size}</script>".encode()
+
+
 def test_full_disk(state: Path) -> None:
-    caller, tree = Caller(), Tree(SEED, 40, paragraphs=12)
+    caller, tree = Caller(), Tree(SEED, 40, paragraphs=3)
     with small_disk(state, "120m"):
         with serving(state, caller) as daemon:
             told = list(upload(caller, Tree(SEED + 1, 3, paragraphs=2)))
@@ -255,7 +261,7 @@ def test_full_disk(state: Path) -> None:
             assert not Folder(state).incoming()
             refused = 0
             for document in tree.files.values():
-                reply = caller.upload("a.txt", document.content * 40, {})
+                reply = caller.upload("a.html", padded(document.mark, 200_000), {})
                 assert reply.status in {200, 503}, reply
                 refused += reply.status == 503
                 told += [reply.json["id"]] if reply.status == 200 else []

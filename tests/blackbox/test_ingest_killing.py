@@ -27,6 +27,7 @@ def tell(lives: Lives, seed: int) -> None:
     sys.stdout.flush()
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("client", ["http", "gatewayctl"])
 def test_few_kills(tmp_path: Path, client: str) -> None:
     lives = Lives(tmp_path / "s", SEED, Tree(SEED, 24, bad=2, paragraphs=3))

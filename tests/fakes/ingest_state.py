@@ -105,6 +105,11 @@ class State:
         return {row[0]: (row[1], row[2], row[3]) for row in self.rows["jobs"]}
 
     @property
+    def errors(self) -> Mapping[str, str]:
+        """Why files failed, by id."""
+        return {file.id: file.error for file in self.files.values() if file.error}
+
+    @property
     def fingerprint(self) -> tuple[Any, ...]:
         """What an ingest that does nothing leaves as it is."""
         passages = [row[0] for row in self.rows["passages"]]

@@ -32,10 +32,10 @@ class Postgres:
         answer: str = self.server.psql(command)
         return answer
 
-    def crash(self) -> None:
-        """End the server as a crash does: nothing is finished, nothing is written."""
+    def shut_down(self) -> None:
+        """End the server as its service manager does: every connection is cut."""
         process = self.server._postmaster_info.process
-        process.send_signal(signal.SIGQUIT)
+        process.send_signal(signal.SIGINT)
         process.wait(30)
 
     def start(self) -> None:
