@@ -122,7 +122,8 @@ class Quickstart:
             self._say(MANUAL.format(**facts, name=manual_pages.COLLECTION))
 
     async def _ingest_manual(self, gateway: Gateway, owner: User) -> bool:
-        """Make the manual pages a collection; False, saying why, when there are none to be found."""
+        """Make the manual pages a collection; False when there are none, or, saying why, when not all can be
+        searched."""
         pages = manual_pages.find_pages()
         if not pages:
             return False

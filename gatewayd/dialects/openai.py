@@ -146,9 +146,9 @@ def _refused_message(message: Any, name: str) -> GatewayError:
 
 
 def parse_files(value: Any) -> list[dict[str, Any]]:
-    """Return the file references (4.2): a list of objects with a text `type` and, most, a text `id`.
+    """Return the file references (4.2): a list of objects with a text `type` and a text `id`.
 
-    Documents that a reference carries itself (2.3) need neither.
+    What carries its content or names its collections (2.3) needs no `id`, and with `docs` no `type` either.
     """
     if value is None:
         return []

@@ -41,7 +41,7 @@ class Models(Protocol):
         ...
 
 
-class Shelves(Protocol):
+class Collections(Protocol):
     """What knows the collections."""
 
     async def resolve(self, actor: Actor, ref: str) -> Collection:
@@ -60,10 +60,10 @@ class ControlFrames(OpenAiFrames):
 class ControlChatRoutes:
     """Questions on the control socket."""
 
-    def __init__(self, answers: Answers, models: Models, shelves: Shelves, viewers: Viewers) -> None:
+    def __init__(self, answers: Answers, models: Models, collections: Collections, viewers: Viewers) -> None:
         self._answers = answers
         self._models = models
-        self._shelves = shelves
+        self._collections = collections
         self._viewers = viewers
         self._streams = Streams()
 
@@ -107,7 +107,7 @@ class ControlChatRoutes:
     async def _found(self, actor: Actor, reference: wire.Reference) -> dict[str, str]:
         if reference.type == "file":
             return {"type": "file", "id": reference.id}
-        collection = await self._shelves.resolve(actor, reference.id)
+        collection = await self._collections.resolve(actor, reference.id)
         return {"type": "collection", "id": collection.id, "name": collection.name}
 
     async def _first_model(self, actor: Actor) -> str:

@@ -126,7 +126,7 @@ class FileRoutes:
         return json_reply({"content": await self._files.text(actor(request), _id(request))})
 
     async def change_text(self, request: web.Request) -> web.StreamResponse:
-        """`{"content"}` -> `{"content"}`; the passages follow in the background."""
+        """`{"content"}` -> `{"content"}`; the new one is found from then on. 409 while it is processed."""
         form = await read_model(request, ContentBody, self._body_limit)
         await self._files.set_text(actor(request), _id(request), form.content)
         return json_reply({"content": form.content})
