@@ -168,7 +168,7 @@ class PassageStore(VectorReader, Protocol):
 
         In the same transaction the words of the passages enter every collection that holds the file, those
         collections are returned (ids), and links whose place (collection, origin, path) the file takes over
-        are removed.
+        are removed. So is the job of the file.
         """
         ...
 
@@ -319,8 +319,7 @@ class BlobStore(Protocol):
 
 
 class FileGrants(Protocol):
-    """Who may use a file of somebody else: because of the collections that hold it, or whatever file it
-    is."""
+    """Who may use a file: its owner, those whom access lists do not bind, and others through collections."""
 
     def is_exempt(self, actor: Actor) -> bool:
         """Tell whether an actor may do everything with every file."""

@@ -3,24 +3,27 @@
 import unicodedata
 from typing import Final
 
+from gatewayd.accounts.texts import is_plain
 from gatewayd.errors import invalid
 
 LONGEST_NAME: Final = 255
-# Control characters, and halves of surrogate pairs, which no text can hold.
-REFUSED: Final = frozenset({"Cc", "Cs"})
 
 
 def clean_name(name: str, *, param: str = "file") -> str:
     """Return the last component of a name, normalised; invalid_request when nothing good remains."""
-    last = name.replace("\\", "/").rpartition("/")[2].strip()
-    if any(unicodedata.category(char) in REFUSED for char in last):
+    cleaned = last_component(name)
+    if not is_plain(cleaned):
         raise invalid("cannot use the file name: it holds control characters", param=param)
-    cleaned = unicodedata.normalize("NFC", last)
     if cleaned in {"", ".", ".."}:
         raise invalid("cannot use the file name: it is empty", param=param)
     if len(cleaned) > LONGEST_NAME:
         raise invalid(f"cannot use the file name: it is longer than {LONGEST_NAME} characters", param=param)
     return cleaned
+
+
+def last_component(name: str) -> str:
+    """Return what follows the last slash or backslash, in composed characters."""
+    return unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2].strip())
 
 
 def extension(name: str) -> str:

@@ -149,7 +149,6 @@ class Processor:
         done = replace(merged, status=FileStatus.COMPLETED, error=None, updated_at=self._clock())
         replaced = await self._stores.passages.find_replaced(file.id)
         collections = await self._stores.passages.publish(done)
-        await self._stores.jobs.remove(file.id)
         self._updates.notify_after_commit(file.id)
         former = dict.fromkeys(old_id for _, old_id in replaced)
         removed = [old_id for old_id in former if await self._remove_former(done, old_id)]

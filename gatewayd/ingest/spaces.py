@@ -38,12 +38,9 @@ class Models:
 
 @dataclass(frozen=True, slots=True)
 class ReindexState:
-    """How far the last reindex is; `done` and `total` count passages, `error` is why it ended early."""
+    """Whether a reindex runs, and why the last one ended early."""
 
     running: bool = False
-    space: str | None = None
-    done: int = 0
-    total: int = 0
     error: str | None = None
 
 
@@ -114,7 +111,7 @@ class Spaces:
                 self._quiet.set()
 
     def progress(self) -> ReindexState:
-        """Return how far the last reindex is."""
+        """Return whether a reindex runs, or how the last one ended."""
         return self._state
 
     async def reindex(self) -> None:
@@ -139,7 +136,6 @@ class Spaces:
         target = await self._configured()
         if target is None:
             raise GatewayError(Kind.NOT_CONFIGURED, "cannot reindex: no embedding model can be used")
-        self._state = replace(self._state, space=target.space.name)
         await self._fill_all(target)
         await self._stores.spaces.activate(target.space.name)
         # What was published between the last look and the change.
@@ -152,29 +148,22 @@ class Spaces:
                 self._former.pop(space.name, None)
 
     async def _fill_all(self, target: Target) -> None:
-        await self._count(target)
         while file_ids := await self._stores.spaces.behind(target.space.name, FILES_AT_A_TIME):
             added = [await self._fill(file_id, target) for file_id in file_ids]
             if not any(added):
                 # All of them are being processed anew, and their staged passages have vectors.
                 await asyncio.sleep(RETRY_SECONDS)
-            await self._count(target)
 
     async def _fill(self, file_id: str, target: Target) -> int:
         added = 0
         await self._quiet.wait()
         async for count in embed_missing(self._stores.passages, file_id, target):
             added += count
-            self._state = replace(self._state, done=self._state.done + count)
             await self._quiet.wait()
         active = await self._stores.spaces.find_active()
         if added and active is not None and active.name == target.space.name:
             await self._updates.changed(file_id, await self._stores.files.collections_of(file_id))
         return added
-
-    async def _count(self, target: Target) -> None:
-        done, total = await self._stores.spaces.counts(target.space.name)
-        self._state = replace(self._state, done=done, total=total)
 
     async def _configured(self) -> Target | None:
         """Return the configured model with its space, which is known to the store then."""

@@ -26,10 +26,7 @@ class IngestStores:
 
 
 class Updates:
-    """What has to happen after a change of files is committed.
-
-    A failure of the index is logged: it is a cache, and its check mends it.
-    """
+    """What has to happen after a change of files is committed."""
 
     def __init__(self, index: VectorIndex, blobs: BlobStore, watch: FileWatch) -> None:
         self._index = index
@@ -38,29 +35,23 @@ class Updates:
 
     async def changed(self, file_id: str, collections: Iterable[str]) -> None:
         """A file's passages came or changed."""
-        await self._learn(self._index.refresh(Scope(ScopeKind.FILE, file_id), file_id))
+        await learn(self._index.refresh(Scope(ScopeKind.FILE, file_id), file_id))
         await self.moved(file_id, collections)
 
     async def moved(self, file_id: str, collections: Iterable[str]) -> None:
         """A file came into collections or went from them."""
         for collection_id in collections:
-            await self._learn(self._index.refresh(Scope(ScopeKind.COLLECTION, collection_id), file_id))
+            await learn(self._index.refresh(Scope(ScopeKind.COLLECTION, collection_id), file_id))
 
     async def removed(self, file_id: str, collections: Iterable[str]) -> None:
         """A file is gone."""
         await self._blobs.remove([file_id])
-        await self._learn(self._index.forget(Scope(ScopeKind.FILE, file_id)))
+        await learn(self._index.forget(Scope(ScopeKind.FILE, file_id)))
         await self.moved(file_id, collections)
 
     def notify_after_commit(self, file_id: str) -> None:
         """Wake those who wait for a file, once the present block has committed."""
         after_commit(lambda: self.watch.notify(file_id))
-
-    async def _learn(self, change: Awaitable[None]) -> None:
-        try:
-            await change
-        except GatewayError as error:
-            log.warning("the vector index missed a change until its next check: %s", error.message)
 
 
 class Removal:
@@ -79,3 +70,11 @@ class Removal:
             self._updates.notify_after_commit(file_id)
         await self._updates.removed(file_id, collections)
         return True
+
+
+async def learn(change: Awaitable[None]) -> None:
+    """Let the vector index learn of a change. A failure is logged: it is a cache, and its check mends it."""
+    try:
+        await change
+    except GatewayError as error:
+        log.warning("the vector index missed a change until its next check: %s", error.message)

@@ -1,22 +1,24 @@
 """Keeps a collection in step with a tree elsewhere: what is new there, what changed, what is gone."""
 
 import asyncio
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
+from gatewayd.ingest.names import last_component
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.directories import Directories
 from gatewayd.knowledge.members import Holdings, Members
-from gatewayd.knowledge.records import Link
+from gatewayd.knowledge.records import Directory, Link
 from gatewayd.knowledge.trees import ancestors, joined, normal_path, paths_of
 
 MOST_ENTRIES: Final = 200_000
 LONGEST_CHECKSUM: Final = 255
+MOST_CHARACTERS: Final = 64 * 1024 * 1024
+"""Of the paths of all directories that a tree needs."""
 
 Held = tuple[Link, File]
 """A file of a collection with its place."""
@@ -76,34 +78,10 @@ class Sync:
     async def diff(self, actor: Actor, collection_id: str, entries: Sequence[Entry]) -> TreeDiff:
         """Compare a client's whole tree with the files that belong to no other origin."""
         await self._collections.get_writable(actor, collection_id)
-        _check(entries)
         directories = await self._store.list_directories(collection_id)
-        paths = paths_of(directories)
         held, _ = await self._store.list_files(collection_id, origin="")
-        current = _newest(
-            (joined(paths.get(link.directory_id or "", ""), file.name), (link, file)) for link, file in held
-        )
-        wanted = {_place(entry): entry for entry in entries}
-        added, modified, unmodified = [], [], 0
-        for place, entry in wanted.items():
-            found = current.get(place)
-            if found is None:
-                added.append(entry)
-            elif found[1].checksum != entry.checksum:
-                modified.append((entry, found[1]))
-            else:
-                unmodified += 1
-        needed = _needed(entries)
-        by_path = {path: directory_id for directory_id, path in paths.items()}
-        return TreeDiff(
-            added,
-            modified,
-            [file for place, (_, file) in current.items() if place not in wanted],
-            unmodified,
-            [spelt for path, spelt in needed.items() if path not in by_path],
-            [directory_id for path, directory_id in by_path.items() if path not in needed],
-            {needed.get(path, path): directory_id for path, directory_id in by_path.items()},
-        )
+        # Another thread, as there may be very many.
+        return await asyncio.to_thread(_differing, directories, held, entries)
 
     async def compare(
         self, actor: Actor, collection_id: str, origin: str, entries: Sequence[Entry]
@@ -127,6 +105,35 @@ class Sync:
         if directory_ids:
             await self._directories.remove_many(actor, collection_id, directory_ids)
         return sum(result.is_changed for result in results)
+
+
+def _differing(directories: Sequence[Directory], held: Sequence[Held], entries: Sequence[Entry]) -> TreeDiff:
+    _check(entries)
+    paths = paths_of(directories)
+    current = _newest(
+        (joined(paths.get(link.directory_id or "", ""), file.name), (link, file)) for link, file in held
+    )
+    wanted = {_place(entry): entry for entry in entries}
+    added, modified, unmodified = [], [], 0
+    for place, entry in wanted.items():
+        found = current.get(place)
+        if found is None:
+            added.append(entry)
+        elif found[1].checksum != entry.checksum:
+            modified.append((entry, found[1]))
+        else:
+            unmodified += 1
+    needed = _needed({entry.path for entry in entries})
+    by_path = {path: directory_id for directory_id, path in paths.items()}
+    return TreeDiff(
+        added,
+        modified,
+        [file for place, (_, file) in current.items() if place not in wanted],
+        unmodified,
+        [spelt for path, spelt in needed.items() if path not in by_path],
+        [directory_id for path, directory_id in by_path.items() if path not in needed],
+        {needed.get(path, path): directory_id for path, directory_id in by_path.items()},
+    )
 
 
 def _compare(held: Sequence[Held], entries: Sequence[Entry]) -> Comparison:
@@ -185,18 +192,24 @@ def _age(file: File) -> tuple[int, str]:
 
 
 def _place(entry: Entry) -> str:
-    """Return where an entry lies, its name spelt as `ingest.names.clean_name` does."""
-    name = unicodedata.normalize("NFC", entry.filename.replace("\\", "/").rpartition("/")[2].strip())
-    return joined(normal_path(entry.path, "path"), name)
+    """Return where an entry lies, its name spelt as that of an upload."""
+    return joined(normal_path(entry.path, "path"), last_component(entry.filename))
 
 
-def _needed(entries: Iterable[Entry]) -> Mapping[str, str]:
-    """Return the directories that entries need, parents first, with the spelling that the client uses."""
+def _needed(paths: Iterable[str]) -> Mapping[str, str]:
+    """Return the directories that paths need, parents first, with the spelling that the client uses."""
     needed: dict[str, str] = {}
-    for entry in entries:
-        spelt = [part for part in entry.path.split("/") if part]
-        for depth, path in enumerate(ancestors(normal_path(entry.path, "path")), 1):
-            needed.setdefault(path, "/".join(spelt[:depth]))
+    characters = 0
+    for given in sorted(paths):
+        spelt = [part for part in given.split("/") if part]
+        for depth, path in enumerate(ancestors(normal_path(given, "path")), 1):
+            if path not in needed:
+                needed[path] = "/".join(spelt[:depth])
+                characters += len(path)
+        if characters > MOST_CHARACTERS:
+            raise GatewayError(
+                Kind.TOO_LARGE, "cannot compare: the directories are too many or too deep", param="manifest"
+            )
     return dict(sorted(needed.items(), key=lambda item: item[0].count("/")))
 
 

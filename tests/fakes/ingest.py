@@ -280,6 +280,7 @@ class MemoryPassages:
                 tables.texts[file.id, False] = text
                 del tables.texts[file.id, True]
             tables.files[file.id] = file
+            tables.jobs.pop(file.id, None)
             for key in await self.find_replaced(file.id):
                 del tables.links[key]
             return sorted(collection for collection, linked in tables.links if linked == file.id)
@@ -512,7 +513,7 @@ def extraction_of(text: str, rules: ChunkRules | None = None) -> Extraction:
 
 
 class NoGrants:
-    """The contract of FileGrants: `granted` holds (user, file, permission)."""
+    """The contract of FileGrants; in the place of collections `granted` holds (user, file, permission)."""
 
     def __init__(self, granted: Iterable[tuple[str, str, str]] = ()) -> None:
         self.granted = set(granted)
@@ -522,4 +523,6 @@ class NoGrants:
         return self.bypass_admins and actor.is_admin
 
     async def may(self, actor: Actor, file: File, permission: str) -> bool:
+        if actor.user_id == file.user_id or self.is_exempt(actor):
+            return True
         return (actor.user_id, file.id, permission) in self.granted

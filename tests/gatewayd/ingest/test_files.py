@@ -8,6 +8,7 @@ import pytest
 
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.embedding import BATCH
 from gatewayd.ingest.files import Files, UploadRules
 from gatewayd.ingest.records import File, FileStatus, Scope, ScopeKind
 from tests.fakes.ingest import HashEmbedder
@@ -178,7 +179,9 @@ async def test_vectors_of_a_replaced_text_are_those_of_its_passages(ingest: Inge
     long = " ".join(f"word{number}" for number in range(3000))
     await ingest.files.set_text(OWNER, file.id, long)
     tables = ingest.library.tables
-    for passage_id, row in tables.rows(file.id, staged=False):
+    rows = tables.rows(file.id, staged=False)
+    assert len(rows) > BATCH
+    for passage_id, row in rows:
         assert tables.vectors["test:hash:1", passage_id] == embedder._vector(row.passage.text)
 
 
