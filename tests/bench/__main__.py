@@ -12,6 +12,8 @@ starts listens on free ports of loopback, keeps its files in a temporary folder,
   many     1000 streams at once; every chunk is checked
   soak     --streams streams for --minutes minutes: memory and errors
   all      core, memory, leave, start and many
+
+`python -m tests.bench documents --help` tells of the benchmarks of documents.
 """
 
 import argparse
@@ -29,7 +31,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.bench import report, suites
+from tests.bench import documents, report, suites
 from tests.bench.goals import goals_table
 from tests.bench.measure import CORE, MANY, QUICK, Bench, Case, alternate, say, show
 from tests.bench.targets import (
@@ -221,9 +223,11 @@ def main() -> int:
     """Run and return the exit status: 2 when it cannot run, 130 when it was interrupted."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    options = arguments()
     try:
-        run(options)
+        if sys.argv[1:2] == ["documents"]:
+            documents.main(sys.argv[2:])
+        else:
+            run(arguments())
     except CannotRunError as error:
         say(str(error))
         return 2

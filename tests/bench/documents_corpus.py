@@ -48,7 +48,7 @@ def _prose(path: Path) -> Iterator[str]:
             continue
         for part in (ast.get_docstring(node) or "").split("\n\n"):
             text = SPACES.sub(" ", part).strip()
-            if SHORTEST <= len(text) and text.isprintable():
+            if len(text) >= SHORTEST and text.isprintable():
                 yield text[:LONGEST]
 
 

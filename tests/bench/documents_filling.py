@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatewayd import ids
-from gatewayd.ingest.records import Chunk, Extraction, File, FileStatus, Space, VectorBatch
 from gatewayd.ingest.embedding import packed
+from gatewayd.ingest.records import Chunk, Extraction, File, FileStatus, Space, VectorBatch
 from gatewayd.knowledge.records import Collection, Link
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.database import Database
@@ -29,7 +29,7 @@ OWNER: Final = "bench"
 AT: Final = 1_750_000_000
 IN_FILE: Final = 200
 AT_ONCE: Final = 20
-NOISE: Final = 0.35
+NOISE: Final = 0.25
 
 Rows = NDArray[np.float32]
 
@@ -55,9 +55,7 @@ class Vectors:
         chance, real = self._chance, self._real
         first, second = chance.integers(0, len(real), (2, count))
         share = chance.uniform(0.5, 1.0, (count, 1)).astype(np.float32)
-        noise = chance.standard_normal((count, real.shape[1]), np.float32) * (
-            NOISE / np.sqrt(real.shape[1])
-        )
+        noise = chance.standard_normal((count, real.shape[1]), np.float32) * (NOISE / np.sqrt(real.shape[1]))
         rows: Rows = share * real[first] + (1 - share) * real[second] + noise.astype(np.float32)
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 

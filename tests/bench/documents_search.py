@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from tests.bench.documents_corpus import Writer
 from tests.bench.documents_filling import Filled, Rows
 from tests.bench.documents_site import Client, Model, Running, Site, prepared, query_vectors
+from tests.bench.measure import say
 
 QUESTIONS: Final = 400
 WARM_UP: Final = 20
@@ -22,6 +22,7 @@ MIDDLE: Final = 10_000
 MANY: Final = 500
 SMALL: Final = 200
 READY_SECONDS: Final = 180.0
+ROUNDS: Final = 3
 
 Times = Mapping[str, float]
 
@@ -57,12 +58,15 @@ def measure_queries(site: Site, running: Running, model: Model, count: int) -> l
     for filled in site.collections:
         wait_for_graph(running, filled)
         row: dict[str, Any] = {"passages": len(filled.passages)}
+        cpu = running.session.cpu_seconds()
         row["hybrid"] = times(lambda text, at=filled.id: running.client.query(at, text), asked)
+        spent = running.session.cpu_seconds() - cpu
+        row["cpu_ms"] = spent * 1000 / (count + min(count, WARM_UP))
         row["dense"] = times(lambda text, at=filled.id: running.client.query(at, text, hybrid=False), asked)
         row["same"] = times(lambda _, at=filled.id: running.client.query(at, asked[0]), asked)
         row["words"] = times(lambda text, at=filled.id: _words(running.client, at, text), asked)
         row["recall"] = recall(running.client, filled, asked, vectors)
-        sys.stderr.write(f"{row}\n")
+        say(f"search  {row}")
         rows.append(row)
     return rows
 
@@ -103,7 +107,7 @@ def measure_start(site: Site) -> list[dict[str, Any]]:
                 row["second"].append(_seconds(running.client, site.collections[0].id))
                 if name.startswith("without") and number == 2:
                     wait_for_graph(running, site.collections[0])
-        sys.stderr.write(f"{row}\n")
+        say(f"start  {row}")
         rows.append(row)
     return rows
 
@@ -127,19 +131,17 @@ def _one_of(folder: Path, model: Model, engine: str, count: int) -> Iterator[tup
         yield site, running
 
 
-def measure_many(folder: Path, model: Model, engine: str, count: int, rounds: int = 3) -> dict[str, Any]:
-    """Ask a database with many collections and one with a single one, in alternation."""
-    asked = questions(count, 33)
+def measure_many(folder: Path, model: Model, engine: str, count: int, asking: int) -> dict[str, Any]:
+    """Ask a database with `count` collections and one with a single one, in alternation."""
+    asked = questions(asking, 33)
     with (
-        _one_of(folder / "m", model, engine, MANY) as (many, large),
+        _one_of(folder / "m", model, engine, count) as (many, large),
         _one_of(folder / "o", model, engine, 1) as (one, small),
     ):
         samples: dict[str, list[Times]] = {"many": [], "one": []}
         middle = many.collections[len(many.collections) // 2].id
-        for _ in range(rounds):
+        for _ in range(ROUNDS):
             samples["many"].append(times(lambda text: large.client.query(middle, text), asked))
-            samples["one"].append(
-                times(lambda text: small.client.query(one.collections[0].id, text), asked)
-            )
-    sys.stderr.write(f"{engine} {samples}\n")
+            samples["one"].append(times(lambda text: small.client.query(one.collections[0].id, text), asked))
+    say(f"many  {engine} {samples}")
     return {"engine": engine, **samples}

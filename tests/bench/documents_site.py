@@ -24,6 +24,7 @@ from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
 from gatewayd.vectors.models import MODELS
 from tests.bench.documents_corpus import Writer
 from tests.bench.documents_filling import Filled, Rows, fill
+from tests.bench.measure import say
 from tests.bench.processes import Session
 from tests.bench.targets import GATEWAY_PATH, Target, started
 from tests.bench.tools import CannotRunError
@@ -31,7 +32,7 @@ from tests.fakes.postgres import start_postgres
 
 ROOT: Final = Path(__file__).parents[2]
 MODEL: Final = "minilm"
-REAL_PASSAGES: Final = 600
+REAL_PASSAGES: Final = 1500
 POOL_SIZE: Final = 8
 SQLITE: Final = "sqlite"
 POSTGRES: Final = "postgresql"
@@ -192,9 +193,10 @@ class Site:
     @contextlib.contextmanager
     def running(self) -> Iterator["Running"]:
         """Start the gateway over it."""
-        with started(ROOT, self.state) as (port, session, seconds), contextlib.closing(
-            Client(port, self.key)
-        ) as client:
+        with (
+            started(ROOT, self.state) as (port, session, seconds),
+            contextlib.closing(Client(port, self.key)) as client,
+        ):
             yield Running(client, session, seconds, self.key)
 
 
@@ -240,7 +242,7 @@ def prepared(
         began = time.monotonic()
         filled = asyncio.run(fill(location, model.space, model.real, sizes)) if sizes else []
         if sizes:
-            sys.stderr.write(f"{engine}: {sum(sizes):,} passages in {time.monotonic() - began:.0f} s\n")
+            say(f"filled {engine}: {sum(sizes):,} passages in {time.monotonic() - began:.0f} s")
         more = "" if provider is None else PROVIDER.format(port=provider)
         text = CONFIGURATION.format(state=state, url=url, more=more)
         (state / "gatewayd.toml").write_text(text)

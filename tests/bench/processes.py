@@ -93,6 +93,26 @@ def follow_priority(pid: int) -> None:
             Path(f"/proc/{pid}/autogroup").write_text(str(niceness))
 
 
+def sizes_of(pid: int) -> Memory:
+    """Return the resident memory of one process; nothing when it is gone."""
+    fields = _status(pid)
+    return Memory(fields.get("VmRSS", 0), fields.get("VmHWM", 0))
+
+
+def reset_peak(pid: int) -> None:
+    """Forget how much memory a process has had at most."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def command_of(pid: int) -> str:
+    """Return the command line of a process; empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def busy_seconds() -> float:
     """Return the processor time that the whole machine has spent so far."""
     user, nice, system, _, _, interrupts, soft, *_ = (
