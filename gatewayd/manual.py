@@ -9,10 +9,11 @@ from typing import Final
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.assembly.documents import Documents
-from gatewayd.catalog.records import Grant
+from gatewayd.catalog.records import EVERYBODY, Grant
 from gatewayd.ingest.files import Upload
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.collections import NewCollection
+from gatewayd.knowledge.grants import READ
 from gatewayd.knowledge.uploads import Place
 
 COLLECTION: Final = "gatewayd manual"
@@ -36,7 +37,7 @@ async def ingest(pages: Sequence[Path], documents: Documents, actor: Actor) -> S
 
     Returns a sentence for each page that cannot. Raises GatewayError as the services do.
     """
-    everybody = Grant("user", "*", "read")
+    everybody = Grant("user", EVERYBODY, READ)
     new = NewCollection(COLLECTION, "The manual pages of this gateway", grants=[everybody])
     collection = await documents.collections.create(actor, new)
     uploaded = [await _upload(page, documents, actor, collection.id) for page in pages]

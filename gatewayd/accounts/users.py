@@ -73,10 +73,14 @@ class Users:
 
     async def get(self, user_id: str) -> User:
         """Return an account; not_found when there is none."""
-        user = await self._users.find(user_id) if is_plain(user_id) else None
+        user = await self.find(user_id)
         if user is None:
             raise not_found("user", user_id)
         return user
+
+    async def find(self, user_id: str) -> User | None:
+        """Return an account, or None."""
+        return await self._users.find(user_id) if is_plain(user_id) else None
 
     async def resolve(self, ref: str) -> User:
         """Return the account with this id or e-mail address; not_found when there is none."""

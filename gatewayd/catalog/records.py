@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+
+EVERYBODY: Final = "*"
+"""The `principal_id` of a grant to everybody."""
 
 
 @dataclass(frozen=True, slots=True)

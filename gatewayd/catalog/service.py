@@ -9,7 +9,7 @@ from gatewayd import ids
 from gatewayd.catalog.failover import Candidate, Failover
 from gatewayd.catalog.interfaces import ModelRecordStore, ModelSource, Viewer
 from gatewayd.catalog.listing import SourceListing, states
-from gatewayd.catalog.records import Grant, Model, ModelRecord
+from gatewayd.catalog.records import EVERYBODY, Grant, Model, ModelRecord
 from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.tasks import Tasks
@@ -186,7 +186,7 @@ class Catalog:
         record = self._records.get(model_id)
         if record is None or not record.is_active:
             return False
-        return record.user_id == viewer.user_id or any(_covers(grant, viewer) for grant in record.grants)
+        return record.user_id == viewer.user_id or any(is_for(grant, viewer) for grant in record.grants)
 
     async def _models(self, *, refresh: bool) -> dict[str, tuple[Candidate[ModelSource], ...]]:
         for item in self._listings:
@@ -249,7 +249,8 @@ def check_grant(grant: Grant) -> None:
             raise invalid(f"cannot accept the grant: {name} is {value!r}", param=f"access_grants.{name}")
 
 
-def _covers(grant: Grant, viewer: Viewer) -> bool:
+def is_for(grant: Grant, viewer: Viewer) -> bool:
+    """Tell whether a grant is the viewer's, a group's of theirs, or everybody's."""
     if grant.principal_type == "group":
         return grant.principal_id in viewer.group_ids
-    return grant.principal_id in {"*", viewer.user_id}
+    return grant.principal_id in {EVERYBODY, viewer.user_id}

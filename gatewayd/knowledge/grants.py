@@ -5,11 +5,10 @@ from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean
-from gatewayd.catalog.records import Grant
-from gatewayd.catalog.service import check_grant
+from gatewayd.catalog.records import EVERYBODY, Grant
+from gatewayd.catalog.service import check_grant, is_for
 from gatewayd.errors import invalid
 
-EVERYBODY: Final = "*"
 MAX_GRANTS: Final = 1000
 MAX_PRINCIPAL: Final = 64
 
@@ -54,11 +53,7 @@ def allowed(actor: Actor, wanted: Iterable[Grant], held: Iterable[Grant] = ()) -
 
 def covers(grant: Grant, actor: Actor, permission: str) -> bool:
     """Tell whether a grant gives an actor a permission; who may write may read."""
-    if permission == WRITE and grant.permission != WRITE:
-        return False
-    if grant.principal_type == "group":
-        return grant.principal_id in actor.group_ids
-    return grant.principal_id in {EVERYBODY, actor.user_id}
+    return (permission != WRITE or grant.permission == WRITE) and is_for(grant, actor)
 
 
 def _may_give(actor: Actor, grant: Grant) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-from gatewayd.catalog.records import Grant
+from gatewayd.catalog.records import EVERYBODY, Grant
 from gatewayd.storage.rows import GrantRow
 from gatewayd.storage.statements import Statement
 
@@ -62,7 +62,7 @@ def readable(statement: Statement, resource: Resource, column: str, reader: tupl
     user_id, group_ids = reader
     kind, users, groups = (
         statement.bind(resource.value),
-        statement.among([user_id, "*"]),
+        statement.among([user_id, EVERYBODY]),
         statement.among(group_ids),
     )
     return (

@@ -8,6 +8,7 @@ from gatewayd.http.control.principals import Principals
 from gatewayd.http.control.writes import timestamp
 from gatewayd.ingest.records import File
 from gatewayd.knowledge.collections import Collections
+from gatewayd.knowledge.grants import READ, WRITE
 from gatewayd.knowledge.records import Collection, Link
 
 
@@ -57,8 +58,8 @@ class DocumentViews:
                     user_id=each.user_id,
                     user=emails[each.user_id],
                     files=await self._collections.count_files(each) if count is None else count,
-                    readers=_named(allowed, "read"),
-                    writers=_named(allowed, "write"),
+                    readers=_named(allowed, READ),
+                    writers=_named(allowed, WRITE),
                     updated_at=timestamp(each.updated_at),
                     created_at=timestamp(each.created_at),
                 )

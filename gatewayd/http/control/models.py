@@ -9,9 +9,9 @@ from gatewayctl.wire import models as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.users import Users
-from gatewayd.catalog.records import Grant, Model, ModelRecord
+from gatewayd.catalog.records import EVERYBODY, Grant, Model, ModelRecord
 from gatewayd.catalog.service import Catalog
-from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.errors import invalid, not_found
 from gatewayd.http.body import read_model
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.viewers import Viewers
@@ -100,7 +100,7 @@ class ModelRoutes:
         return primary.id if primary is not None else ""
 
     async def _grants(self, wanted: wire.AccessChange) -> tuple[Grant, ...]:
-        blank = Grant(principal_type="user", principal_id="*", permission=wanted.permission)
+        blank = Grant(principal_type="user", principal_id=EVERYBODY, permission=wanted.permission)
         named = [replace(blank, principal_id=(await self._users.resolve(ref)).id) for ref in wanted.users]
         for ref in wanted.groups:
             group = await self._groups.resolve(ref)
@@ -136,14 +136,11 @@ class ModelRoutes:
         )
 
     async def _name(self, grant: Grant) -> str:
-        if grant.principal_id == "*":
-            return "*"
-        try:
-            if grant.principal_type == "group":
-                return (await self._groups.get(grant.principal_id)).name
-            return (await self._users.get(grant.principal_id)).email
-        except GatewayError as error:
-            if error.kind is not Kind.NOT_FOUND:
-                raise
-            # Whoever it was is gone; the grant is harmless and can still be taken away.
-            return grant.principal_id
+        # Whoever is gone has the id for a name: the grant is harmless and can still be taken away.
+        if grant.principal_type == "group":
+            group = await self._groups.find(grant.principal_id)
+            return grant.principal_id if group is None else group.name
+        if grant.principal_id == EVERYBODY:
+            return EVERYBODY
+        user = await self._users.find(grant.principal_id)
+        return grant.principal_id if user is None else user.email

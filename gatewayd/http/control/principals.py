@@ -6,10 +6,9 @@ from typing import Final
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import User
 from gatewayd.accounts.users import Users
-from gatewayd.catalog.records import Grant
+from gatewayd.catalog.records import EVERYBODY, Grant
 from gatewayd.errors import GatewayError, Kind
 
-EVERYBODY: Final = "*"
 GROUP: Final = "group:"
 
 Principal = tuple[str, str]
@@ -43,7 +42,7 @@ class Principals:
 
     async def emails(self, user_ids: Iterable[str]) -> Mapping[str, str]:
         """Return the e-mails of accounts by id, "" for those that are gone."""
-        found = {user_id: await self._find(user_id) for user_id in dict.fromkeys(user_ids)}
+        found = {user_id: await self._users.find(user_id) for user_id in dict.fromkeys(user_ids)}
         return {user_id: "" if user is None else user.email for user_id, user in found.items()}
 
     async def names(self, grants: Iterable[Grant]) -> Mapping[Principal, str]:
@@ -64,13 +63,5 @@ class Principals:
             return GROUP + (principal_id if group is None else group.name)
         if principal_id == EVERYBODY:
             return EVERYBODY
-        user = await self._find(principal_id)
+        user = await self._users.find(principal_id)
         return principal_id if user is None else user.email
-
-    async def _find(self, user_id: str) -> User | None:
-        try:
-            return await self._users.get(user_id)
-        except GatewayError as error:
-            if error.kind is not Kind.NOT_FOUND:
-                raise
-            return None

@@ -7,7 +7,6 @@ from typing import Any
 from gatewayd.accounts.records import User
 from gatewayd.accounts.users import Users
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.knowledge.citations import passage_metadata
 from gatewayd.knowledge.records import Collection
@@ -108,15 +107,8 @@ class Owners:
 
     async def shown(self, ids: Iterable[str]) -> Mapping[str, Shown | None]:
         """Return the owners by id."""
-        return {user_id: await self._find(user_id) for user_id in dict.fromkeys(ids)}
-
-    async def _find(self, user_id: str) -> Shown | None:
-        try:
-            return show_owner(await self.users.get(user_id))
-        except GatewayError as error:
-            if error.kind is not Kind.NOT_FOUND:
-                raise
-            return None
+        found = {user_id: await self.users.find(user_id) for user_id in dict.fromkeys(ids)}
+        return {user_id: None if user is None else show_owner(user) for user_id, user in found.items()}
 
 
 def _meta(file: File) -> Shown:

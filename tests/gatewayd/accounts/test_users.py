@@ -16,7 +16,7 @@ async def test_a_new_account(accounts: Accounts) -> None:
     user = await accounts.users.create(ANN)
     assert (user.email, user.name, user.role, user.active) == ("ann@example.org", "Ann", Role.USER, True)
     assert user.created_at == user.updated_at == accounts.time
-    assert await accounts.users.get(user.id) == user
+    assert await accounts.users.get(user.id) == await accounts.users.find(user.id) == user
     assert await accounts.users.resolve("ANN@example.ORG") == user
     assert await accounts.users.resolve(user.id) == user
     assert accounts.memory.tables.passwords == {user.id: "hash:secret"}
@@ -52,6 +52,7 @@ async def test_unknown_accounts(accounts: Accounts, ref: str) -> None:
     with pytest.raises(GatewayError) as caught:
         await accounts.users.resolve(ref)
     assert caught.value.kind is Kind.NOT_FOUND
+    assert await accounts.users.find(ref) is None
 
 
 async def test_sixteen_first_sign_ups_make_one_administrator(accounts: Accounts) -> None:
