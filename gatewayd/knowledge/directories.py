@@ -1,7 +1,7 @@
 """The directories of collections, as clients that keep a tree in step make them (11.4)."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -9,9 +9,9 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
-from gatewayd.knowledge.members import LINKING, Holdings, Members
+from gatewayd.knowledge.members import LINKING, Holdings, Members, check_directory
 from gatewayd.knowledge.records import Directory
-from gatewayd.knowledge.trees import subtree
+from gatewayd.knowledge.trees import LONGEST_PATH, MOST_LEVELS, paths_of, subtree
 
 MOST_DIRECTORIES: Final = 100_000
 
@@ -43,26 +43,27 @@ class Directories:
     async def create(
         self, actor: Actor, collection_id: str, name: str, parent_id: str | None = None
     ) -> Directory:
-        """Add a directory; conflict when there is one of this name beside it."""
+        """Add a directory; conflict when there is one of this name beside it, invalid_request for a path of
+        over 4096 characters or 100 parts."""
         await self._collections.get_writable(actor, collection_id)
         now = self._holdings.clock()
         directory = Directory(
             ids.new_id(), collection_id, parent_id, _name(name), actor.user_id, updated_at=now, created_at=now
         )
         async with self._holdings.transactor.exclusive(LINKING):
-            known = await self._store.list_directories(collection_id)
-            if len(known) >= MOST_DIRECTORIES:
+            if await self._store.count_directories(collection_id) >= MOST_DIRECTORIES:
                 raise GatewayError(
                     Kind.TOO_LARGE, f"cannot make the directory: there are {MOST_DIRECTORIES} already"
                 )
-            _check_place(known, directory)
+            above = await self._store.find_line(collection_id, parent_id) if parent_id is not None else []
+            _check_paths(paths_of([*above, directory]))
             await self._store.add_directory(directory)
         return directory
 
     async def change(
         self, actor: Actor, collection_id: str, directory_id: str, change: DirectoryChange
     ) -> Directory:
-        """Rename or move a directory; its files go with it."""
+        """Rename or move a directory; its files go with it. Raises as `create` does."""
         await self._collections.get_writable(actor, collection_id)
         async with self._holdings.transactor.exclusive(LINKING):
             known = await self._store.list_directories(collection_id)
@@ -77,9 +78,10 @@ class Directories:
             if directory.parent_id in below:
                 raise invalid("cannot move the directory: parent_id is below it", param="parent_id")
             _check_place(known, directory)
+            paths = paths_of([directory if each.id == directory_id else each for each in known])
+            _check_paths({each: paths[each] for each in below})
             await self._store.change_directory(directory)
-            for each in below:
-                await self._unplace(collection_id, each)
+            await self._store.unplace(collection_id, below)
         return directory
 
     async def remove(
@@ -95,7 +97,7 @@ class Directories:
             directory = _find(known, directory_id)
             file_ids = await self._store.remove_directories(collection_id, [directory_id])
             if move_files:
-                await self._put(collection_id, file_ids, directory.parent_id)
+                await self._store.move_files(collection_id, file_ids, directory.parent_id)
         if not move_files:
             await self._members.remove_many(actor, collection_id, file_ids)
 
@@ -107,7 +109,7 @@ class Directories:
             found = [each for each in directory_ids if each in known]
             if found:
                 file_ids = await self._store.remove_directories(collection_id, found)
-                await self._put(collection_id, file_ids, None)
+                await self._store.move_files(collection_id, file_ids, None)
 
     async def move_file(
         self, actor: Actor, collection_id: str, file_id: str, directory_id: str | None
@@ -116,21 +118,9 @@ class Directories:
         await self._collections.get_writable(actor, collection_id)
         async with self._holdings.transactor.exclusive(LINKING):
             if directory_id is not None:
-                _find(await self._store.list_directories(collection_id), directory_id)
-            if file_id not in await self._store.find_links(collection_id, [file_id]):
+                await check_directory(self._store, collection_id, directory_id)
+            if not await self._store.move_files(collection_id, [file_id], directory_id):
                 raise not_found(f"in collection {collection_id!r} the file", file_id)
-            await self._put(collection_id, [file_id], directory_id)
-
-    async def _put(self, collection_id: str, file_ids: Sequence[str], directory_id: str | None) -> None:
-        """Move files. They lose the place that a sync client gave them: another file may come there."""
-        for link in (await self._store.find_links(collection_id, file_ids)).values():
-            path = link.path if link.origin else ""
-            await self._store.link(replace(link, directory_id=directory_id, path=path))
-
-    async def _unplace(self, collection_id: str, directory_id: str) -> None:
-        found, _ = await self._store.list_files(collection_id, directory_id=directory_id)
-        placed = [file.id for link, file in found if link.path and not link.origin]
-        await self._put(collection_id, placed, directory_id)
 
 
 def _find(known: Sequence[Directory], directory_id: str) -> Directory:
@@ -148,6 +138,15 @@ def _check_place(known: Sequence[Directory], directory: Directory) -> None:
             raise GatewayError(
                 Kind.CONFLICT, f"cannot use name {directory.name!r}: the directory is there", param="name"
             )
+
+
+def _check_paths(paths: Mapping[str, str]) -> None:
+    if any(len(path) > LONGEST_PATH or path.count("/") >= MOST_LEVELS for path in paths.values()):
+        raise invalid(
+            f"cannot put the directory there: its path would have over {LONGEST_PATH} characters"
+            f" or {MOST_LEVELS} parts",
+            param="name",
+        )
 
 
 def _name(name: str) -> str:

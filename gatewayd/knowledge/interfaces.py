@@ -109,6 +109,27 @@ class CollectionStore(Protocol):
         """Return the directories of a collection, parents before children where ids are ordered in time."""
         ...
 
+    async def count_directories(self, collection_id: str) -> int:
+        """Return how many directories a collection has."""
+        ...
+
+    async def find_line(self, collection_id: str, directory_id: str) -> Sequence[Directory]:
+        """Return a directory of a collection and those above it, the highest first; none without it."""
+        ...
+
+    async def move_files(
+        self, collection_id: str, file_ids: Sequence[str], directory_id: str | None
+    ) -> Sequence[str]:
+        """Put files of a collection into a directory, None for none; return those that are in the collection.
+
+        Files that belong to no origin lose their paths: another file may come there.
+        """
+        ...
+
+    async def unplace(self, collection_id: str, directory_ids: Sequence[str]) -> None:
+        """Take the paths of the files in directories that belong to no origin: the directories moved."""
+        ...
+
     async def change_directory(self, directory: Directory) -> bool:
         """Write name, parent and updated_at; False when it is gone.
 

@@ -1,6 +1,7 @@
 """The files of collections: put in, taken out, one by one or many."""
 
-from collections.abc import Awaitable, Sequence
+import asyncio
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -90,9 +91,11 @@ class Members:
             collection_id, directory_id=directory_id, query=query, offset=offset, limit=limit
         )
 
-    async def completed(self, actor: Actor, collection_id: str) -> Sequence[File]:
-        """Return all files that can be searched."""
-        found, _ = await self.list(actor, collection_id)
+    async def completed(self, actor: Actor, collection_id: str, limit: int) -> Sequence[File] | None:
+        """Return all files that can be searched; None when the collection has over `limit` files."""
+        found, total = await self.list(actor, collection_id, limit=limit)
+        if total > limit:
+            return None
         return [file for _, file in found if file.status is FileStatus.COMPLETED]
 
     async def add(
@@ -118,10 +121,15 @@ class Members:
     async def add_many(
         self, actor: Actor, collection_id: str, additions: Sequence[Addition], *, wait: float = 0.0
     ) -> tuple[Collection, Sequence[Result]]:
-        """Put files in, each for itself: one that cannot be added leaves the others alone."""
+        """Put files in, each for itself: one that cannot be added leaves the others alone.
+
+        Of all that are pending together those are waited for that are completed in `wait` seconds.
+        """
         collection = await self._collections.get_writable(actor, collection_id)
+        now = asyncio.get_running_loop().time
+        deadline = now() + min(wait, LONGEST_WAIT)
         results = [
-            await _result(addition.file_id, self._add(actor, collection, addition, wait))
+            await _result(addition.file_id, self._add(actor, collection, addition, deadline - now()))
             for addition in additions
         ]
         if any(result.is_changed for result in results):
@@ -182,10 +190,15 @@ class Members:
     ) -> Sequence[Result]:
         """Take files out, each for itself; those that are not in have a not_found error."""
         collection = await self._collections.get_writable(actor, collection_id)
-        results = [
-            await self._take_out(actor, collection, file_id, delete_file=delete_files)
-            for file_id in dict.fromkeys(file_ids)
-        ]
+        results = []
+        for piece in _pieces(list(dict.fromkeys(file_ids))):
+            held = await self._store.find_links(collection.id, piece)
+            results += [
+                await self._take_out(actor, collection, file_id, delete_file=delete_files)
+                if file_id in held
+                else Result(file_id, error=_not_in(collection, file_id))
+                for file_id in piece
+            ]
         if any(result.is_changed for result in results):
             await self._collections.touch(collection)
         return results
@@ -292,9 +305,14 @@ async def _result(file_id: str, work: Awaitable[bool]) -> Result:
         return Result(file_id, error=error)
 
 
+def _pieces(file_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(file_ids), PAGE):
+        yield file_ids[start : start + PAGE]
+
+
 async def check_directory(store: CollectionStore, collection_id: str, directory_id: str) -> None:
     """Raise not_found unless a collection has the directory."""
-    if all(each.id != directory_id for each in await store.list_directories(collection_id)):
+    if not await store.find_line(collection_id, directory_id):
         raise not_found("directory", directory_id)
 
 

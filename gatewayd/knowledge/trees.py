@@ -9,12 +9,14 @@ from gatewayd.errors import invalid, shortened
 from gatewayd.knowledge.records import Directory
 
 LONGEST_PATH: Final = 4096
+MOST_LEVELS: Final = 100
 
 
 def normal_path(path: str, name: str) -> str:
     """Return a relative path in one spelling: `/` between its parts, composed characters.
 
-    Raises invalid_request naming the field for control characters, `.` and `..`, and over 4096 characters.
+    Raises invalid_request naming the field for control characters, `.` and `..`, and over 4096 characters or
+    100 parts.
     """
     if len(path) > LONGEST_PATH or not is_plain(path):
         raise invalid(
@@ -23,6 +25,10 @@ def normal_path(path: str, name: str) -> str:
     parts = [part for part in unicodedata.normalize("NFC", path).split("/") if part]
     if any(part in {".", ".."} for part in parts):
         raise invalid(f"cannot accept {name} {shortened(path)!r}: it has a part . or ..", param=name)
+    if len(parts) > MOST_LEVELS:
+        raise invalid(
+            f"cannot accept {name} {shortened(path)!r}: it has over {MOST_LEVELS} parts", param=name
+        )
     return "/".join(parts)
 
 
@@ -36,12 +42,12 @@ def paths_of(directories: Iterable[Directory]) -> Mapping[str, str]:
     known = {each.id: each for each in directories}
     paths: dict[str, str] = {}
     for each in known.values():
-        line: list[Directory] = []
+        line: dict[str, Directory] = {}
         here: Directory | None = each
-        while here is not None and here.id not in paths and here not in line:
-            line.append(here)
+        while here is not None and here.id not in paths and here.id not in line:
+            line[here.id] = here
             here = known.get(here.parent_id or "")
-        for directory in reversed(line):
+        for directory in reversed(line.values()):
             above = paths.get(directory.parent_id or "", "")
             paths[directory.id] = joined(above, directory.name)
     return paths
@@ -52,10 +58,13 @@ def subtree(directories: Sequence[Directory], top_id: str) -> Sequence[str]:
     below: dict[str | None, list[str]] = {}
     for each in directories:
         below.setdefault(each.parent_id, []).append(each.id)
-    found = [top_id]
-    for directory_id in found:
-        found += [each for each in below.get(directory_id, ()) if each not in found]
-    return found
+    found = {top_id: None}
+    left = [top_id]
+    for directory_id in left:
+        new = [each for each in below.get(directory_id, ()) if each not in found]
+        found.update(dict.fromkeys(new))
+        left += new
+    return left
 
 
 def ancestors(path: str) -> Sequence[str]:

@@ -7,7 +7,7 @@ from typing import Any
 from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
-from gatewayd.errors import invalid
+from gatewayd.errors import invalid, not_found
 from gatewayd.ingest.files import Upload
 from gatewayd.ingest.intake import told_text
 from gatewayd.ingest.records import File
@@ -104,9 +104,10 @@ class _Linking:
         store = self._holdings.store
         if place.directory_id is None:
             return file.name
-        await check_directory(store, place.collection_id, place.directory_id)
-        paths = paths_of(await store.list_directories(place.collection_id))
-        return joined(paths[place.directory_id], file.name)
+        line = await store.find_line(place.collection_id, place.directory_id)
+        if not line:
+            raise not_found("directory", place.directory_id)
+        return joined(paths_of(line)[place.directory_id], file.name)
 
 
 def _told_place(data: Mapping[str, Any]) -> Place | None:

@@ -1,15 +1,29 @@
 """Folders of collections."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind, not_found, shortened
 from gatewayd.knowledge.records import Directory
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import fits
-from gatewayd.storage.rows import CollectionRow, DirectoryRow
-from gatewayd.storage.statements import Statement, possible
+from gatewayd.storage.rows import CollectionRow, DirectoryRow, FileRow, LinkRow
+from gatewayd.storage.statements import Statement, possible, stored
 from gatewayd.storage.transactions import writing
+
+# A directory and those above it; the depth ends what a damaged database could make a ring.
+LINE: Final = (
+    "WITH RECURSIVE line(id, parent_id, depth) AS ("
+    "SELECT id, parent_id, 0 FROM collection_directories WHERE collection_id = {collection} AND id = {id} "
+    "UNION ALL SELECT d.id, d.parent_id, line.depth + 1 FROM line JOIN collection_directories d "
+    "ON d.id = line.parent_id WHERE d.collection_id = {collection} AND line.depth < {deepest}) "
+    "SELECT d.* FROM line JOIN collection_directories d ON d.id = line.id ORDER BY line.depth DESC"
+)
+DEEPEST: Final = 10_000
+# A sync client knows a file by its path: elsewhere it has none. An origin of ours knows it wherever it is.
+UNPLACED: Final = (
+    "path = CASE WHEN origin = '' THEN '' ELSE path END, place = CASE WHEN origin = '' THEN '' ELSE place END"
+)
 
 
 class CollectionDirectories:
@@ -41,6 +55,56 @@ class CollectionDirectories:
         with translated("list the directories of the collection"):
             rows = await DirectoryRow.filter(collection_id=collection_id).order_by("id")
         return [_directory_of(row) for row in rows]
+
+    async def count_directories(self, collection_id: str) -> int:
+        """Return how many directories a collection has."""
+        if not fits(CollectionRow, id=collection_id):
+            return 0
+        with translated("count the directories of the collection"):
+            return await DirectoryRow.filter(collection_id=collection_id).count()
+
+    async def find_line(self, collection_id: str, directory_id: str) -> Sequence[Directory]:
+        """Return a directory of a collection and those above it, the highest first; none without it."""
+        if not fits(CollectionRow, id=collection_id) or not fits(DirectoryRow, id=directory_id):
+            return []
+        statement = Statement(DirectoryRow._meta.db)
+        places = {"collection": statement.bind(collection_id), "id": statement.bind(directory_id)}
+        with translated("read a directory of the collection"):
+            rows = await statement.run(LINE.format(**places, deepest=DEEPEST))
+        return [_directory_of(DirectoryRow._init_from_db(**row)) for row in rows]
+
+    async def move_files(
+        self, collection_id: str, file_ids: Sequence[str], directory_id: str | None
+    ) -> Sequence[str]:
+        """Put files of a collection into a directory, None for none; those that belong to no origin lose
+        their paths. Returns the files that are in the collection."""
+        wanted = possible(FileRow, file_ids)
+        if not wanted or not fits(CollectionRow, id=collection_id):
+            return []
+        async with writing("move files of the collection") as client:
+            statement = Statement(client)
+            # What cannot be a directory is refused where it is stored.
+            [place] = stored(LinkRow, {"directory_id": directory_id})
+            target = statement.bind(place)
+            mine, among = statement.bind(collection_id), statement.among(wanted)
+            rows = await statement.run(
+                f"UPDATE collection_files SET directory_id = {target}, {UNPLACED} "  # noqa: S608 - no values
+                f"WHERE collection_id = {mine} AND file_id {among} RETURNING file_id"
+            )
+        return [row["file_id"] for row in rows]
+
+    async def unplace(self, collection_id: str, directory_ids: Sequence[str]) -> None:
+        """Take the paths of the files in directories that belong to no origin: the directories moved."""
+        wanted = possible(DirectoryRow, directory_ids)
+        if not wanted or not fits(CollectionRow, id=collection_id):
+            return
+        async with writing("move files of the collection") as client:
+            statement = Statement(client)
+            mine, among = statement.bind(collection_id), statement.among(wanted)
+            await statement.run(
+                f"UPDATE collection_files SET {UNPLACED} "  # noqa: S608 - no values
+                f"WHERE collection_id = {mine} AND directory_id {among} AND path <> '' RETURNING id"
+            )
 
     async def change_directory(self, directory: Directory) -> bool:
         """Write name, parent and updated_at; False when it is gone.

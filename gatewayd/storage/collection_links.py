@@ -1,23 +1,26 @@
 """Files in collections."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from tortoise.expressions import Subquery
-from tortoise.queryset import QuerySet
-
-from gatewayd.accounts.texts import folded
 from gatewayd.errors import not_found
 from gatewayd.ids import digest
 from gatewayd.ingest.records import File
 from gatewayd.knowledge.records import Link
 from gatewayd.storage import words
 from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import MAX_WHOLE, fits
-from gatewayd.storage.files import file_of
+from gatewayd.storage.fields import fits
+from gatewayd.storage.files import COLUMNS, file_from
 from gatewayd.storage.rows import CollectionRow, FileRow, LinkRow
 from gatewayd.storage.statements import Statement, containing, possible, stored
 from gatewayd.storage.transactions import writing
+
+PIECE: Final = 500
+LINKED_FILE: Final = (
+    "l.collection_id AS collection_id, l.user_id AS linked_by, l.origin AS origin, l.path AS path, "
+    "l.directory_id AS directory_id, l.created_at AS linked_at, "
+    + ", ".join(f"f.{name} AS {name}" for name in COLUMNS)
+)
 
 
 class CollectionLinks:
@@ -102,20 +105,19 @@ class CollectionLinks:
 
         An empty `directory_id` limits them to those in no directory.
         """
-        found = _listed(collection_id, origin, directory_id, query)
-        if found is None:
+        statement = Statement(LinkRow._meta.db)
+        source = _listed(statement, collection_id, (origin, directory_id), query)
+        if source is None:
             return [], 0
-        page = found.order_by("id").offset(min(max(offset, 0), MAX_WHOLE))
-        # To the ORM a limit of 0 is none.
-        ids = page if limit is None else page.limit(min(max(limit, 1), MAX_WHOLE))
+        counting = statement.copy()
         with translated("list the files of the collection"):
-            total = await found.count()
-            if limit is not None and limit < 1:
-                return [], total
-            rows = (
-                await LinkRow.filter(id__in=Subquery(ids.values("id"))).select_related("file").order_by("id")
-            )
-        return [(_link_of(row), file_of(row.file)) for row in rows], total
+            [counted] = await counting.run(f"SELECT COUNT(*) AS total FROM {source}")  # noqa: S608
+            ids = f"SELECT l.id FROM {source} ORDER BY l.id{statement.window(offset, limit)}"  # noqa: S608
+            # In pieces, so that others have their turn while many are read.
+            wanted = [row["id"] for row in await statement.run(ids)]
+            pieces = [wanted[at : at + PIECE] for at in range(0, len(wanted), PIECE)]
+            found = [each for piece in pieces for each in await _read(piece)]
+        return found, counted["total"]
 
     async def holds_text(self, collection_id: str, text_hash: str, *, but: str) -> str | None:
         """Return another file than `but` in the collection that has this text.
@@ -152,19 +154,48 @@ async def _number(collection_id: str) -> int:
 
 
 def _listed(
-    collection_id: str, origin: str | None, directory_id: str | None, query: str
-) -> QuerySet[LinkRow] | None:
-    """Return the links that `list_files` asks for, None when there can be none."""
-    given = {"origin": origin, "directory_id": directory_id}
+    statement: Statement, collection_id: str, place: tuple[str | None, str | None], query: str
+) -> str | None:
+    """Return where the links `l` that `list_files` asks for are, None when there can be none; `place` is
+    origin and directory."""
+    given = dict(zip(("origin", "directory_id"), place, strict=True))
     texts = {name: text for name, text in given.items() if text is not None}
-    if containing(query) is None or not fits(LinkRow, collection_id=collection_id, **texts):
+    pattern = containing(query)
+    if pattern is None or not fits(LinkRow, collection_id=collection_id, **texts):
         return None
-    found = LinkRow.filter(collection_id=collection_id)
-    if origin is not None:
-        found = found.filter(origin=origin)
-    if directory_id is not None:
-        found = found.filter(directory_id=directory_id or None)
-    return found.filter(file__name_key__contains=folded(query)) if query else found
+    conditions = [f"l.collection_id = {statement.bind(collection_id)}"]
+    for name, text in texts.items():
+        is_none = name == "directory_id" and not text
+        conditions.append(f"l.{name} IS NULL" if is_none else f"l.{name} = {statement.bind(text)}")
+    files = ""
+    if query:
+        files = " JOIN files f ON f.id = l.file_id"
+        conditions.append(f"f.name_key {statement.like(pattern)}")
+    return f"collection_files l{files} WHERE {' AND '.join(conditions)}"
+
+
+async def _read(link_ids: Sequence[int]) -> list[tuple[Link, File]]:
+    """Return links with their files, in the order of the links."""
+    statement = Statement(LinkRow._meta.db)
+    numbers = ", ".join(str(int(number)) for number in link_ids)
+    rows = await statement.run(
+        f"SELECT {LINKED_FILE} FROM collection_files l JOIN files f ON f.id = l.file_id "  # noqa: S608 - numbers
+        f"WHERE l.id IN ({numbers}) ORDER BY l.id"
+    )
+    return [(_link_from(row), file_from(row)) for row in rows]
+
+
+def _link_from(row: Mapping[str, Any]) -> Link:
+    """Return the link of a row with the columns of LINKED_FILE."""
+    return Link(
+        collection_id=row["collection_id"],
+        file_id=row["id"],
+        user_id=row["linked_by"],
+        origin=row["origin"],
+        path=row["path"],
+        directory_id=row["directory_id"],
+        created_at=row["linked_at"],
+    )
 
 
 def _columns(link: Link) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Files, without their bytes and passages."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Final
 
 from gatewayd.accounts.texts import folded
@@ -13,6 +14,8 @@ from gatewayd.storage.statements import Statement, matching, possible
 from gatewayd.storage.transactions import writing
 
 PAGE: Final = 1000
+COLUMNS: Final = tuple(each.name for each in fields(File))
+"""The columns that a record is made of: those of the same names."""
 
 
 class TortoiseFiles:
@@ -37,7 +40,7 @@ class TortoiseFiles:
         wanted = statement.among(possible(FileRow, file_ids))
         with translated("read files"):
             rows = await statement.run(f"SELECT * FROM files WHERE id {wanted}")  # noqa: S608 - no values
-        found = {row["id"]: file_of(FileRow._init_from_db(**row)) for row in rows}
+        found = {row["id"]: file_from(row) for row in rows}
         return {file_id: found[file_id] for file_id in dict.fromkeys(file_ids) if file_id in found}
 
     async def list(
@@ -65,7 +68,7 @@ class TortoiseFiles:
         with translated("list files"):
             [counted] = await counting.run(f"SELECT COUNT(*) AS total FROM files{where}")  # noqa: S608
             rows = await statement.run(f"SELECT * FROM files{page}")  # noqa: S608 - no values
-        return [file_of(FileRow._init_from_db(**row)) for row in rows], counted["total"]
+        return [file_from(row) for row in rows], counted["total"]
 
     async def change(self, file: File) -> bool:
         """Write every field of a file; False when it is gone."""
@@ -142,21 +145,26 @@ def columns_of(file: File) -> dict[str, Any]:
 
 def file_of(row: FileRow) -> File:
     """Return the record of a row."""
+    return file_from({name: getattr(row, name) for name in COLUMNS})
+
+
+def file_from(columns: Mapping[str, Any]) -> File:
+    """Return the record of the columns of a row, as the database gave them."""
     return File(
-        id=row.id,
-        user_id=row.user_id,
-        name=row.name,
-        size=row.size,
-        digest=row.digest,
-        checksum=row.checksum,
-        content_type=row.content_type,
-        status=FileStatus(row.status),
-        error=row.error,
-        text_hash=row.text_hash,
-        characters=row.characters,
-        chunks=row.chunks,
-        pages=row.pages,
-        data=decode(row.data, f"the data of file {row.id}"),
-        updated_at=row.updated_at,
-        created_at=row.created_at,
+        id=columns["id"],
+        user_id=columns["user_id"],
+        name=columns["name"],
+        size=columns["size"],
+        digest=columns["digest"],
+        checksum=columns["checksum"],
+        content_type=columns["content_type"],
+        status=FileStatus(columns["status"]),
+        error=columns["error"],
+        text_hash=columns["text_hash"],
+        characters=columns["characters"],
+        chunks=columns["chunks"],
+        pages=columns["pages"],
+        data=decode(columns["data"], f"the data of file {columns['id']}"),
+        updated_at=columns["updated_at"],
+        created_at=columns["created_at"],
     )

@@ -178,11 +178,41 @@ class MemoryCollections:
 
     async def add_directory(self, directory: Directory) -> None:
         async with self._library.transaction():
+            known = await self.list_directories(directory.collection_id)
+            if directory.parent_id is not None and all(each.id != directory.parent_id for each in known):
+                raise GatewayError(Kind.NOT_FOUND, f"cannot find directory {directory.parent_id!r}")
+            if any((each.parent_id, each.name) == (directory.parent_id, directory.name) for each in known):
+                raise GatewayError(Kind.CONFLICT, "cannot store the directory: the name is taken")
             self._library.tables.directories[directory.id] = directory
 
     async def list_directories(self, collection_id: str) -> Sequence[Directory]:
         found = self._library.tables.directories.values()
         return [each for each in found if each.collection_id == collection_id]
+
+    async def count_directories(self, collection_id: str) -> int:
+        return len(await self.list_directories(collection_id))
+
+    async def find_line(self, collection_id: str, directory_id: str) -> Sequence[Directory]:
+        known = {each.id: each for each in await self.list_directories(collection_id)}
+        line: list[Directory] = []
+        here = known.get(directory_id)
+        while here is not None:
+            line.insert(0, here)
+            here = known.get(here.parent_id or "")
+        return line
+
+    async def move_files(
+        self, collection_id: str, file_ids: Sequence[str], directory_id: str | None
+    ) -> Sequence[str]:
+        found = await self.find_links(collection_id, file_ids)
+        for link in found.values():
+            await self.link(replace(link, directory_id=directory_id, path=link.path if link.origin else ""))
+        return list(found)
+
+    async def unplace(self, collection_id: str, directory_ids: Sequence[str]) -> None:
+        for link in list(self._library.tables.links.values()):
+            if link.collection_id == collection_id and link.directory_id in directory_ids:
+                await self.move_files(collection_id, [link.file_id], link.directory_id)
 
     async def change_directory(self, directory: Directory) -> bool:
         async with self._library.transaction():

@@ -1,7 +1,7 @@
 """The replies about collections that several rows give."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -15,7 +15,13 @@ from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.members import Members, Result
 from gatewayd.knowledge.records import Collection
 
-SHOWN_FAILURES = 5
+SHOWN_FAILURES: Final = 5
+MOST_TOLD: Final = 1000
+"""Files of a collection up to which the reply to a change tells them all: who adds many would wait longer
+with each."""
+
+MOST_SHOWN: Final = 10_000
+"""Files up to which they are shown to who asks for the collection."""
 
 
 class CollectionReplies:
@@ -45,19 +51,25 @@ class CollectionReplies:
         owners = await self._owners.shown(file.user_id for file in files)
         return [{**show_file(file), "user": owners[file.user_id]} for file in files]
 
-    async def shown(self, actor: Actor, collection: Collection) -> Shown:
-        """Return a collection with `files` (completed ones) and `write_access`."""
-        files = await self._members.completed(actor, collection.id)
+    async def shown(self, actor: Actor, collection: Collection, *, limit: int = MOST_TOLD) -> Shown:
+        """Return a collection with `files` (completed ones) and `write_access`.
+
+        `files` is None for a collection with over `limit` files: they are to be listed page by page.
+        """
+        files = await self._members.completed(actor, collection.id, limit)
+        count = await self._collections.count_files(collection) if files is None else len(files)
         return {
             **show_collection(collection),
-            "files": [show_metadata(file) for file in files],
-            "file_count": len(files),
+            "files": None if files is None else [show_metadata(file) for file in files],
+            "file_count": count,
             "write_access": self._collections.may_write(actor, collection),
         }
 
-    async def whole(self, actor: Actor, collection: Collection) -> web.StreamResponse:
+    async def whole(
+        self, actor: Actor, collection: Collection, *, limit: int = MOST_TOLD
+    ) -> web.StreamResponse:
         """Answer `shown`."""
-        return json_reply(await self.shown(actor, collection))
+        return json_reply(await self.shown(actor, collection, limit=limit))
 
     async def batch(
         self, actor: Actor, collection: Collection, results: Sequence[Result]

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
-from gatewayd.http.public.collection_replies import CollectionReplies
+from gatewayd.http.public.collection_replies import MOST_SHOWN, CollectionReplies
 from gatewayd.http.public.document_shapes import show_collection
 from gatewayd.http.public.knowledge_bodies import (
     AdditionBody,
@@ -83,9 +83,14 @@ class KnowledgeRoutes:
         return json_reply(show_collection(await self._collections.create(actor(request), new)))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """Answer Knowledge with `files` and `write_access`; 404 for what the caller may not read."""
+        """Answer Knowledge with `files` and `write_access`; 404 for what the caller may not read.
+
+        `files` is null when there are over 10,000, and in the replies to changes when there are over 1000:
+        `/{id}/files` lists them.
+        """
         who = actor(request)
-        return await self._replies.whole(who, await self._collections.get(who, _id(request)))
+        found = await self._collections.get(who, _id(request))
+        return await self._replies.whole(who, found, limit=MOST_SHOWN)
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"name"?, "description"?, "access_grants"?, "meta"?}` -> Knowledge with `files`."""

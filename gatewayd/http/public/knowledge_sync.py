@@ -1,13 +1,21 @@
 """What clients use that keep a collection in step with a tree of files (11.4): directories, diff, cleanup."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gatewayd.errors import not_found
-from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.body import (
+    SMALL_BODY,
+    json_reply,
+    parse_json,
+    read_bytes,
+    read_model,
+    validation_failure,
+)
 from gatewayd.http.context import actor
 from gatewayd.http.public.collection_replies import CollectionReplies
 from gatewayd.http.public.document_shapes import Shown
@@ -89,6 +97,7 @@ class KnowledgeSyncRoutes:
         self._directories = directories
         self._sync = sync
         self._replies = replies
+        self._large = asyncio.Lock()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 1.9 for files in directories, and for sync."""
@@ -140,9 +149,18 @@ class KnowledgeSyncRoutes:
         `{"added": [entry], "modified": [entry + stale_file_id], "deleted": [{"file_id", "filename"}],
         "mkdir": [path], "rmdir": [directory id], "unmodified_count", "directory_map": {path: directory id}}`.
         """
-        form = await read_model(request, ManifestBody, LARGEST_MANIFEST)
-        entries = [Entry(item.filename, item.checksum, item.path) for item in form.manifest]
-        return json_reply(show_diff(await self._sync.diff(actor(request), _id(request), entries)))
+        data = await read_bytes(request, LARGEST_MANIFEST)
+        if len(data) <= SMALL_BODY:
+            return await self._compared(request, data)
+        # What is made of a large one takes many times its size.
+        async with self._large:
+            return await self._compared(request, data)
+
+    async def _compared(self, request: web.Request, data: bytes) -> web.StreamResponse:
+        # In threads, as there may be very many.
+        entries = await asyncio.to_thread(_read_manifest, data)
+        diff = await self._sync.diff(actor(request), _id(request), entries)
+        return await asyncio.to_thread(lambda: json_reply(show_diff(diff)))
 
     async def cleanup(self, request: web.Request) -> web.StreamResponse:
         """`{"file_ids", "dir_ids"?}` -> `{"status": true}`; what is not there is fine."""
@@ -180,6 +198,14 @@ class KnowledgeSyncRoutes:
             actor(request), _id(request), form.file_id, form.directory_id or None
         )
         return json_reply({"status": True})
+
+
+def _read_manifest(data: bytes) -> Sequence[Entry]:
+    try:
+        form = ManifestBody.model_validate(parse_json(data) if data.strip() else {})
+    except ValidationError as error:
+        raise validation_failure(error) from None
+    return [Entry(item.filename, item.checksum, item.path) for item in form.manifest]
 
 
 def show_directory(directory: Directory) -> Shown:

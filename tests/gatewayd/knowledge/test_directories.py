@@ -117,3 +117,17 @@ async def test_directories_of_another_collection_are_not_found(world: World) -> 
         world.directories.move_file(ANN, docs, "f2", None),
     ):
         assert (await refused(work)).kind is Kind.NOT_FOUND
+
+
+async def test_a_path_has_a_longest_length(world: World) -> None:
+    docs = await world.collection(ANN)
+    above = None
+    for _ in range(16):
+        above = (await world.directories.create(ANN, docs, "x" * 255, above)).id
+    error = await refused(world.directories.create(ANN, docs, "y", above))
+    assert (error.kind, error.param) == (Kind.INVALID_REQUEST, "name")
+    top = await world.directories.create(ANN, docs, "top")
+    await world.directories.create(ANN, docs, "low", top.id)
+    moving = DirectoryChange(parent_id=above, moves=True)
+    error = await refused(world.directories.change(ANN, docs, top.id, moving))
+    assert (error.kind, error.param) == (Kind.INVALID_REQUEST, "name")

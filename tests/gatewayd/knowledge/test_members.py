@@ -1,7 +1,7 @@
 """Tests for gatewayd.knowledge.members."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,8 +9,8 @@ import pytest
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.records import FileStatus, Scope, ScopeKind
-from gatewayd.knowledge.members import Addition, Result
+from gatewayd.ingest.records import File, FileStatus, Scope, ScopeKind
+from gatewayd.knowledge.members import LONGEST_WAIT, Addition, Result
 from gatewayd.knowledge.records import Link
 from tests.fakes.ingest import MemoryFiles
 from tests.fakes.knowledge import World, a_file, person
@@ -130,7 +130,7 @@ CHANGES: dict[str, Callable[[World, str], Awaitable[object]]] = {
     "remove_many": lambda world, key: world.members.remove_many(BOB, key, ["f1"]),
     "reset": lambda world, key: world.members.reset(BOB, key),
     "list": lambda world, key: world.members.list(BOB, key),
-    "completed": lambda world, key: world.members.completed(BOB, key),
+    "completed": lambda world, key: world.members.completed(BOB, key, 9),
 }
 
 
@@ -282,7 +282,7 @@ async def test_completed_files_alone_are_listed_as_such(world: World) -> None:
     await world.shelve(a_file("f1"), "some text", docs)
     await put(world, "f2", FileStatus.PENDING)
     await world.store.link(Link(docs, "f2", "ann"))
-    assert [file.id for file in await world.members.completed(ANN, docs)] == ["f1"]
+    assert [file.id for file in await world.members.completed(ANN, docs, 9) or ()] == ["f1"]
     assert (await world.members.list(ANN, docs, query="F2"))[1] == 1
 
 
@@ -326,3 +326,44 @@ async def test_a_preview_of_removing_says_what_would_become_of_each(world: World
         ]
         assert each[-1].error is not None
     assert (await refused(world.members.preview_remove(BOB, docs, ["f1"]))).kind is Kind.NOT_FOUND
+
+
+async def test_many_are_waited_for_together(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    docs = await world.collection(ANN)
+    for key in ("f1", "f2", "f3"):
+        await put(world, key, FileStatus.PENDING)
+    waits: list[float] = []
+
+    async def finished(file_id: str, seconds: float) -> File:
+        waits.append(seconds)
+        await asyncio.sleep(0.01)
+        return a_file(file_id)
+
+    monkeypatch.setattr(world.holdings.files, "finished", finished)
+    await world.members.add_many(ANN, docs, [Addition(key) for key in ("f1", "f2", "f3")], wait=9e9)
+    assert LONGEST_WAIT >= waits[0] > waits[1] > waits[2]
+
+
+async def test_what_is_not_in_is_looked_up_together(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    docs = await world.collection(ANN)
+    await world.shelve(a_file("f1"), "some text", docs)
+    asked: list[int] = []
+    find = world.store.find_links
+
+    async def noted(collection_id: str, file_ids: Sequence[str]) -> Mapping[str, Link]:
+        asked.append(len(file_ids))
+        return await find(collection_id, file_ids)
+
+    monkeypatch.setattr(world.store, "find_links", noted)
+    results = await world.members.remove_many(ANN, docs, [*(f"x{n}" for n in range(700)), "f1"])
+    assert [result.file_id for result in results if result.is_changed] == ["f1"]
+    assert len(asked) < 5
+    assert await held(world, docs) == []
+
+
+async def test_large_collections_are_not_read_whole(world: World) -> None:
+    docs = await world.collection(ANN)
+    for key in ("f1", "f2"):
+        await world.shelve(a_file(key), "some text", docs)
+    assert await world.members.completed(ANN, docs, 1) is None
+    assert [file.id for file in await world.members.completed(ANN, docs, 2) or ()] == ["f1", "f2"]

@@ -186,3 +186,25 @@ async def test_foreign_collections_are_closed(world: World) -> None:
         ):
             assert (await refused(work)).kind is kind
         assert (await world.store.list_files(key))[1] == 1
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        # A path of n parts needs n directories, of n characters on average.
+        [Entry("a.txt", "1", f"{n}/" + "/".join(["x" * 40] * 90)) for n in range(1000)],
+        [Entry("a.txt", "1", "/".join("x" * 101))],
+    ],
+)
+async def test_trees_that_would_fill_the_memory_are_refused(world: World, entries: list[Entry]) -> None:
+    docs = await world.collection(ANN)
+    error = await refused(world.sync.diff(ANN, docs, entries))
+    assert error.param in {"manifest", "path"}
+
+
+async def test_one_path_is_looked_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    docs = await world.collection(ANN)
+    seen: list[str] = []
+    monkeypatch.setattr("gatewayd.knowledge.sync.ancestors", lambda path: seen.append(path) or [path])
+    diff = await world.sync.diff(ANN, docs, [Entry(f"{n}.txt", "1", "guide") for n in range(10)])
+    assert (list(diff.mkdir), seen) == (["guide"], ["guide"])

@@ -29,6 +29,13 @@ def test_subtree_has_the_parents_first() -> None:
     assert subtree([directory("one", "two"), directory("two", "one")], "one") == ["one", "two"]
 
 
+def test_large_trees_take_no_time_to_speak_of() -> None:
+    wide = [directory("top", None), *(directory(f"d{n}", "top") for n in range(50_000))]
+    assert len(subtree(wide, "top")) == 50_001
+    deep = [directory(f"d{n}", f"d{n - 1}" if n else None, "x") for n in reversed(range(2000))]
+    assert len(paths_of(deep)["d1999"]) == 3999
+
+
 def test_ancestors() -> None:
     assert ancestors("") == []
     assert ancestors("a/b/c") == ["a", "a/b", "a/b/c"]

@@ -98,3 +98,45 @@ async def test_directories_go_with_those_below_and_their_files_stay(collections:
     assert await collections.remove_directories("c1", []) == []
     assert await collections.remove_directories("\x00", ["d"]) == []
     assert await refusal(collections.remove_directories("x", ["d"])) == (Kind.NOT_FOUND, None)
+
+
+async def test_a_line_leads_from_the_root(collections: TortoiseCollections) -> None:
+    assert await collections.find_line("c1", "c") == [TREE[0], TREE[1], TREE[2]]
+    assert await collections.find_line("c1", "d") == [TREE[3]]
+    for collection_id, directory_id in (("c1", "z"), ("c2", "a"), ("c1", "x"), ("c1", "\x00"), ("\x00", "a")):
+        assert await collections.find_line(collection_id, directory_id) == []
+
+
+async def test_counting(collections: TortoiseCollections) -> None:
+    counts = [await collections.count_directories(each) for each in ("c1", "c2", "c3", "\x00")]
+    assert counts == [4, 1, 0, 0]
+
+
+async def places(collections: TortoiseCollections) -> dict[str, tuple[str, str | None]]:
+    found, _ = await collections.list_files("c1")
+    return {each.file_id: (each.path, each.directory_id) for each, _ in found}
+
+
+async def test_files_that_move_lose_the_paths_of_no_origin(collections: TortoiseCollections) -> None:
+    for file_id, origin in (("f1", ""), ("f2", "/srv"), ("f3", "")):
+        await TortoiseFiles().add(file(file_id))
+        await collections.link(link("c1", file_id, origin=origin, path=f"a/{file_id}", directory_id="a"))
+    moved = await collections.move_files("c1", ["f1", "f2", "f9", "\x00"], "b")
+    assert sorted(moved) == ["f1", "f2"]
+    assert await places(collections) == {"f1": ("", "b"), "f2": ("a/f2", "b"), "f3": ("a/f3", "a")}
+    await collections.unplace("c1", ["a", "b", "\x00"])
+    assert await places(collections) == {"f1": ("", "b"), "f2": ("a/f2", "b"), "f3": ("", "a")}
+    assert len(await collections.move_files("c1", ["f1", "f2"], None)) == 2
+    assert await places(collections) == {"f1": ("", None), "f2": ("a/f2", None), "f3": ("", "a")}
+    assert await collections.move_files("c2", ["f1"], None) == []
+    assert await collections.move_files("\x00", ["f1"], None) == []
+    await collections.unplace("\x00", ["a"])
+    # Another file may come to the place that was left.
+    assert await collections.link(link("c1", await _another(), path="a/f1"))
+    refused = await refusal(collections.move_files("c1", ["f1"], "\x00"))
+    assert refused == (Kind.INVALID_REQUEST, "directory_id")
+
+
+async def _another() -> str:
+    await TortoiseFiles().add(file("f4"))
+    return "f4"

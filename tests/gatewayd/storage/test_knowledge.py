@@ -151,7 +151,7 @@ async def test_a_tree_is_kept_in_step(made: Services) -> None:
     diff = await made.sync.diff(ANN, docs.id, entries)
     assert [file.id for file in diff.deleted] == [one]
     assert await made.sync.cleanup(ANN, docs.id, [one, "gone"], [guide.id]) == 1
-    assert [file.id for file in await made.members.completed(ANN, docs.id)] == [two]
+    assert [file.id for file in await made.members.completed(ANN, docs.id, 9) or ()] == [two]
     assert list(await made.directories.list(ANN, docs.id)) == []
     await made.members.reset(ANN, docs.id)
     assert await made.find("text", docs) == []

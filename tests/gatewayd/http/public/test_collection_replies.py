@@ -68,3 +68,13 @@ async def test_lists_and_single_ones(site: DocumentsSite) -> None:
     assert (listed["user"]["email"], listed["write_access"]) == ("user@example.org", True)
     shown = await replies.shown(who, made)
     assert (shown["files"], shown["file_count"], shown["write_access"]) == ([], 0, True)
+
+
+async def test_large_ones_do_not_tell_their_files(site: DocumentsSite) -> None:
+    replies, who, made = await some(site)
+    for name in ("a.txt", "b.txt"):
+        file = await site.processed(f"the text of {name}".encode(), name=name)
+        await site.services.members.add(who, made.id, file["id"])
+    assert len((await replies.shown(who, made, limit=2))["files"]) == 2
+    shown = await replies.shown(who, made, limit=1)
+    assert (shown["files"], shown["file_count"]) == (None, 2)
