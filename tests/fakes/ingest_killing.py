@@ -189,7 +189,7 @@ class HttpIngest:
         metadata = {"knowledge_id": self._id, "file_hash": document.checksum}
         if folder:
             metadata["directory_id"] = directories[folder]
-        pause = self._random.choice((0.0, 0.0, 0.02))
+        pause = self._random.choice((0.0, 0.02, 0.1))
         reply = self._caller.upload(name, document.content, metadata, pause=pause)
         assert reply.status == 200, (path, reply)
         self._told.add(reply.json["id"], path)
