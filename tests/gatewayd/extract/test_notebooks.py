@@ -14,6 +14,18 @@ def test_a_notebook_is_markdown_with_code_in_fences() -> None:
     assert document.parts[0].is_markdown
 
 
+@pytest.mark.parametrize("end", ["", "\n"], ids=["2", "3"])
+def test_notebooks_of_old_have_worksheets(end: str) -> None:
+    cells = [
+        {"cell_type": "heading", "level": 2, "source": ["Herons"]},
+        {"cell_type": "markdown", "source": [f"one{end}", "two"]},
+        {"cell_type": "code", "input": [f"a = 7{end}", "a"], "outputs": [{"text": ["7"], "png": "iVBORw0="}]},
+    ]
+    old = {"nbformat": 3, "metadata": {"name": "x"}, "worksheets": [{"cells": cells}, {}, 7]}
+    document = reading(json.dumps(old).encode(), "a.ipynb")
+    assert document.text.rstrip("\n") == "## Herons\n\none\ntwo\n\n```\na = 7\na\n```\n\n```\n7\n```"
+
+
 @pytest.mark.parametrize(
     "cells", [[1, {"cell_type": "code"}, {"source": 7}, {"outputs": {}}], [{"outputs": [None, {"text": 1}]}]]
 )
