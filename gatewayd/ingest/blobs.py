@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
+from gatewayd.disk import flush
 from gatewayd.errors import GatewayError, Kind
 
 INCOMING: Final = "incoming"
@@ -140,8 +141,8 @@ class _Sink:
                 self._target.parent.mkdir(mode=0o700, exist_ok=True)
                 self._part.rename(self._target)
                 # The entry of a new folder is in the folder above.
-                _sync_folder(self._target.parent)
-                _sync_folder(self._target.parent.parent)
+                flush(self._target.parent)
+                flush(self._target.parent.parent)
             return Received(self._size, self._hash.hexdigest())
 
     def discard(self) -> None:
@@ -164,14 +165,6 @@ async def _in_thread(work: Callable[[], Result]) -> Result:
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, work))
     except OSError as error:
         raise GatewayError(Kind.UNAVAILABLE, f"cannot store the file: {error.strerror or error}") from error
-
-
-def _sync_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _entries(folder: Path) -> list[Path]:

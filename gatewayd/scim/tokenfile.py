@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from gatewayd.disk import flush
 from gatewayd.errors import GatewayError, Kind
 
 MOST_TOKENS: Final = 2
@@ -46,7 +47,7 @@ def write_tokens(path: Path, tokens: Sequence[str], *, dry_run: bool = False) ->
                 part.replace(target)
         finally:
             part.unlink(missing_ok=True)
-        _sync_folder(target.parent)
+        flush(target.parent)
     except (OSError, RuntimeError) as error:
         raise _failed("write", path, _reason(error)) from error
 
@@ -71,14 +72,6 @@ def _write_new(part: Path, text: str, target: Path) -> None:
         file.write(text)
         file.flush()
         os.fsync(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _is_word(token: str) -> bool:

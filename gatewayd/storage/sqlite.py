@@ -16,6 +16,7 @@ import aiosqlite
 from tortoise.backends.sqlite.client import SqliteClient, SqliteTransactionWrapper
 from tortoise.migrations.schema_editor import SqliteSchemaEditor
 
+from gatewayd.disk import flush
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.lock import FileLock
 from gatewayd.storage.transactions import GivenUpError, run_savepoint, run_transaction
@@ -179,17 +180,9 @@ def _create_anew(path: Path) -> None:
 
 
 def _put_in_place(part: Path, target: Path) -> None:
-    _flush(part)
+    flush(part)
     part.replace(target)
-    _flush(target.parent)
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    flush(target.parent)
 
 
 client_class = Engine

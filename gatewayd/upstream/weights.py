@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gatewayd.disk import flush
 from gatewayd.errors import GatewayError, Kind
 
 MODELS = "models"
@@ -232,11 +233,7 @@ def _unpack(work: Path, models: Path, pack: Pack) -> None:
     if digest.hexdigest() != pack.sha256:
         raise _unexpected(pack, "its model has another hash than expected")
     part.replace(models / pack.file_name)
-    folder = os.open(models, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    flush(models)
 
 
 def _unexpected(pack: Pack, what: str) -> GatewayError:

@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
+from gatewayd.disk import flush
 from gatewayd.ingest.records import Scope, ScopeKind, Space
 from gatewayd.vectors.graph import Graph
 from gatewayd.vectors.graphfile import Snapshot
@@ -83,7 +84,7 @@ class Checkpoints:
                 if is_wanted():
                     for path in (body, header):
                         _temporary(path).rename(path)
-                    _sync(self._folder)
+                    flush(self._folder)
                     self._drop(key.stem, generations[KEPT - 1 :])
             finally:
                 for path in (body, header):
@@ -230,11 +231,3 @@ def _write(path: Path, pieces: Iterable[bytes | memoryview]) -> str:
         file.flush()
         os.fsync(file.fileno())
     return digest.hexdigest()
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

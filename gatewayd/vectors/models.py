@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import orjson
 
+from gatewayd.disk import flush
 from gatewayd.errors import GatewayError, Kind
 
 MODELS: Final = "models"
@@ -145,7 +146,7 @@ def make(folder: Path, model: Builtin, fill: Fill, *, is_reduced: bool) -> None:
         if folder.exists():
             folder.rename(former)
         part.rename(folder)
-        _flush(folder.parent)
+        flush(folder.parent)
         shutil.rmtree(former, ignore_errors=True)
 
 
@@ -195,20 +196,12 @@ def _complete(folder: Path, model: Builtin, *, is_reduced: bool) -> None:
     }
     _write(folder / MANIFEST, manifest)
     for path in folder.iterdir():
-        _flush(path)
-    _flush(folder)
+        flush(path)
+    flush(folder)
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
     path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -1,0 +1,13 @@
+"""Makes what was written survive a power failure."""
+
+import os
+from pathlib import Path
+
+
+def flush(path: Path) -> None:
+    """Write a file, or the entries of a folder, out to the disk; OSError when it refuses."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
