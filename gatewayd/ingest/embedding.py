@@ -6,6 +6,7 @@ from typing import Final
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.interfaces import Embedder, PassageStore
+from gatewayd.ingest.packing import packed
 from gatewayd.ingest.records import Purpose, Space, VectorBatch
 
 BATCH: Final = 64
@@ -60,8 +61,3 @@ async def add_embedded(passages: PassageStore, file_id: str, space: str, batches
     for number, vectors in enumerate(batches):
         ids = [passage_id for passage_id, _ in rows[number * BATCH : (number + 1) * BATCH]]
         await passages.add_vectors(space, VectorBatch(file_id, packed(ids), vectors))
-
-
-def packed(passage_ids: Sequence[int]) -> bytes:
-    """Return passage ids as little-endian int64."""
-    return b"".join(number.to_bytes(8, "little", signed=True) for number in passage_ids)

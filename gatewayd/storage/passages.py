@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.ingest.packing import ID_BYTES, packed, unpacked
 from gatewayd.ingest.records import Extraction, File, FileStatus, Scope, ScopeKind, VectorBatch
 from gatewayd.knowledge.records import StoredPassage
 from gatewayd.storage import words
@@ -14,7 +15,7 @@ from gatewayd.storage.readers import Reader
 from gatewayd.storage.rows import FileRow, FileTextRow, JobRow, LinkRow, PassageRow, SpaceRow, VectorBatchRow
 from gatewayd.storage.statements import Statement
 from gatewayd.storage.transactions import placeholder, writing
-from gatewayd.storage.vectors import ID_BYTES, TortoiseVectors, packed, unpacked
+from gatewayd.storage.vectors import TortoiseVectors
 
 FLOAT_BYTES: Final = 4
 PAGE: Final = 500

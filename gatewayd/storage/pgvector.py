@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError
+from gatewayd.ingest.packing import unpacked
 from gatewayd.ingest.records import Hit, Scope, ScopeKind, Space
 from gatewayd.storage.database import Database
 from gatewayd.storage.failures import translated
@@ -22,7 +23,6 @@ from gatewayd.storage.fields import fits
 from gatewayd.storage.rows import FileRow, SpaceRow, VectorBatchRow
 from gatewayd.storage.spaces import vector_table
 from gatewayd.storage.transactions import writing
-from gatewayd.storage.vectors import unpacked
 from gatewayd.tasks import Tasks
 
 log = logging.getLogger(__name__)

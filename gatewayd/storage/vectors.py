@@ -5,18 +5,16 @@ never changed, so it is enough to list the batches of one moment and then to rea
 """
 
 import asyncio
-import sys
-from array import array
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, Final
 
+from gatewayd.ingest.packing import ID_BYTES
 from gatewayd.ingest.records import Scope, ScopeKind, VectorBatch
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import fits
 from gatewayd.storage.readers import Reader
 from gatewayd.storage.rows import FileRow, SpaceRow
 
-ID_BYTES: Final = 8
 PAGE_BYTES: Final = 1 << 20
 PAGE_BATCHES: Final = 200
 
@@ -25,23 +23,6 @@ OF_COLLECTION: Final = (
 )
 OF_FILE: Final = "vector_batches b WHERE b.file_id = $2 AND"
 SPACE: Final = " b.space_id = (SELECT s.id FROM embedding_spaces s WHERE s.name = $1)"
-
-
-def packed(ids: Sequence[int]) -> bytes:
-    """Return ids as little-endian int64."""
-    numbers = array("q", ids)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tobytes()
-
-
-def unpacked(ids: bytes) -> Sequence[int]:
-    """Return ids that were packed."""
-    numbers = array("q")
-    numbers.frombytes(ids)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers
 
 
 class TortoiseVectors:

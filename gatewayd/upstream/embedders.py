@@ -1,7 +1,6 @@
 """Embedding models behind HTTP: OpenAI-compatible endpoints and the Ollama API."""
 
 import asyncio
-import hashlib
 import math
 import struct
 from abc import ABC, abstractmethod
@@ -9,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gatewayd.ingest.prefixes import Prefixes
 from gatewayd.ingest.records import Purpose, Space
 from gatewayd.upstream.client import UpstreamClient
 from gatewayd.upstream.openai import in_order
 from gatewayd.upstream.service import ServiceOptions, exchange_with, service_failures
 
 SAMPLE: Final = "a sample"
-MARK_LENGTH: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class _HttpEmbedder(ABC):
         name = f"embedding model {options.model}"
         self._options = options
         self._exchange = exchange_with(name, options.service, client)
-        self._prefixes = {Purpose.QUERY: options.query_prefix, Purpose.PASSAGE: options.content_prefix}
+        self._prefixes = Prefixes(options.query_prefix, options.content_prefix)
         self._passages = asyncio.Semaphore(options.requests)
         self._dimension = 0
 
@@ -54,14 +53,15 @@ class _HttpEmbedder(ABC):
         """
         if not self._dimension:
             await self.embed([SAMPLE], Purpose.QUERY)
-        return Space(f"{self.kind}:{self._options.model}{self._mark()}", self._dimension)
+        return Space(f"{self.kind}:{self._options.model}{self._prefixes.mark()}", self._dimension)
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> bytes:
         """Return a vector of length 1 for each text, in order, as little-endian float32.
 
         Queries do not wait for passages. Raises GatewayError as `space` does.
         """
-        clean = [(self._prefixes[purpose] + text).encode("utf-8", "replace").decode() for text in texts]
+        prefix = self._prefixes.before(purpose)
+        clean = [(prefix + text).encode("utf-8", "replace").decode() for text in texts]
         size = self._options.batch_size
         batches = [clean[start : start + size] for start in range(0, len(clean), size)]
         if purpose is Purpose.QUERY:
@@ -106,13 +106,6 @@ class _HttpEmbedder(ABC):
             raise failures.broken(sentence)
         self._dimension = len(vector)
         return struct.pack(f"<{len(vector)}f", *(number / length for number in vector))
-
-    def _mark(self) -> str:
-        """Return what tells prefixes apart from none."""
-        prefixes = list(self._prefixes.values())
-        if not any(prefixes):
-            return ""
-        return ":" + hashlib.sha256("\0".join(prefixes).encode()).hexdigest()[:MARK_LENGTH]
 
 
 class OpenAiEmbedder(_HttpEmbedder):

@@ -1,7 +1,6 @@
 """Embeds with a model on this machine, in a process of its own."""
 
 import asyncio
-import hashlib
 import importlib.util
 import logging
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.prefixes import MARK_LENGTH, Prefixes
 from gatewayd.ingest.records import Purpose, Space
 from gatewayd.tasks import Tasks
 from gatewayd.vectors import models
@@ -27,7 +27,6 @@ FILES: Final = (models.GRAPH, models.TOKENIZER, "tokenizer_config.json", "config
 """What the folder of a model must hold."""
 
 NICENESS: Final = 10
-MARK_LENGTH: Final = 12
 
 
 class LocalKind(StrEnum):
@@ -70,10 +69,11 @@ class LocalEmbedder:
         self._options = options
         self._builtin = builtin
         self._tasks = tasks
-        self._prefixes = {
-            Purpose.QUERY: _prefix(options.query_prefix, builtin.query_prefix if builtin else ""),
-            Purpose.PASSAGE: _prefix(options.content_prefix, builtin.content_prefix if builtin else ""),
-        }
+        self._own = Prefixes(builtin.query_prefix, builtin.content_prefix) if builtin else Prefixes()
+        self._prefixes = Prefixes(
+            self._own.query if options.query_prefix is None else options.query_prefix,
+            self._own.passage if options.content_prefix is None else options.content_prefix,
+        )
         self._space: Space | None = None
         self._passages = asyncio.Semaphore(options.threads + 1)
         environment = options.environment if options.kind is LocalKind.FASTEMBED else OFFLINE
@@ -103,7 +103,7 @@ class LocalEmbedder:
         """
         if not texts:
             return b""
-        prefixed = [self._prefixes[purpose] + text for text in texts]
+        prefixed = [self._prefixes.before(purpose) + text for text in texts]
         request = {"purpose": purpose, "priority": purpose}
         if purpose is Purpose.QUERY:
             return await self._process.rows(prefixed, request)
@@ -120,25 +120,18 @@ class LocalEmbedder:
 
     async def _find_space(self) -> Space:
         options, builtin = self._options, self._builtin
+        mark = self._prefixes.mark(self._own)
         if builtin is not None:
             describe(options, "embed")
             models.find_source(builtin)
-            own = (builtin.query_prefix, builtin.content_prefix)
-            return Space(f"builtin:{builtin.name}:{builtin.revision}{self._mark(own)}", models.DIMENSION)
+            return Space(f"builtin:{builtin.name}:{builtin.revision}{mark}", models.DIMENSION)
         width = await self._process.width()
         if options.kind is LocalKind.FASTEMBED:
-            return Space(f"fastembed:{options.model}{self._mark(('', ''))}", width)
+            return Space(f"fastembed:{options.model}{mark}", width)
         graph = Path(options.model) / models.GRAPH
         digest = await asyncio.to_thread(models.digest, graph)
         name = f"directory:{Path(options.model).name}:{digest[:MARK_LENGTH]}:{options.pooling}"
-        return Space(name + self._mark(("", "")), width)
-
-    def _mark(self, own: tuple[str, str]) -> str:
-        """Return what tells prefixes apart from those that belong to the model."""
-        prefixes = (self._prefixes[Purpose.QUERY], self._prefixes[Purpose.PASSAGE])
-        if prefixes == own:
-            return ""
-        return ":" + hashlib.sha256("\0".join(prefixes).encode()).hexdigest()[:MARK_LENGTH]
+        return Space(name + mark, width)
 
     async def _opening(self) -> Mapping[str, Any]:
         """Return how the process opens the model."""
@@ -192,10 +185,6 @@ def describe(options: LocalOptions, task: str) -> dict[str, Any]:
         "cache": str(options.folder / models.MODELS / "fastembed"),
         "threads": options.threads,
     }
-
-
-def _prefix(given: str | None, own: str) -> str:
-    return own if given is None else given
 
 
 def _refused(name: str, why: str) -> GatewayError:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatewayd import ids
-from gatewayd.ingest.embedding import packed
+from gatewayd.ingest.packing import packed
 from gatewayd.ingest.records import Chunk, Extraction, File, FileStatus, Space, VectorBatch
 from gatewayd.knowledge.records import Collection, Link
 from gatewayd.storage.collections import TortoiseCollections

@@ -1,12 +1,11 @@
 """Vectors for passages, batch by batch."""
 
-from array import array
 from pathlib import Path
 
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.embedding import BATCH, Target, embed_missing, packed
+from gatewayd.ingest.embedding import BATCH, Target, embed_missing
 from gatewayd.ingest.records import Purpose, Space
 from tests.fakes.ingest import DIMENSION, HashEmbedder, extraction_of
 from tests.fakes.ingesting import Ingest
@@ -46,8 +45,3 @@ async def test_vectors_of_another_shape_are_refused() -> None:
     with pytest.raises(GatewayError, match="256 bytes came, not 12") as refused:
         await target.embed(["text"], Purpose.PASSAGE)
     assert refused.value.kind is Kind.UPSTREAM_FAILED
-
-
-def test_ids_are_packed_as_little_endian_numbers() -> None:
-    assert packed([1, 2**40]) == array("q", [1, 2**40]).tobytes()
-    assert packed([]) == b""

@@ -2,10 +2,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from gatewayd.ingest.packing import packed, unpacked
 from gatewayd.ingest.records import Scope, ScopeKind, VectorBatch
 from gatewayd.storage import vectors
 from gatewayd.storage.database import Database
-from gatewayd.storage.vectors import packed, unpacked
 from tests.fakes.passages import SPACE, Shelf, direction, extraction, open_shelf
 
 A = Scope(ScopeKind.COLLECTION, "a")
@@ -95,8 +95,3 @@ async def test_a_file_that_goes_meanwhile_is_left_out(shelf: Shelf, monkeypatch:
     await fill(shelf, "i", 2, 2)
     found += [batch.file_id async for batch in loading]
     assert found == ["f", "h"]
-
-
-def test_ids_are_little_endian_numbers_of_64_bits() -> None:
-    assert packed([1, -2, 2**40]) == b"".join(n.to_bytes(8, "little", signed=True) for n in (1, -2, 2**40))
-    assert list(unpacked(packed([1, -2, 2**40]))) == [1, -2, 2**40]
