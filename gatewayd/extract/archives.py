@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import IO, Final
 from xml.parsers import expat
 
-from gatewayd.extract.draft import DocumentError
+from gatewayd.extract.draft import ENCRYPTED, DocumentError
 from gatewayd.extract.records import MB, Limits
 
 BLOCK: Final = 4096
-ENCRYPTED: Final = 1
+ENCRYPTION_BIT: Final = 1
 UNKNOWN_ENCODING: Final = 18
 
 
@@ -41,8 +41,8 @@ def _check(archive: zipfile.ZipFile, limits: Limits) -> None:
             raise DocumentError(
                 f"an entry of its archive expands to more than {limits.ratio} times its size, as in a bomb"
             )
-        if entry.flag_bits & ENCRYPTED:
-            raise DocumentError("it is encrypted; remove the password and upload it again")
+        if entry.flag_bits & ENCRYPTION_BIT:
+            raise DocumentError(ENCRYPTED)
 
 
 def refuse_entities(archive: zipfile.ZipFile) -> None:

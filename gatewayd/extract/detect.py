@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import BinaryIO, Final
 
 from gatewayd.extract.archives import open_archive
-from gatewayd.extract.draft import DocumentError
+from gatewayd.extract.draft import ENCRYPTED, DocumentError
 from gatewayd.extract.records import Format, Source
 
 HEAD: Final = 8192
@@ -92,7 +92,7 @@ MIMETYPES: Final = (
 )
 # Streams of an OLE container, and what it is then.
 STREAMS: Final = (
-    ("EncryptedPackage", "it is encrypted; remove the password and upload it again"),
+    ("EncryptedPackage", ENCRYPTED),
     ("WordDocument", "it is in the old Word format; save it as .docx and upload that"),
     ("PowerPoint Document", "it is in the old PowerPoint format; save it as .pptx and upload that"),
     ("__properties_version1.0", "it is an Outlook message; save it as .eml or text and upload that"),

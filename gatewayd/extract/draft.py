@@ -14,6 +14,7 @@ WIDEST_GAP: Final = 8
 GAPS: Final = re.compile(f"\t{{{WIDEST_GAP},}}")
 LONGEST_TITLE: Final = 200
 NOTHING: Final = "no text was found in it"
+ENCRYPTED: Final = "it is encrypted; remove the password and upload it again"
 
 
 class DocumentError(Exception):

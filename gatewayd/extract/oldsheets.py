@@ -4,7 +4,7 @@ from types import TracebackType
 
 import python_calamine
 
-from gatewayd.extract.draft import DocumentError, Draft
+from gatewayd.extract.draft import ENCRYPTED, DocumentError, Draft
 from gatewayd.extract.records import Document, Source
 from gatewayd.extract.sheets import write_sheet
 
@@ -29,7 +29,7 @@ def read(source: Source) -> Document:
             for name in book.sheet_names:
                 write_sheet(name, book.get_sheet_by_name(name).iter_rows(), draft)
     except python_calamine.PasswordError as error:
-        raise DocumentError("it is encrypted; remove the password and upload it again") from error
+        raise DocumentError(ENCRYPTED) from error
     except python_calamine.CalamineError as error:
         raise DocumentError(f"it is damaged: {error}") from error
     return draft.finish(nothing="its sheets are empty")

@@ -5,7 +5,7 @@ from typing import Any, Final
 from lxml import etree
 
 from gatewayd.extract.archives import open_archive, refuse_entities
-from gatewayd.extract.draft import DocumentError, Draft, heading, row
+from gatewayd.extract.draft import ENCRYPTED, DocumentError, Draft, heading, row
 from gatewayd.extract.records import Document, Source
 
 OFFICE: Final = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
@@ -28,7 +28,7 @@ SKIPPED: Final = {
     f"{TEXT}note-citation",
 }
 PARAGRAPHS: Final = {f"{TEXT}p", f"{TEXT}h"}
-ENCRYPTED: Final = b"encryption-data"
+ENCRYPTION: Final = b"encryption-data"
 
 
 def read(source: Source) -> Document:
@@ -36,8 +36,8 @@ def read(source: Source) -> Document:
     with open_archive(source.path, source.limits) as archive:
         refuse_entities(archive)
         names = set(archive.namelist())
-        if "META-INF/manifest.xml" in names and ENCRYPTED in archive.read("META-INF/manifest.xml"):
-            raise DocumentError("it is encrypted; remove the password and upload it again")
+        if "META-INF/manifest.xml" in names and ENCRYPTION in archive.read("META-INF/manifest.xml"):
+            raise DocumentError(ENCRYPTED)
         try:
             content = _parsed(archive.read("content.xml"))
             meta = _parsed(archive.read("meta.xml")) if "meta.xml" in names else content

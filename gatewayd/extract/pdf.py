@@ -10,7 +10,7 @@ import pymupdf
 
 from gatewayd.errors import shortened
 from gatewayd.extract.archives import open_archive
-from gatewayd.extract.draft import DocumentError, Draft
+from gatewayd.extract.draft import ENCRYPTED, NOTHING, DocumentError, Draft
 from gatewayd.extract.records import Document, Source
 
 # What the library has no types for.
@@ -34,7 +34,7 @@ def read_pdf(source: Source) -> Document:
     """Return the text of a PDF; a part is a page."""
     with _opened(source.path, "pdf") as pdf:
         if pdf.needs_pass:
-            raise DocumentError("it is encrypted; remove the password and upload it again")
+            raise DocumentError(ENCRYPTED)
         count = pdf.page_count
         if pdf.is_repaired and _is_cut_off(source.path):
             raise DocumentError("it is damaged: its end is missing; make it again")
@@ -64,7 +64,7 @@ def read_epub(source: Source) -> Document:
             draft.end_part(label=labels.get(chapter))
         title = (book.metadata or {}).get("title")
     protected = "it is protected against copying (DRM)"
-    return draft.finish(title=title, nothing=protected if is_protected else "no text was found in it")
+    return draft.finish(title=title, nothing=protected if is_protected else NOTHING)
 
 
 @contextmanager
