@@ -132,10 +132,6 @@ def run(
     is named with the reason. Exits with 3 when some files failed and the others are done, and with 75 when it
     is to be tried later: the daemon does not answer, or has too much to do, or another run is under way.
     """
-    if watch and dry_run:
-        raise usage("cannot watch in a dry run", param="--watch")
-    if force and not delete:
-        raise usage("cannot force anything without --delete", param="--force")
     rules = Rules.of(ignore or (), include or (), hidden=hidden)
     choice = Choice(rules, ignore_files, follow, None if max_size is None else parse_size(max_size))
     plan = Plan(
@@ -149,10 +145,19 @@ def run(
         dry_run=dry_run,
         jobs=jobs,
     )
+    _check(plan, watch=watch)
     with Folder(directory, follow=follow) as folder:
         command = Command(session, folder, choice, plan)
         command.lock()
         command.run(interval if watch else None)
+
+
+def _check(plan: Plan, *, watch: bool) -> None:
+    """Raise usage for options that make no sense together."""
+    if watch and plan.dry_run:
+        raise usage("cannot watch in a dry run", param="--watch")
+    if plan.force and not plan.delete:
+        raise usage("cannot force anything without --delete", param="--force")
 
 
 def _origin(directory: Path, given: str | None) -> str:

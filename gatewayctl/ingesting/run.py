@@ -108,10 +108,7 @@ class Run:
     def _compare(self, collection: str | None, scan: Scan) -> Difference:
         if collection is None:
             return Difference(added=list(scan.versions))
-        entries = [
-            Entry(path=place, checksum=version.checksum, size=version.stamp.size)
-            for place, version in scan.versions.items()
-        ]
+        entries = [Entry(path=place, checksum=version.checksum) for place, version in scan.versions.items()]
         return self._client.compare_collection(collection, Sync(origin=self._plan.origin, entries=entries))
 
     def _foretell(self, difference: Difference, new: dict[str, What], report: Report) -> None:

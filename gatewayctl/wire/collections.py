@@ -98,7 +98,6 @@ class Entry(Request):
 
     path: str
     checksum: str
-    size: int
 
 
 class Sync(Request):

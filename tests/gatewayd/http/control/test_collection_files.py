@@ -111,7 +111,7 @@ async def test_a_directory_is_compared(control: Control) -> None:
     await control.documents.queue.close()
     await add(control, b"waits", "waits", collection="docs", origin="/srv", path="waits", checksum="v1")
     entries = [
-        Entry(path=path, checksum=checksum, size=1)
+        Entry(path=path, checksum=checksum)
         for path, checksum in (
             ("same", "v1"),
             ("newer", "v2"),
