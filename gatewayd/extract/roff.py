@@ -67,7 +67,8 @@ class Roff:
         name = _macro(raw)
         if name in FRESH:
             self._open.clear()
-        if not all(self._open):
+        # Within what is left out nothing else is opened.
+        if self._open and not self._open[-1]:
             self._open += [False] * raw.count("\\{")
             self._close(raw)
             return

@@ -40,9 +40,11 @@ STRINGS: Final = _pairs(
     'q " lq " rq " Lq " Rq " Aq \' Tm ™ R ® Ba | Lt < Gt > Le <= Ge >= Ne != Am & Pm ± Pi pi -- -',
     "L' ' R' '",
 )
-NAME: Final = r"(?:\((..)|\[([^\]\n]*)\]|(.))"
+# No name or argument is longer: what has no end must not be looked for in all of a text.
+LONGEST: Final = 200
+NAME: Final = rf"(?:\((..)|\[([^\]\n]{{0,{LONGEST}}})\]|(.))"
 NAMED: Final = re.compile(NAME)
-SIZE: Final = re.compile(r"[+-]?(?:\([+-]?..|\[[^\]\n]*\]|'[^'\n]*'|[+-]?[1-3]?\d)")
+SIZE: Final = re.compile(r"[+-]?(?:\([+-]?..|\[[^\]\n]{0,9}\]|'[^'\n]{0,9}'|[+-]?[1-3]?\d)")
 CODE: Final = re.compile(r"u([0-9A-Fa-f]{4,6})(?:_[0-9A-Fa-f_]+)?|char(\d{1,3})")
 # Escapes that have a name, and those that have an argument between two like characters.
 WITH_NAME: Final = "fFmMkgVYnO"
@@ -90,7 +92,7 @@ def _name(raw: str, place: int) -> tuple[str, int]:
 
 def _special(raw: str, place: int) -> tuple[str, int]:
     if raw[place] == "C":
-        end = raw.find("'", place + 2)
+        end = raw.find("'", place + 2, place + 2 + LONGEST)
         name, place = (raw[place + 2 : end], end + 1) if end > 0 else ("", place + 1)
     else:
         name, place = _name(raw, place)
@@ -112,7 +114,7 @@ def special(name: str) -> str:
 
 def _argument(raw: str, place: int) -> tuple[str, int]:
     mark = raw[place + 1 : place + 2]
-    end = raw.find(mark, place + 2) if mark else -1
+    end = raw.find(mark, place + 2, place + 2 + LONGEST) if mark else -1
     if end < 0:
         return "", place + 1
     said = raw[place + 2 : end]

@@ -74,3 +74,8 @@ def test_macros_that_call_themselves_end() -> None:
 def test_macros_that_are_known_stay() -> None:
     lines = list(Roff(".de PP\nother\n..\n.PP", {"PP"}).lines())
     assert [line.macro for line in lines] == ["PP"]
+
+
+def test_conditions_in_conditions_are_left_out_together() -> None:
+    assert told(".if t \\{\n" * 3 + "no\n" + ".\\}\n" * 3 + "yes") == ["yes"]
+    assert told(".if n \\{\n" * 3 + "yes\n" + ".\\}\n" * 3 + "also") == ["yes", "also"]

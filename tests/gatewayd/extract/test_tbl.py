@@ -20,3 +20,7 @@ def test_cells_go_over_lines() -> None:
 
 def test_nothing_gives_no_rows() -> None:
     assert list(rows([])) == []
+
+
+def test_a_cell_without_end_keeps_its_words() -> None:
+    assert list(rows(["l.", "T{", "one", "two"])) == [["one two"]]
