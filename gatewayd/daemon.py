@@ -185,6 +185,7 @@ class Daemon:
         self._notifier.status("finishing the answers that run")
         for server in servers:
             await server.stop_listening()
+        gateway.documents.files.end_waits()
         seconds = self._settings.drain_timeout
         if not await servers[0].drain(seconds):
             log.warning("stopping with answers unfinished", extra={"in_flight": gateway.in_flight.count})

@@ -133,7 +133,7 @@ class Files:
     async def changes(self, actor: Actor, file_id: str) -> AsyncGenerator[File | None, None]:
         """Yield a file as it is and after each change of its status, up to the final one; None when it goes.
 
-        Raises not_found at once for a file that the actor may not read.
+        Ends early when waiting ends. Raises not_found at once for a file that the actor may not read.
         """
         await self.get(actor, file_id)
         async with contextlib.aclosing(self._follow(file_id)) as states:
@@ -141,7 +141,8 @@ class Files:
                 yield file
 
     async def finished(self, file_id: str, seconds: float) -> File:
-        """Return a file as soon as it does not wait to be processed, or as it is after some seconds."""
+        """Return a file as soon as it does not wait to be processed, or as it is after some seconds or when
+        waiting ends."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds), contextlib.aclosing(self._follow(file_id)) as states:
                 async for file in states:
@@ -151,6 +152,10 @@ class Files:
         if found is None:
             raise not_found("file", file_id)
         return found
+
+    def end_waits(self) -> None:
+        """Let nobody wait for files any longer: the gateway stops, and goes on with them when it starts."""
+        self._updates.watch.end()
 
     async def list(
         self,
@@ -181,6 +186,8 @@ class Files:
                 shown = file.status, file.error
                 yield file
             if file.status in FINAL:
+                return
+            if self._updates.watch.is_over:
                 return
             await self._updates.watch.wait(file_id, seen)
 

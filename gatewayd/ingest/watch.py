@@ -11,6 +11,7 @@ class FileWatch:
     """
 
     def __init__(self) -> None:
+        self.is_over = False
         self._now = 0
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
 
@@ -26,9 +27,16 @@ class FileWatch:
             if not waiting.done():
                 waiting.set_result(None)
 
+    def end(self) -> None:
+        """Let nobody wait any longer: `is_over` from now on."""
+        self.is_over = True
+        for file_id in list(self._waiting):
+            self.notify(file_id)
+
     async def wait(self, file_id: str, seen: int) -> None:
-        """Return when the file has changed since `now` was `seen`; now and then when only others have."""
-        if self._now != seen:
+        """Return when the file has changed since `now` was `seen`, at once when waiting is over; now and then
+        when only others have."""
+        if self._now != seen or self.is_over:
             return
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(file_id, set()).add(waiting)

@@ -168,6 +168,25 @@ def test_stop_does_not_wait_longer_than_the_drain_timeout(state: Path) -> None:
         assert provider.closed.wait(5)
 
 
+def test_stop_does_not_wait_for_who_waits_for_a_file(state: Path) -> None:
+    with running_daemon(state, DRAIN_TIMEOUT="120") as daemon:
+        key = first_key(daemon)
+        form = b'--B\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nx\r\n--B--\r\n'
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "multipart/form-data; boundary=B"}
+        host, port = daemon.base_url.removeprefix("http://").split(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=30)
+        # Only stored, it is never finished.
+        connection.request("POST", "/api/v1/files/?process=false", form, headers)
+        file_id = json.loads(connection.getresponse().read())["id"]
+        connection.request("GET", f"/api/v1/files/{file_id}/process/status?stream=true", headers=headers)
+        reply = connection.getresponse()
+        assert reply.readline() == b'data: {"status":"pending"}\n'
+        daemon.process.send_signal(signal.SIGTERM)
+        assert reply.read() == b"\n"
+        connection.close()
+        assert daemon.process.wait(20) == 0
+
+
 def test_client_that_leaves_a_silent_stream_closes_the_provider_within_a_second(state: Path) -> None:
     with (
         slow_provider() as provider,

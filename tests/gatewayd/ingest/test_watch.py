@@ -41,3 +41,14 @@ async def test_nothing_is_kept_of_those_who_gave_up() -> None:
             await waiting
     assert watch._waiting == {}
     watch.notify("a")
+
+
+async def test_nobody_waits_once_it_is_over() -> None:
+    watch = FileWatch()
+    one, two = await begin(watch, "a"), await begin(watch, "b")
+    assert not watch.is_over
+    watch.end()
+    await asyncio.gather(one, two)
+    await watch.wait("a", watch.now)
+    assert watch.is_over
+    assert watch._waiting == {}
