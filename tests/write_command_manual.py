@@ -173,6 +173,7 @@ $ gatewayctl \-\-install\-completion
 .Ed
 .Sh SEE ALSO
 .Xr gatewayd.toml 5 ,
+.Xr gatewayd-documents 7 ,
 .Xr gatewayd 8
 """
 

@@ -314,7 +314,7 @@ def reindex(
     """Make the vectors of all files with the configured embedding model, and then use them.
 
     Searches go on with the old ones until the new ones are complete. What was done is kept when the daemon is
-    stopped, and the daemon goes on with it by itself. With --wait, one that runs already is no
+    stopped; given again, it goes on from there. With --wait, one that runs already is no
     error. Exits with 1 when it failed.
     """
     row = session.client.get_reindex() if status else _start(session, joins=wait)
