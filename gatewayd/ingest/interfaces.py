@@ -129,8 +129,8 @@ class VectorReader(Protocol):
         """Yield what `load` does without reading the vectors: the file and the `ids` of each batch."""
         ...
 
-    async def fingerprint(self, space: str, scope: Scope) -> tuple[int, int]:
-        """Return how many vectors a scope has and the highest passage id among them; (0, 0) for none."""
+    async def count_vectors(self, space: str, scope: Scope) -> int:
+        """Return how many vectors a scope has."""
         ...
 
 

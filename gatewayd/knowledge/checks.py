@@ -46,7 +46,7 @@ class Checks:
         vectors = 0
         if space is not None:
             problems += await self.index.check(space, scope)
-            vectors, _ = await self.passages.fingerprint(space.name, scope)
+            vectors = await self.passages.count_vectors(space.name, scope)
         passages = await self.passages.count(scope)
         problems += [problem] if problem else _lacking(space, passages - vectors)
         files = await self.collections.count_files(collection)

@@ -18,11 +18,15 @@ from gatewayd.storage.rows import FileRow, SpaceRow
 PAGE_BYTES: Final = 1 << 20
 PAGE_BATCHES: Final = 200
 
-OF_COLLECTION: Final = (
-    "collection_files l JOIN vector_batches b ON b.file_id = l.file_id WHERE l.collection_id = $2 AND"
+SOURCES: Final = {
+    ScopeKind.COLLECTION: (
+        "collection_files l JOIN vector_batches b ON b.file_id = l.file_id WHERE l.collection_id = $2"
+    ),
+    ScopeKind.FILE: "vector_batches b WHERE b.file_id = $2",
+}
+PUBLISHED: Final = (
+    " AND b.space_id = (SELECT s.id FROM embedding_spaces s WHERE s.name = $1) AND NOT b.staged"
 )
-OF_FILE: Final = "vector_batches b WHERE b.file_id = $2 AND"
-SPACE: Final = " b.space_id = (SELECT s.id FROM embedding_spaces s WHERE s.name = $1)"
 
 
 class TortoiseVectors:
@@ -52,23 +56,24 @@ class TortoiseVectors:
         for _, file_id, ids, _ in await self._list(space, scope):
             yield file_id, ids
 
-    async def fingerprint(self, space: str, scope: Scope) -> tuple[int, int]:
-        """Return how many vectors a scope has and the highest passage id among them; (0, 0) for none."""
-        batches = await self._list(space, scope)
-        return (
-            sum(len(ids) for _, _, ids, _ in batches) // ID_BYTES,
-            max((int.from_bytes(ids[-ID_BYTES:], "little") for _, _, ids, _ in batches), default=0),
-        )
+    async def count_vectors(self, space: str, scope: Scope) -> int:
+        """Return how many vectors a scope has."""
+        if not fits(SpaceRow, name=space) or not fits(FileRow, id=scope.id):
+            return 0
+        query = f"SELECT COALESCE(SUM(LENGTH(b.ids)), 0) FROM {SOURCES[scope.kind]}{PUBLISHED}"  # noqa: S608
+        with translated("count vectors"):
+            [[size]] = await self._reader.rows(query, space, scope.id)
+        return int(size) // ID_BYTES
 
     async def _list(self, space: str, scope: Scope, file_id: str | None = None) -> list[Sequence[Any]]:
         """Return id, file, passage ids and size of the batches of a scope, or of one file in it, in order."""
-        source = OF_COLLECTION if scope.kind is ScopeKind.COLLECTION else OF_FILE
         values = [space, scope.id] if file_id is None else [space, scope.id, file_id]
         if not fits(SpaceRow, name=space) or not all(fits(FileRow, id=each) for each in values[1:]):
             return []
         of_file = "" if file_id is None else " AND b.file_id = $3"
         query = (
-            f"SELECT b.id, b.file_id, b.ids, LENGTH(b.vectors) FROM {source}{SPACE} AND NOT b.staged{of_file}"  # noqa: S608
+            "SELECT b.id, b.file_id, b.ids, LENGTH(b.vectors) "  # noqa: S608
+            f"FROM {SOURCES[scope.kind]}{PUBLISHED}{of_file}"
         )
         with translated("list vectors"):
             rows = await self._reader.rows(query, *values)

@@ -184,7 +184,6 @@ def _header(key: Key, snapshot: Snapshot, digest: str) -> bytes:
         "version": VERSION,
         **_owner_fields(key),
         "count": len(snapshot.ids),
-        "highest": int(snapshot.ids.max(initial=0)),
         "sha256": digest,
         "ids": _packed(snapshot.ids),
         "labels": _packed(snapshot.labels),

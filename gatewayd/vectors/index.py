@@ -160,7 +160,7 @@ class LocalIndex:
 
     async def _sweep(self, keys: Sequence[Key]) -> None:
         for key in keys:
-            count, _ = await self._reader.fingerprint(key.space.name, key.scope)
+            count = await self._reader.count_vectors(key.space.name, key.scope)
             if count < self._rules.threshold // 2:
                 await self._threads.work(self._checkpoints.remove, key.stem)
 

@@ -104,7 +104,7 @@ class Loaded:
         async with self._lock:
             if self.is_ready:
                 return
-            count, _ = await self._tools.reader.fingerprint(self.key.space.name, self.key.scope)
+            count = await self._tools.reader.count_vectors(self.key.space.name, self.key.scope)
             if count < self._rules.threshold // 2 or not await self._restore():
                 await self._read_all(count)
             self.is_ready = True

@@ -335,9 +335,8 @@ class MemoryPassages:
         async for batch in self.load(space, scope):
             yield batch.file_id, batch.ids
 
-    async def fingerprint(self, space: str, scope: Scope) -> tuple[int, int]:
-        keys = [key async for _, packed in self.load_ids(space, scope) for key in array("q", packed)]
-        return len(keys), max(keys, default=0)
+    async def count_vectors(self, space: str, scope: Scope) -> int:
+        return sum([len(array("q", packed)) async for _, packed in self.load_ids(space, scope)])
 
     async def read(self, passage_ids: Sequence[int]) -> Mapping[int, StoredPassage]:
         rows = self._library.tables.passages

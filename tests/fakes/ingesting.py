@@ -121,8 +121,7 @@ class Ingest:
 
     async def vectors(self, file_id: str, space: str = "test:hash:1") -> int:
         """Return how many passages of a file have a vector that can be searched."""
-        count, _ = await self.passages.fingerprint(space, Scope(ScopeKind.FILE, file_id))
-        return count
+        return await self.passages.count_vectors(space, Scope(ScopeKind.FILE, file_id))
 
 
 @asynccontextmanager

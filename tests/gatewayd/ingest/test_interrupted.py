@@ -79,6 +79,6 @@ async def check(ingest: Ingest, file: File) -> None:
     assert (done.status, done.error) == (FileStatus.COMPLETED, None)
     assert await ingest.stores.passages.find_text(file.id) == TEXTS[file.name]
     scope = Scope(ScopeKind.FILE, file.id)
-    count, _ = await ingest.stores.passages.fingerprint(SPACE, scope)
+    count = await ingest.stores.passages.count_vectors(SPACE, scope)
     assert count == done.chunks > 0
     assert not await ingest.stores.passages.is_staged(file.id)

@@ -45,7 +45,7 @@ async def test_all_come_oldest_first_in_pages_of_any_size(
         (batch.file_id, batch.ids) for batch in batches
     ]
     assert await shelf.passages.load_file(SPACE.name, A, "g") == batches[3:]
-    assert await shelf.passages.fingerprint(SPACE.name, A) == (14, max(ids))
+    assert await shelf.passages.count_vectors(SPACE.name, A) == 14
     stored = await shelf.passages.read(ids)
     for batch in batches:
         texts = [stored[number].text for number in unpacked(batch.ids)]
@@ -56,7 +56,7 @@ async def test_a_file_outside_of_the_scope_has_nothing(shelf: Shelf) -> None:
     await fill(shelf, "f", 2, 2)
     await shelf.collections.unlink("a", ["f"])
     assert await shelf.passages.load_file(SPACE.name, A, "f") == []
-    assert await shelf.passages.fingerprint(SPACE.name, A) == (0, 0)
+    assert await shelf.passages.count_vectors(SPACE.name, A) == 0
     alone = Scope(ScopeKind.FILE, "f")
     assert len(await shelf.passages.load_file(SPACE.name, alone, "f")) == 1
     assert await shelf.passages.load_file(SPACE.name, alone, "g") == []
@@ -80,8 +80,8 @@ async def test_what_nothing_can_be_called_has_nothing(shelf: Shelf) -> None:
     for kind in ScopeKind:
         for name in ("", "a\0", "x" * 100):
             assert await shelf.passages.count(Scope(kind, name)) == 0
-            assert await shelf.passages.fingerprint(SPACE.name, Scope(kind, name)) == (0, 0)
-    assert await shelf.passages.fingerprint("x" * 300, A) == (0, 0)
+            assert await shelf.passages.count_vectors(SPACE.name, Scope(kind, name)) == 0
+    assert await shelf.passages.count_vectors("x" * 300, A) == 0
     assert await shelf.passages.load_file(SPACE.name, A, "x" * 100) == []
 
 

@@ -259,7 +259,7 @@ async def test_a_failed_load_fails_the_search_and_the_next_one_is_made(
     rows = random_rows(3, 1)
     site.passages.put("f", rows, ["c"])
     with monkeypatch.context() as patch:
-        patch.setattr(site.passages, "fingerprint", fail)
+        patch.setattr(site.passages, "count_vectors", fail)
         with pytest.raises(GatewayError, match="cannot read now"):
             await found(site.index, collection("c"), rows[0])
     assert len(await found(site.index, collection("c"), rows[0])) == 3
