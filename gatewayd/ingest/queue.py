@@ -135,6 +135,8 @@ class IngestQueue:
         return await self._wait_seconds()
 
     async def _wait_seconds(self) -> float | None:
+        if self._unsettled:
+            return SHORTEST_WAIT
         now = self._clock()
         times = [self._renew_at] if self._working else []
         if len(self._working) < self._options.workers:
