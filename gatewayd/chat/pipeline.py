@@ -1,7 +1,6 @@
 """The one pipeline: every chat request, in every dialect, goes through `Pipeline.run`."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import CallContext, MessagesSource, ModelSource
@@ -29,17 +28,6 @@ class NoFilters:
     async def choose(self, request: ChatRequest, model: Model, actor: Actor) -> FilterChain:
         """Return the empty chain."""
         return NoFilterChain()
-
-
-class NoAttachments:
-    """Has no documents: says so for each reference."""
-
-    async def attach(self, request: ChatRequest, actor: Actor) -> list[dict[str, Any]]:
-        """Warn about every reference, as none can be used."""
-        for file in request.files:
-            what = f"{file.get('type', 'documents')} {file.get('id', '')!r}"
-            request.warnings.append(f"cannot use {what}: this gateway keeps no documents")
-        return []
 
 
 class NoTools:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.chat.pipeline import NoAttachments, NoFilters, NoTools, Pipeline
+from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.chat.records import ChatRequest
 from gatewayd.dialects import anthropic, ollama, openai
 from gatewayd.errors import GatewayError, Kind
@@ -14,6 +14,7 @@ from gatewayd.tasks import Tasks
 from gatewayd.upstream.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources import open_source
 from tests.fakes import fields_messages, fields_openai, fields_runtime
+from tests.fakes.attachments import NoAttachments
 from tests.fakes.fields import Json, Sample
 from tests.fakes.models import FakeRecords, make_actor
 from tests.fakes.upstream import FakeUpstream

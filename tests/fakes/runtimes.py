@@ -10,13 +10,14 @@ from gatewayd.catalog.records import Grant
 from gatewayd.catalog.runtimes import Runtimes
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.embeddings import Embeddings
-from gatewayd.chat.pipeline import NoAttachments, NoFilters, NoTools, Pipeline
+from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.http.public.runtime import RuntimeRoutes
 from gatewayd.http.public.runtime_admin import RuntimeAdminRoutes
 from gatewayd.http.public.runtime_conversion import RuntimeConversion
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.config import ProviderConfig, SourceKind, Timeouts
 from gatewayd.upstream.ollama import OllamaSource
+from tests.fakes.attachments import NoAttachments
 from tests.fakes.edge import Client, serving
 from tests.fakes.models import FakeRecords, make_actor
 from tests.fakes.upstream import FakeUpstream

@@ -9,7 +9,8 @@ import pytest
 
 from gatewayctl import client
 from gatewayctl.client import ControlClient, default_socket
-from gatewayd.chat.pipeline import NoAttachments, NoFilters, NoTools, Pipeline
+from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
+from tests.fakes.attachments import NoAttachments
 from tests.fakes.control import Control, rows
 
 

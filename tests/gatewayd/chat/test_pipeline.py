@@ -11,10 +11,11 @@ from gatewayd.catalog.records import Grant, Model
 from gatewayd.catalog.replies import Chunk, Completion
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.interfaces import ChatFilter
-from gatewayd.chat.pipeline import NoAttachments, NoFilterChain, NoFilters, NoTools, Pipeline
+from gatewayd.chat.pipeline import NoFilterChain, NoFilters, NoTools, Pipeline
 from gatewayd.chat.records import ChatRequest
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
+from tests.fakes.attachments import NoAttachments
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
 
 ADMIN = make_actor()

@@ -10,10 +10,11 @@ import pytest
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.replies import Chunk
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.chat.pipeline import NoAttachments, NoFilters, NoTools, Pipeline
+from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.public.chat import PATHS, ChatRoutes
 from gatewayd.tasks import Tasks
+from tests.fakes.attachments import NoAttachments
 from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
 

@@ -13,10 +13,11 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Chunk, Completion
 from gatewayd.catalog.service import Catalog
-from gatewayd.chat.pipeline import NoAttachments, NoFilterChain, NoFilters, NoTools, Pipeline
+from gatewayd.chat.pipeline import NoFilterChain, NoFilters, NoTools, Pipeline
 from gatewayd.chat.records import ChatRequest
 from gatewayd.http.public.messages import PATHS, MessageRoutes
 from gatewayd.http.routes import Route
+from tests.fakes.attachments import NoAttachments
 from tests.fakes.edge import Client, bearer
 from tests.fakes.providers import three_providers
 from tests.fakes.upstream import (
