@@ -98,7 +98,7 @@ class Run:
             self.results["memory"] = measure_memory(running, folder, self._scaled(LONG_PAGES))
 
     def load(self) -> None:
-        folder, options = self.folder / "load", self.options
+        folder, options = self.folder / "chats", self.options
         with ExitStack() as stack:
             tools = build(self.folder)
             mock = stack.enter_context(running_mock(tools, self.folder))

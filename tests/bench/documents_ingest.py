@@ -15,7 +15,7 @@ from tests.bench.documents_corpus import Writer
 from tests.bench.documents_search import quantile
 from tests.bench.documents_site import Model, Running
 from tests.bench.measure import say
-from tests.bench.processes import busy_seconds, command_of, reset_peak, sizes_of
+from tests.bench.processes import busy_seconds, command_of, cpu_seconds_of, reset_peak, sizes_of
 from tests.bench.tools import Tools, Work, running_load
 
 PAGES: Final = 20
@@ -26,7 +26,7 @@ EXTRACTION: Final = "gatewayd.extract.child"
 EMBEDDING: Final = "gatewayd.vectors.child"
 HEALTH_PAUSE: Final = 0.02
 SAMPLE_PAUSE: Final = 0.05
-CHATS: Final = 8
+CHATS: Final = 24
 CHAT_MODEL: Final = "m-c50-i10"
 
 
@@ -73,9 +73,9 @@ class Rounds:
             if name == "alone":
                 sample["passages"] = alone.ingest(paths)
             else:
-                cpu = self.running.session.cpu_seconds()
+                cpu = cpu_seconds_of(self.running.session.process.pid)
                 through(self.running, paths)
-                sample["gateway_cpu"] = self.running.session.cpu_seconds() - cpu
+                sample["daemon_cpu"] = cpu_seconds_of(self.running.session.process.pid) - cpu
             sample[name] = time.monotonic() - started
         sample["busy"] = (busy_seconds() - busy) / (time.monotonic() - began)
         return sample

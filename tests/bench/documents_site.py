@@ -37,8 +37,6 @@ POOL_SIZE: Final = 8
 SQLITE: Final = "sqlite"
 POSTGRES: Final = "postgresql"
 ENGINES: Final = (SQLITE, POSTGRES)
-FINAL: Final = ("completed", "failed")
-PAUSE: Final = 0.05
 
 CONFIGURATION: Final = """
 data_dir = "{state}"
@@ -171,10 +169,13 @@ class Client:
         return status
 
     def wait(self, file_ids: Sequence[str]) -> None:
-        """Wait until files are completed."""
+        """Wait until files are completed, told by the gateway: to ask all the time is work for it."""
         for file_id in file_ids:
-            while self.status(file_id) not in FINAL:
-                time.sleep(PAUSE)
+            path = f"/api/v1/files/{file_id}/process/status?stream=true"
+            self.connection.request("GET", path, headers={"Authorization": f"Bearer {self.key}"})
+            self.connection.getresponse().read()
+            if self.status(file_id) != "completed":
+                raise CannotRunError(f"file {file_id} is not completed")
 
     def close(self) -> None:
         """Close the connection."""

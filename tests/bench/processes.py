@@ -93,6 +93,11 @@ def follow_priority(pid: int) -> None:
             Path(f"/proc/{pid}/autogroup").write_text(str(niceness))
 
 
+def cpu_seconds_of(pid: int) -> float:
+    """Return the processor time of the threads that live in one process."""
+    return _cpu_ns(pid) / 1e9
+
+
 def sizes_of(pid: int) -> Memory:
     """Return the resident memory of one process; nothing when it is gone."""
     fields = _status(pid)
