@@ -29,6 +29,7 @@ class Run:
     def counts(self) -> tuple[int, ...]:
         """How many were added, changed, removed, unchanged, failed and left pending."""
         names = ("added", "changed", "removed", "unchanged", "failed", "pending")
+        assert self.report.keys() >= set(names), self
         return tuple(self.report[name] for name in names)
 
     @property
