@@ -41,7 +41,7 @@ def test_few_kills(tmp_path: Path, client: str) -> None:
     assert lives.figures.kills == 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize(("client", "kills"), [("http", 60), ("gatewayctl", 40)])
 def test_hundred_kills(tmp_path: Path, client: str, kills: int) -> None:
@@ -59,7 +59,7 @@ def test_hundred_kills(tmp_path: Path, client: str, kills: int) -> None:
     assert wanted <= lives.figures.found.keys()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_twenty_kills_on_postgresql(tmp_path: Path, postgres: Postgres) -> None:
     lives = Lives(tmp_path / "s", SEED, Tree(SEED, 100, bad=2), postgres.create_database())
