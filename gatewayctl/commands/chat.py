@@ -1,7 +1,7 @@
 """`gatewayctl chat`: ask a model from the terminal."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Annotated, Any
 
@@ -59,10 +59,7 @@ def run(
     for name, value in (("temperature", temperature), ("max_tokens", max_tokens), ("user", user)):
         if value is not None:
             setattr(request, name, value)
-    request.files = [
-        *(Reference(type="collection", id=ref) for ref in collection or ()),
-        *(Reference(type="file", id=file_id) for file_id in file or ()),
-    ]
+    request.files = _references(collection or (), file or ())
     if session.output is Output.JSON:
         session.renderer.json(session.client.ask(request))
         return
@@ -117,6 +114,13 @@ def _request(model: str, question: str, system: str | None) -> Chat:
     if model != "-":
         request.model = model
     return request
+
+
+def _references(collections: Iterable[str], files: Iterable[str]) -> list[Reference]:
+    return [
+        *(Reference(type="collection", id=ref) for ref in collections),
+        *(Reference(type="file", id=file_id) for file_id in files),
+    ]
 
 
 def _question(words: list[str]) -> str:
