@@ -11,6 +11,8 @@ from gatewayd.ingest.records import Hit
 from gatewayd.storage.words import TOKENIZER, matching
 
 FILES: Final = 32
+CHARACTERS: Final = 64 * 1024 * 1024
+"""Of the texts of all files that are kept; an index takes about as many bytes."""
 TABLE: Final = "words"
 
 T = TypeVar("T")
@@ -23,6 +25,7 @@ class FileWords:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Version, sqlite3.Connection] = OrderedDict()
+        self._sizes: dict[Version, int] = {}
         self._thread = ThreadPoolExecutor(1, "gatewayd-words")
 
     async def search(self, version: Version, match: str, limit: int) -> Sequence[Hit] | None:
@@ -54,14 +57,16 @@ class FileWords:
         # It is closed by the same thread, unless that has ended.
         connection = sqlite3.connect(":memory:", isolation_level=None)
         self._kept[version] = connection
+        self._sizes[version] = sum(len(text) for _, text in texts)
         connection.execute(
             f"CREATE VIRTUAL TABLE {TABLE} USING fts5(text, content='', tokenize='{TOKENIZER}')"
         )
         connection.execute("BEGIN")
         connection.executemany(f"INSERT INTO {TABLE} (rowid, text) VALUES (?, ?)", texts)  # noqa: S608
         connection.execute("COMMIT")
-        while len(self._kept) > FILES:
-            self._kept.popitem(last=False)[1].close()
+        # The newest stays, however large it is: it is about to be searched.
+        while len(self._kept) > FILES or (len(self._kept) > 1 and sum(self._sizes.values()) > CHARACTERS):
+            self._drop()
 
     def _search(self, version: Version, match: str, limit: int) -> Sequence[Hit] | None:
         connection = self._kept.get(version)
@@ -72,4 +77,9 @@ class FileWords:
 
     def _clear(self) -> None:
         while self._kept:
-            self._kept.popitem()[1].close()
+            self._drop()
+
+    def _drop(self) -> None:
+        version, connection = self._kept.popitem(last=False)
+        del self._sizes[version]
+        connection.close()

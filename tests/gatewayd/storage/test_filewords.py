@@ -35,3 +35,17 @@ async def test_the_file_that_was_searched_longest_ago_is_dropped(files: FileWord
     await files.search_new(("more", 1), [(1, "a fox")], '"fox"', 5)
     assert await files.search(("f1", 1), '"fox"', 5) is None
     assert await files.search(("f0", 1), '"fox"', 5)
+
+
+async def test_large_files_are_dropped_before_there_are_many(
+    files: FileWords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewayd.storage.filewords.CHARACTERS", 100)
+    for name in ("a", "b", "c"):
+        await files.search_new((name, 2), [(1, "a fox"), (2, "x" * 40)], '"fox"', 5)
+    assert await files.search(("a", 2), '"fox"', 5) is None
+    assert await files.search(("b", 2), '"fox"', 5)
+    # One that is larger than all room is there for its own search.
+    assert await files.search_new(("huge", 1), [(1, "a fox " * 100)], '"fox"', 5)
+    assert await files.search(("huge", 1), '"fox"', 5)
+    assert await files.search(("b", 2), '"fox"', 5) is None
