@@ -74,7 +74,7 @@ class Directories:
                 parent_id=change.parent_id if change.moves else before.parent_id,
                 updated_at=self._holdings.clock(),
             )
-            below = subtree(known, directory_id)
+            below = subtree({each.id: each.parent_id for each in known}, [directory_id])
             if directory.parent_id in below:
                 raise invalid("cannot move the directory: parent_id is below it", param="parent_id")
             _check_place(known, directory)

@@ -97,7 +97,7 @@ class CollectionStore(Protocol):
         """
         ...
 
-    async def holds_text(self, collection_id: str, text_hash: str, *, but: str) -> str | None:
+    async def find_same_text(self, collection_id: str, text_hash: str, *, but: str) -> str | None:
         """Return another file than `but` in the collection that has this text, and lies at no path."""
         ...
 

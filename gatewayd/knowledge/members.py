@@ -267,7 +267,7 @@ class Members:
         if not file.text_hash:
             return
         # A tree that is kept in step may hold one text at several places: those never count.
-        other = await self._store.holds_text(collection.id, file.text_hash, but=file.id)
+        other = await self._store.find_same_text(collection.id, file.text_hash, but=file.id)
         if other is not None:
             raise invalid(
                 f"Duplicate content: file {file.id!r} has the same text as file {other!r}, which is in the"

@@ -43,7 +43,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A folder of a collection, as sync clients make them (11.4)."""
+    """A directory of a collection, as sync clients make them (11.4)."""
 
     id: str
     collection_id: str

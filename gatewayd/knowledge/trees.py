@@ -53,13 +53,17 @@ def paths_of(directories: Iterable[Directory]) -> Mapping[str, str]:
     return paths
 
 
-def subtree(directories: Sequence[Directory], top_id: str) -> Sequence[str]:
-    """Return the ids of a directory and of those below it, parents first."""
+def subtree(parents: Mapping[str, str | None], top_ids: Iterable[str]) -> Sequence[str]:
+    """Return those of the directories that there are and all below them, each once; below one the parents
+    first.
+
+    `parents` has the parent of each directory.
+    """
     below: dict[str | None, list[str]] = {}
-    for each in directories:
-        below.setdefault(each.parent_id, []).append(each.id)
-    found = {top_id: None}
-    left = [top_id]
+    for directory_id, parent_id in parents.items():
+        below.setdefault(parent_id, []).append(directory_id)
+    found = dict.fromkeys(top_id for top_id in top_ids if top_id in parents)
+    left = list(found)
     for directory_id in left:
         new = [each for each in below.get(directory_id, ()) if each not in found]
         found.update(dict.fromkeys(new))

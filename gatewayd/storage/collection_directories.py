@@ -1,10 +1,11 @@
-"""Folders of collections."""
+"""Directories of collections."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind, not_found, shortened
 from gatewayd.knowledge.records import Directory
+from gatewayd.knowledge.trees import subtree
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import fits
 from gatewayd.storage.rows import CollectionRow, DirectoryRow, FileRow, LinkRow
@@ -135,7 +136,7 @@ class CollectionDirectories:
             return []
         async with writing("remove directories") as client:
             await _lock(collection_id)
-            gone = _with_below(wanted, await _parents(collection_id))
+            gone = subtree(await _parents(collection_id), wanted)
             statement = Statement(client)
             mine, among = statement.bind(collection_id), statement.among(gone)
             files = await statement.copy().run(
@@ -188,21 +189,6 @@ async def _check_above(directory: Directory) -> None:
             sentence = f"cannot move the directory {directory.id!r}: it would be inside itself"
             raise GatewayError(Kind.CONFLICT, sentence, param="parent_id")
         above = parents.get(above)
-
-
-def _with_below(directory_ids: Sequence[str], parents: Mapping[str, str | None]) -> list[str]:
-    """Return those of the directories that there are, with all that are below them."""
-    children: dict[str | None, list[str]] = {}
-    for directory_id, parent_id in parents.items():
-        children.setdefault(parent_id, []).append(directory_id)
-    found: dict[str, None] = {}
-    left = [directory_id for directory_id in directory_ids if directory_id in parents]
-    while left:
-        directory_id = left.pop()
-        if directory_id not in found:
-            found[directory_id] = None
-            left += children.get(directory_id, ())
-    return list(found)
 
 
 def _number(row: Mapping[str, Any]) -> int:

@@ -119,7 +119,7 @@ class CollectionLinks:
             found = [each for piece in pieces for each in await _read(piece)]
         return found, counted["total"]
 
-    async def holds_text(self, collection_id: str, text_hash: str, *, but: str) -> str | None:
+    async def find_same_text(self, collection_id: str, text_hash: str, *, but: str) -> str | None:
         """Return another file than `but` in the collection that has this text.
 
         Files that lie at a path never count: whoever keeps them in step may have the same text twice.

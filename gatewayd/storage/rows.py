@@ -358,7 +358,7 @@ class LinkRow(Model):
 
 
 class DirectoryRow(Model):
-    """One folder of a collection."""
+    """One directory of a collection."""
 
     id = Name(max_length=64, primary_key=True)
     collection: Any = fields.ForeignKeyField("gatewayd.CollectionRow", related_name="directories")

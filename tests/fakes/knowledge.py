@@ -170,7 +170,7 @@ class MemoryCollections:
         ]
         return found[offset : None if limit is None else offset + limit], len(found)
 
-    async def holds_text(self, collection_id: str, text_hash: str, *, but: str) -> str | None:
+    async def find_same_text(self, collection_id: str, text_hash: str, *, but: str) -> str | None:
         for link, file in (await self.list_files(collection_id))[0]:
             if file.text_hash == text_hash and file.id != but and not link.path:
                 return file.id

@@ -207,7 +207,7 @@ class Migration(migrations.Migration):
             ],
             options=_options(
                 "collection_directories",
-                "One folder of a collection.",
+                "One directory of a collection.",
                 indexes=[Index(fields=["collection_id", "parent_id"])],
             ),
             bases=["Model"],

@@ -24,14 +24,20 @@ def test_paths_of_a_broken_tree_end() -> None:
 
 
 def test_subtree_has_the_parents_first() -> None:
-    known = [directory("c", "b"), directory("b", "a"), directory("a", None), directory("x", None)]
-    assert subtree(known, "a") == ["a", "b", "c"]
-    assert subtree([directory("one", "two"), directory("two", "one")], "one") == ["one", "two"]
+    parents = {"c": "b", "b": "a", "a": None, "x": None}
+    assert subtree(parents, ["a"]) == ["a", "b", "c"]
+    assert subtree({"one": "two", "two": "one"}, ["one"]) == ["one", "two"]
+
+
+def test_subtrees_have_each_directory_once() -> None:
+    parents = {"c": "b", "b": "a", "a": None, "x": None}
+    assert subtree(parents, ["b", "x", "a", "b", "gone"]) == ["b", "x", "a", "c"]
+    assert subtree(parents, []) == []
 
 
 def test_large_trees_take_no_time_to_speak_of() -> None:
-    wide = [directory("top", None), *(directory(f"d{n}", "top") for n in range(50_000))]
-    assert len(subtree(wide, "top")) == 50_001
+    wide = {"top": None, **{f"d{n}": "top" for n in range(50_000)}}
+    assert len(subtree(wide, ["top"])) == 50_001
     deep = [directory(f"d{n}", f"d{n - 1}" if n else None, "x") for n in reversed(range(2000))]
     assert len(paths_of(deep)["d1999"]) == 3999
 

@@ -67,8 +67,8 @@ async def test_what_is_absent_is_empty(collections: TortoiseCollections) -> None
         assert await collections.unlink(odd, ["f1"]) == []
         assert await collections.unlink("c1", [odd]) == []
         assert await collections.list_files(odd) == ([], 0)
-        assert await collections.holds_text(odd, "hash 0", but="f0") is None
-        assert await collections.holds_text("c1", odd, but="f0") is None
+        assert await collections.find_same_text(odd, "hash 0", but="f0") is None
+        assert await collections.find_same_text("c1", odd, but="f0") is None
     assert await listed(collections, query="\x00") == []
     assert await listed(collections, origin="\x00") == []
     assert await listed(collections, directory_id="\x00") == []
@@ -175,11 +175,11 @@ async def test_listed_files_can_be_limited(collections: TortoiseCollections) -> 
 
 async def test_the_same_text_is_found_in_other_files_at_no_path(collections: TortoiseCollections) -> None:
     await collections.link(link("c1", "f0"))
-    assert await collections.holds_text("c1", "hash 0", but="f1") == "f0"
-    assert await collections.holds_text("c1", "hash 0", but="f0") is None
-    assert await collections.holds_text("c2", "hash 0", but="f1") is None
-    assert await collections.holds_text("c1", "hash 1", but="f1") is None
+    assert await collections.find_same_text("c1", "hash 0", but="f1") == "f0"
+    assert await collections.find_same_text("c1", "hash 0", but="f0") is None
+    assert await collections.find_same_text("c2", "hash 0", but="f1") is None
+    assert await collections.find_same_text("c1", "hash 1", but="f1") is None
     await collections.link(link("c1", "f0", path="a.txt"))
-    assert await collections.holds_text("c1", "hash 0", but="f1") is None
+    assert await collections.find_same_text("c1", "hash 0", but="f1") is None
     await collections.link(link("c1", "f1"))
-    assert await collections.holds_text("c1", "hash 0", but="f0") == "f1"
+    assert await collections.find_same_text("c1", "hash 0", but="f0") == "f1"
