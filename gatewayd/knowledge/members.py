@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from gatewayd import ids
@@ -252,11 +252,8 @@ class Members:
         return True
 
     async def _move(self, link: Link, directory_id: str | None) -> None:
-        if directory_id is None or directory_id == link.directory_id:
-            return
-        # A place is where a sync client put the file: elsewhere it has none.
-        path = link.path if link.origin else ""
-        await self._store.link(replace(link, directory_id=directory_id, path=path))
+        if directory_id is not None and directory_id != link.directory_id:
+            await self._store.move_files(link.collection_id, [link.file_id], directory_id)
 
     async def _check_new(self, actor: Actor, collection: Collection, file: File) -> None:
         if not await self._holdings.access.may(actor, file, WRITE):
