@@ -102,8 +102,12 @@ class JobStore(Protocol):
         """Delete a job: its file is completed or failed."""
         ...
 
-    async def list(self) -> Sequence[Job]:
-        """Return all jobs, oldest first."""
+    async def list(self, *, leased: bool = False) -> Sequence[Job]:
+        """Return all jobs, or those that are `leased` to anybody, oldest first."""
+        ...
+
+    async def count(self) -> int:
+        """Return how many jobs there are."""
         ...
 
     async def next_due(self, now: int) -> int | None:

@@ -100,10 +100,11 @@ class IngestQueue:
 
     async def state(self) -> QueueState:
         """Count the files of the queue, and those that failed."""
-        jobs = await self._stores.jobs.list()
-        working = sum(job.file_id in self._working for job in jobs)
+        jobs = await self._stores.jobs.count()
+        # The task of a file that is done already may not have ended.
+        working = min(len(self._working), jobs)
         _, failed = await self._stores.files.list(status=FileStatus.FAILED, limit=1)
-        return QueueState(len(jobs) - working, working, failed)
+        return QueueState(jobs - working, working, failed)
 
     async def _run(self) -> None:
         while True:
@@ -150,9 +151,7 @@ class IngestQueue:
         The attempt counts only when nothing came of it, and then a second one waits, so that other files come
         first.
         """
-        for job in await self._stores.jobs.list():
-            if not job.lease_owner:
-                continue
+        for job in await self._stores.jobs.list(leased=True):
             free = replace(job, lease_owner="", lease_until=0)
             if await self._stores.passages.is_staged(job.file_id):
                 free = replace(free, attempts=max(0, job.attempts - 1))

@@ -99,11 +99,17 @@ class TortoiseJobs:
         async with writing("remove the job"):
             return await JobRow.filter(file_id=file_id).delete() > 0
 
-    async def list(self) -> Sequence[Job]:
-        """Return all jobs, oldest first."""
+    async def list(self, *, leased: bool = False) -> Sequence[Job]:
+        """Return all jobs, or those that are `leased` to anybody, oldest first."""
+        wanted = JobRow.exclude(lease_owner="") if leased else JobRow.all()
         with translated("list jobs"):
-            rows = await JobRow.all().order_by("created_at", "id")
+            rows = await wanted.order_by("created_at", "id")
         return [_job_of(row) for row in rows]
+
+    async def count(self) -> int:
+        """Return how many jobs there are."""
+        with translated("count jobs"):
+            return await JobRow.all().count()
 
     async def next_due(self, now: int) -> int | None:
         """Return when the next job can be leased: None when there is none, `now` when one can be at once."""

@@ -211,8 +211,11 @@ class MemoryJobs:
     def _ordered(self) -> Sequence[Job]:
         return sorted(self._rows.values(), key=lambda job: (job.created_at, job.file_id))
 
-    async def list(self) -> Sequence[Job]:
-        return self._ordered()
+    async def list(self, *, leased: bool = False) -> Sequence[Job]:
+        return [job for job in self._ordered() if job.lease_owner or not leased]
+
+    async def count(self) -> int:
+        return len(self._rows)
 
 
 class MemoryPassages:

@@ -27,6 +27,8 @@ async def test_a_job_comes_back_as_it_was_and_can_be_replaced(jobs: TortoiseJobs
     assert await jobs.find("f1") == FULL
     await jobs.put(job("f1", created_at=7))
     assert await jobs.list() == [job("f1", created_at=7)]
+    assert await jobs.list(leased=True) == []
+    assert await jobs.count() == 1
 
 
 async def test_what_is_absent_is_none_or_false(jobs: TortoiseJobs) -> None:
@@ -77,6 +79,9 @@ async def test_no_two_daemons_get_one_job(jobs: TortoiseJobs) -> None:
     taken = [each.file_id for one in rounds for each in one]
     assert len(taken) == len(set(taken)) == 20
     assert all(each.attempts == 1 for each in await jobs.list())
+    await jobs.put(job("f20", created_at=20))
+    assert [each.file_id for each in await jobs.list(leased=True)] == [f"f{number}" for number in range(20)]
+    assert await jobs.count() == 21
 
 
 @pytest.mark.parametrize("location", ["postgres"], indirect=True)
