@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from gatewayd.accounts.texts import is_plain
-from gatewayd.errors import invalid, shortened
+from gatewayd.errors import invalid, not_found, shortened
 from gatewayd.knowledge.records import Directory
 
 LONGEST_PATH: Final = 4096
@@ -51,6 +51,20 @@ def paths_of(directories: Iterable[Directory]) -> Mapping[str, str]:
             above = paths.get(directory.parent_id or "", "")
             paths[directory.id] = joined(above, directory.name)
     return paths
+
+
+def line_to(directories: Iterable[Directory], directory_id: str | None) -> Sequence[Directory]:
+    """Return a directory and those above it, the highest first; none for the root, not_found for one that is
+    none."""
+    known = {each.id: each for each in directories}
+    if directory_id is not None and directory_id not in known:
+        raise not_found("directory", directory_id)
+    line: dict[str, Directory] = {}
+    here = known.get(directory_id or "")
+    while here is not None and here.id not in line:
+        line[here.id] = here
+        here = known.get(here.parent_id or "")
+    return list(line.values())[::-1]
 
 
 def subtree(parents: Mapping[str, str | None], top_ids: Iterable[str]) -> Sequence[str]:

@@ -7,7 +7,6 @@ from typing import Any, Final
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from gatewayd.errors import not_found
 from gatewayd.http.body import (
     SMALL_BODY,
     json_reply,
@@ -24,8 +23,9 @@ from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.ingest.records import File
 from gatewayd.knowledge.directories import Directories, DirectoryChange
 from gatewayd.knowledge.members import Members
-from gatewayd.knowledge.records import Directory
+from gatewayd.knowledge.records import Directory, Link
 from gatewayd.knowledge.sync import Entry, Sync, TreeDiff
+from gatewayd.knowledge.trees import line_to
 
 PREFIX: Final = "/api/v1/knowledge"
 PAGE_SIZE: Final = 30
@@ -120,28 +120,26 @@ class KnowledgeSyncRoutes:
         those directly in it, `breadcrumbs` it and those above, the highest first. Administrators may ask for
         up to 1000 a page with `?limit=`.
         """
-        who, query, directory_id = actor(request), request.query, request.query.get("directory_id") or None
-        limit = number(query, "limit", PAGE_SIZE, 1, 1000) if who.is_admin else PAGE_SIZE
-        offset, limit = page(query, limit)
+        who, directory_id = actor(request), request.query.get("directory_id") or None
+        offset, limit = page(request.query, _page_size(request))
+        query = request.query.get("query", "")
         known = await self._directories.list(who, _id(request))
         found, total = await self._members.list(
-            who,
-            _id(request),
-            query=query.get("query", ""),
-            directory_id=directory_id,
-            offset=offset,
-            limit=limit,
+            who, _id(request), query=query, directory_id=directory_id, offset=offset, limit=limit
         )
+        shown = {
+            "items": await self._show_files(found),
+            "directories": [show_directory(each) for each in known if each.parent_id == directory_id],
+            "breadcrumbs": [show_directory(each) for each in line_to(known, directory_id)],
+            "total": total,
+        }
+        return json_reply(shown)
+
+    async def _show_files(self, found: Sequence[tuple[Link, File]]) -> list[Shown]:
         items = await self._replies.files(file for _, file in found)
-        within = {file.id: link.directory_id for link, file in found}
-        return json_reply(
-            {
-                "items": [{**item, "directory_id": within[item["id"]]} for item in items],
-                "directories": [show_directory(each) for each in known if each.parent_id == directory_id],
-                "breadcrumbs": [show_directory(each) for each in _line(known, directory_id)],
-                "total": total,
-            }
-        )
+        return [
+            {**item, "directory_id": link.directory_id} for item, (link, _) in zip(items, found, strict=True)
+        ]
 
     async def diff(self, request: web.Request) -> web.StreamResponse:
         """`{"manifest": [{"filename", "path", "checksum", "size"}]}` -> what to do to bring it in step.
@@ -242,17 +240,9 @@ def _show_deleted(file: File) -> Mapping[str, str]:
     return {"file_id": file.id, "filename": file.name}
 
 
-def _line(known: Sequence[Directory], directory_id: str | None) -> Sequence[Directory]:
-    """Return a directory and those above it, the highest first; none for the root."""
-    by_id = {each.id: each for each in known}
-    if directory_id is not None and directory_id not in by_id:
-        raise not_found("directory", directory_id)
-    line: list[Directory] = []
-    here = by_id.get(directory_id or "")
-    while here is not None and here not in line:
-        line.append(here)
-        here = by_id.get(here.parent_id or "")
-    return line[::-1]
+def _page_size(request: web.Request) -> int:
+    """Return how many files a page has, which administrators may choose."""
+    return number(request.query, "limit", PAGE_SIZE, 1, 1000) if actor(request).is_admin else PAGE_SIZE
 
 
 def _id(request: web.Request) -> str:

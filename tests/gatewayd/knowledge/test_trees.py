@@ -2,9 +2,9 @@
 
 import pytest
 
-from gatewayd.errors import GatewayError
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.knowledge.records import Directory
-from gatewayd.knowledge.trees import ancestors, joined, normal_path, paths_of, subtree
+from gatewayd.knowledge.trees import ancestors, joined, line_to, normal_path, paths_of, subtree
 
 
 def directory(key: str, parent: str | None, name: str | None = None) -> Directory:
@@ -21,6 +21,16 @@ def test_paths_of_a_broken_tree_end() -> None:
     paths = paths_of(known)
     assert paths["lost"] == "lost"
     assert paths.keys() == {"lost", "one", "two"}
+
+
+def test_the_line_to_a_directory() -> None:
+    known = [directory("c", "b"), directory("b", "a"), directory("a", None), directory("x", None)]
+    assert [each.id for each in line_to(known, "c")] == ["a", "b", "c"]
+    assert line_to(known, None) == []
+    assert len(line_to([directory("one", "two"), directory("two", "one")], "one")) == 2
+    with pytest.raises(GatewayError) as caught:
+        line_to(known, "gone")
+    assert caught.value.kind is Kind.NOT_FOUND
 
 
 def test_subtree_has_the_parents_first() -> None:
