@@ -20,6 +20,7 @@ from gatewayd.ingest.updates import IngestStores, Removal, Updates
 
 __all__ = ["Files", "Upload", "UploadRules"]
 
+REMOVED_AT_ONCE: Final = 500
 FINAL: Final = frozenset({FileStatus.COMPLETED, FileStatus.FAILED})
 
 
@@ -88,6 +89,15 @@ class Files:
         await self.get_writable(actor, file_id)
         if not await self._removal.remove(file_id):
             raise not_found("file", file_id)
+
+    async def remove_all(self, actor: Actor) -> None:
+        """Delete all files that `list` has, a few at a time; those that come meanwhile may stay."""
+        _, left = await self.list(actor, limit=1)
+        while left > 0:
+            found, _ = await self.list(actor, limit=min(left, REMOVED_AT_ONCE))
+            for file in found:
+                await self._removal.remove(file.id)
+            left = left - len(found) if found else 0
 
     async def retry(self, actor: Actor, file_id: str) -> File:
         """Process a file again, or for the first time; what is found of it stays until that is done.

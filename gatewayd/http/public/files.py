@@ -153,10 +153,7 @@ class FileRoutes:
 
     async def remove_all(self, request: web.Request) -> web.StreamResponse:
         """Delete all files that `list` has; answers `{"message"}`."""
-        who = actor(request)
-        found, _ = await self._files.list(who)
-        for file in found:
-            await self._files.remove(who, file.id)
+        await self._files.remove_all(actor(request))
         return json_reply({"message": "All files deleted successfully"})
 
 

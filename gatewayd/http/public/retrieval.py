@@ -108,6 +108,6 @@ class RetrievalRoutes:
         return await self._found(actor(request), form.collection_names, form)
 
     async def _found(self, who: Actor, names: Sequence[str], form: SearchBody) -> web.StreamResponse:
-        scopes = [await self._scopes.named(who, name) for name in names]
+        scopes = [await self._scopes.named(who, name) for name in dict.fromkeys(names)]
         found = await self._retrieval.search(scopes, form.query, form.options(self._configured))
         return json_reply(show_found(found), headers=warning_headers(found.warnings))

@@ -78,6 +78,18 @@ async def test_lists_hold_what_is_yours(ingest: Ingest) -> None:
     assert await names(OWNER, owner_id="other") == ["a.txt", "c.txt"]
 
 
+async def test_all_are_removed_a_few_at_a_time(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayd.ingest.files.REMOVED_AT_ONCE", 2)
+    for number in range(5):
+        await ingest.completed(f"{number}.txt", f"text {number}")
+    other = await ingest.completed("other.txt", "text", user_id="other")
+    await ingest.files.remove_all(OWNER)
+    found, total = await ingest.files.list(ADMIN)
+    assert ([file.id for file in found], total) == ([other.id], 1)
+    await ingest.files.remove_all(ADMIN)
+    assert await ingest.files.list(ADMIN) == ([], 0)
+
+
 async def test_administrators_are_bound_when_the_setting_says_so(ingest: Ingest) -> None:
     ingest.grants.bypass_admins = False
     file = await ingest.completed("a.txt", "text")
