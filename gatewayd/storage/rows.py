@@ -226,7 +226,7 @@ class FileRow(Model):
     """One document, without its bytes, text and passages."""
 
     id = Name(max_length=64, primary_key=True)
-    user_id = Name(max_length=64, db_index=True)
+    user_id = Name(max_length=64)
     name = Name(max_length=255)
     name_key = Name(max_length=KEY_LENGTH)
     size = Whole()
@@ -245,6 +245,8 @@ class FileRow(Model):
 
     class Meta:
         table = "files"
+        # A user's newest ones.
+        indexes = (("user_id", "created_at", "id"),)
 
 
 class FileTextRow(Model):
@@ -354,7 +356,8 @@ class LinkRow(Model):
     class Meta:
         table = "collection_files"
         unique_together = (("collection", "file"),)
-        indexes = (("collection_id", "place"),)
+        # A page of a collection's files is in the order of linking.
+        indexes = (("collection_id", "place"), ("collection_id", "id"))
 
 
 class DirectoryRow(Model):

@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
             name="FileRow",
             fields=[
                 _named_id(),
-                ("user_id", Name(db_index=True, max_length=64)),
+                ("user_id", Name(max_length=64)),
                 ("name", Name(max_length=255)),
                 ("name_key", Name(max_length=765)),
                 ("size", Whole()),
@@ -61,7 +61,11 @@ class Migration(migrations.Migration):
                 ("updated_at", Whole()),
                 ("created_at", Whole(db_index=True)),
             ],
-            options=_options("files", "One document, without its bytes, text and passages."),
+            options=_options(
+                "files",
+                "One document, without its bytes, text and passages.",
+                indexes=[Index(fields=["user_id", "created_at", "id"])],
+            ),
             bases=["Model"],
         ),
         ops.CreateModel(
@@ -190,7 +194,7 @@ class Migration(migrations.Migration):
                 "collection_files",
                 "One file in one collection, and its place there, digested to be looked up by.",
                 unique_together=(("collection", "file"),),
-                indexes=[Index(fields=["collection_id", "place"])],
+                indexes=[Index(fields=["collection_id", "place"]), Index(fields=["collection_id", "id"])],
             ),
             bases=["Model"],
         ),
