@@ -18,7 +18,7 @@ from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import Bars, Output, View
 from gatewayctl.safe import clean
 from gatewayctl.verbs import DryRun, Noun, Session, Yes, describe
-from gatewayctl.wire.files import File, FileWritten, NewFile
+from gatewayctl.wire.files import File, FileWritten, NewFile, Queue
 
 noun = Noun("Documents: what was uploaded, and whether it can be searched.")
 
@@ -45,6 +45,14 @@ DETAIL: View[File] = View(
         "COLLECTIONS": lambda file: file.collections,
         "CREATED": lambda file: file.created_at,
         "UPDATED": lambda file: file.updated_at,
+    },
+)
+QUEUE: View[Queue] = View(
+    name=lambda queue: str(queue.waiting + queue.working),
+    columns={
+        "WAITING": lambda queue: queue.waiting,
+        "WORKING": lambda queue: queue.working,
+        "FAILED": lambda queue: queue.failed,
     },
 )
 WRITTEN: View[FileWritten] = View(name=lambda file: file.id, columns={})
@@ -112,6 +120,15 @@ def list_files(
     session.show_all(found.files, ROWS)
     if len(found.files) < found.total:
         session.note(f"{len(found.files)} of {found.total}")
+
+
+@noun.verb("queue", "gatewayctl file queue", "gatewayctl file queue -o json")
+def show_queue(session: Session) -> None:
+    """Tell how many files wait to be processed, are being processed, and have failed.
+
+    With -o name the number of those that are not finished.
+    """
+    session.show(session.client.get_queue(), QUEUE)
 
 
 @noun.verb("show", "gatewayctl file show 4c0f9b6e-8a0e-4c53-9d0e-0d7a3c1f5b7a")

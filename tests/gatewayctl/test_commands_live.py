@@ -205,6 +205,7 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("file show none", 5),
         Step("file text {file}"),
         Step("file text none", 5),
+        Step("file queue"),
         Step("file retry {file} --wait"),
         Step("file retry", 2),
         Step("file delete {file}", 2),

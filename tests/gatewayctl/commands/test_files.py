@@ -138,3 +138,9 @@ async def test_a_file_that_is_deleted_is_not_waited_for(ctl: Ctl, idle: Control,
     assert gone.code == 0
     told = await ctl("collection", "add", "c", file_id, "--wait")
     assert told.code == 1
+
+
+async def test_the_queue_is_counted(ctl: Ctl) -> None:
+    shown = json.loads((await ctl("file", "queue", "-o", "json")).out)
+    assert shown == {"waiting": 0, "working": 0, "failed": 0}
+    assert (await ctl("file", "queue", "-o", "name")).out == "0\n"
