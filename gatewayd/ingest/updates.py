@@ -61,10 +61,15 @@ class Removal:
         self._stores = stores
         self._updates = updates
 
-    async def remove(self, file_id: str) -> bool:
-        """Remove a file; False when it is gone already. Not inside a transaction: bytes do not come back."""
+    async def remove(self, file_id: str, *, unused: bool = False) -> bool:
+        """Remove a file; False when it is gone already, or with `unused` when a collection holds it.
+
+        Not inside a transaction: bytes do not come back.
+        """
         async with self._stores.transactor.transaction():
             collections = await self._stores.files.collections_of(file_id)
+            if unused and collections:
+                return False
             if not await self._stores.files.remove(file_id):
                 return False
             self._updates.notify_after_commit(file_id)

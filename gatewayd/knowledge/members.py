@@ -286,9 +286,7 @@ class Members:
                 goes = await self._holdings.access.may(actor, file, WRITE)
             await self._store.unlink(collection.id, [file_id])
         await self._holdings.freshness.changed(collection.id, [file_id])
-        if not goes or await self._store.links_of(file_id):
-            return Result(file_id, is_changed=True)
-        is_deleted = await self._holdings.removal.remove(file_id)
+        is_deleted = goes and await self._holdings.removal.remove(file_id, unused=True)
         return Result(file_id, is_changed=True, is_deleted=is_deleted)
 
 

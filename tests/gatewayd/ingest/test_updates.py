@@ -28,3 +28,14 @@ async def test_removing_twice_is_told(ingest: Ingest) -> None:
     file = await ingest.completed("a.txt", "text")
     removal = Removal(ingest.stores, ingest.updates)
     assert [await removal.remove(file.id) for _ in range(2)] == [True, False]
+
+
+async def test_a_file_that_is_in_use_stays_where_only_unused_ones_go(ingest: Ingest) -> None:
+    file = await ingest.completed("a.txt", "text")
+    await ingest.link("c", file.id)
+    removal = Removal(ingest.stores, ingest.updates)
+    assert not await removal.remove(file.id, unused=True)
+    assert await ingest.stores.files.find(file.id) is not None
+    assert ingest.blobs.path(file.id).is_file()
+    del ingest.library.tables.links["c", file.id]
+    assert await removal.remove(file.id, unused=True)
