@@ -33,6 +33,8 @@ noun = Noun("Collections: files that are searched together, and who may search t
 PAGE: Final = 1000
 POLL_SECONDS: Final = 1.0
 TEASER: Final = 200
+LONGEST_CELL: Final = 60
+"""Characters of a description in a list: every line of a table is as long as the longest."""
 
 ROWS: View[Collection] = View(
     name=lambda row: row.name,
@@ -42,7 +44,7 @@ ROWS: View[Collection] = View(
         "USER": lambda row: row.user or row.user_id,
         "READERS": lambda row: row.readers,
         "WRITERS": lambda row: row.writers,
-        "DESCRIPTION": lambda row: row.description,
+        "DESCRIPTION": lambda row: _begun(row.description, LONGEST_CELL),
         "ID": lambda row: row.id,
     },
 )
@@ -50,6 +52,7 @@ DETAIL: View[Collection] = View(
     name=ROWS.name,
     columns={
         **ROWS.columns,
+        "DESCRIPTION": lambda row: row.description,
         "CREATED": lambda row: row.created_at,
         "UPDATED": lambda row: row.updated_at,
     },
@@ -101,8 +104,13 @@ def _number(value: float | None) -> str | None:
 
 
 def _teaser(row: Passage) -> str:
-    text = " ".join(row.text.split())
-    return text if len(text) <= TEASER else f"{text[:TEASER].rstrip()} ..."
+    return _begun(row.text, TEASER)
+
+
+def _begun(text: str, longest: int) -> str:
+    """Return the beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else f"{line[:longest].rstrip()} ..."
 
 
 FOUND: View[Passage] = View(

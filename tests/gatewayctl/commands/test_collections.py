@@ -33,6 +33,14 @@ async def test_create_show_list(ctl: Ctl, owner: None) -> None:
     assert (await ctl("collection", "create", "x", "--user", "nobody@example.org")).code == 5
 
 
+async def test_a_long_description_does_not_widen_a_list(ctl: Ctl, owner: None) -> None:
+    await ctl("collection", "create", "d", "--description", "word " * 1000)
+    listed = (await ctl("collection", "list")).out
+    assert max(len(line) for line in listed.splitlines()) < 300
+    assert "word ..." in listed
+    assert (await ctl("collection", "show", "d")).out.count("word") == 1000
+
+
 async def test_change(ctl: Ctl, owner: None) -> None:
     await ctl("collection", "create", "c", "--reader", "*")
     assert (await ctl("collection", "change", "c")).code == 2
