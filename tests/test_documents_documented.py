@@ -17,7 +17,7 @@ from gatewayd.chat import attachments
 from gatewayd.extract.detect import detect
 from gatewayd.extract.readers import READERS
 from gatewayd.extract.records import MB, Format, Limits, Source
-from gatewayd.http.public import document_shapes, retrieval
+from gatewayd.http.public import collection_replies, document_shapes, retrieval
 from gatewayd.ingest import names
 from gatewayd.ingest.files import UploadRules
 from gatewayd.ingest.records import FileStatus
@@ -158,6 +158,7 @@ async def test_a_file_fails_with_the_sentence_of_the_page(sentence: str, tmp_pat
 LIMITS = {
     "characters of a file's name": names.LONGEST_NAME,
     "characters of a path": trees.LONGEST_PATH,
+    "parts of a path": trees.MOST_LEVELS,
     "pages of a PDF": Limits().pages,
     "entries of an archive": Limits().entries,
     "MB of an archive's entry": Limits().entry // MB,
@@ -167,6 +168,8 @@ LIMITS = {
     "collections in a search": retrieval.MOST_NAMES,
     "entries of a tree to compare": sync.MOST_ENTRIES,
     "directories of a collection": directories.MOST_DIRECTORIES,
+    "files that a shown collection tells": collection_replies.MOST_SHOWN,
+    "files that a changed collection tells": collection_replies.MOST_TOLD,
     "rows of an access list": grants.MAX_GRANTS,
     "seconds that file/add waits": int(members.LONGEST_WAIT),
 }
