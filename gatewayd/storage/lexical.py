@@ -20,6 +20,7 @@ from gatewayd.storage.ranking import Ranking, any_of
 from gatewayd.storage.readers import PoolReader, SqliteReader
 from gatewayd.storage.rows import CollectionRow, FileRow
 from gatewayd.storage.transactions import writing
+from gatewayd.storage.wanted import LOOKED_AT, Wanted
 
 LONGEST_QUERY: Final = 10_000
 MOST_TERMS: Final = 32
@@ -31,14 +32,23 @@ SPACED: Final = re.compile(r"[^\s\x00]+")
 NEWEST: Final = "SELECT MAX(id) FROM passages WHERE file_id = $1 AND NOT staged"
 TEXTS: Final = "SELECT id, text FROM passages WHERE file_id = $1 AND NOT staged ORDER BY id"
 
-# The words of a text as they are searched: stems, without those that are everywhere.
-STEMS: Final = "SELECT tsvector_to_array(to_tsvector('english', $1))"
+# The words of a text as they are searched: stems, without those that are everywhere; and which share of all
+# passages has each, 0 where that is not known.
+STEMS: Final = (
+    "SELECT word, COALESCE(share, 0)::float8 "
+    "FROM UNNEST(tsvector_to_array(to_tsvector('english', $1))) AS word LEFT JOIN "
+    "(SELECT UNNEST(most_common_elems::text::text[]) AS word, UNNEST(most_common_elem_freqs) AS share "
+    "FROM pg_stats WHERE schemaname = current_schema() AND tablename = 'passages' AND attname = 'words')"
+    " AS known USING (word) ORDER BY word"
+)
+SIZES: Final = (
+    "SELECT (SELECT COALESCE(SUM(chunks), 0)::bigint FROM files JOIN {files} ON f.file_id = files.id), "
+    "(SELECT GREATEST(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass('passages'))"
+)
 # The best ones by the share of a passage that the words are; PostgreSQL knows no rare and frequent words, so
-# the best of these are those whose words few of them have. The OFFSET makes the planner look at the passages
-# of the scope and at no others, however many there are.
+# the best of these are those whose words few of them have.
 MATCHING: Final = (
-    "WITH found AS MATERIALIZED (SELECT p.id, p.words FROM {files} CROSS JOIN LATERAL "
-    "(SELECT id, words FROM passages WHERE file_id = f.file_id AND NOT staged OFFSET 0) p "
+    "WITH found AS MATERIALIZED (SELECT p.id, p.words FROM {source} "
     "WHERE p.words @@ $1::tsquery ORDER BY ts_rank(p.words, $1::tsquery, 1) DESC, p.id LIMIT $4), "
     "ranks AS MATERIALIZED (SELECT found.id, word, ts_rank(found.words, word::tsquery, 1) AS rank "
     "FROM found CROSS JOIN UNNEST($5::text[]) AS word WHERE found.words @@ word::tsquery), "
@@ -46,6 +56,16 @@ MATCHING: Final = (
     "AS weight FROM ranks GROUP BY word) "
     "SELECT id, SUM(rank * weight)::float8 AS score FROM ranks JOIN weights USING (word) "
     "GROUP BY id ORDER BY score DESC, id LIMIT $3"
+)
+# The OFFSET makes the planner look at the passages of the scope and at no others, however many there are.
+WALK: Final = (
+    "{files} CROSS JOIN LATERAL "
+    "(SELECT id, words FROM passages WHERE file_id = f.file_id AND NOT staged OFFSET 0) p"
+)
+# Here it looks at the passages with certain words, whosever they are, and at no more than are worth it.
+LOOK_UP: Final = (
+    "(SELECT id, words FROM passages WHERE words @@ $6::tsquery AND NOT staged "
+    "AND EXISTS (SELECT 1 FROM {files} WHERE f.file_id = passages.file_id) LIMIT $7) p"
 )
 FILES: Final = {
     ScopeKind.COLLECTION: "(SELECT file_id FROM collection_files WHERE collection_id = $2) f",
@@ -129,14 +149,27 @@ class PostgresLexical:
         if not text or limit < 1 or not fits(FileRow, id=scope.id):
             return []
         with translated("search words"):
-            [[stems]] = await self._reader.rows(STEMS, text)
+            stems = (await self._reader.rows(STEMS, text))[:MOST_TERMS]
             if not stems:
                 return []
-            terms_wanted = [_quoted(stem) for stem in stems[:MOST_TERMS]]
-            best = max(limit, WEIGHED)
-            query = MATCHING.format(files=FILES[scope.kind])
-            values = " | ".join(terms_wanted), scope.id, limit, best, terms_wanted
-            return [Hit(*row) for row in await self._reader.rows(query, *values)]
+            query = SIZES.format(files=FILES[scope.kind].replace("$2", "$1"))
+            [[size, total]] = await self._reader.rows(query, scope.id)
+            wanted = Wanted({_quoted(stem): share for stem, share in stems}, size, total)
+            found: list[Hit] = []
+            for rare in wanted.steps():
+                found = _continued(found, await self._search(scope, wanted.words, limit, rare))
+                if len(found) >= limit or not rare:
+                    break
+        return found[:limit]
+
+    async def _search(self, scope: Scope, wanted: Sequence[str], limit: int, rare: str = "") -> Sequence[Hit]:
+        """Return the best passages of those that match `rare`, of all when that is empty."""
+        source = (LOOK_UP if rare else WALK).format(files=FILES[scope.kind])
+        values = [" | ".join(wanted), scope.id, limit, max(limit, WEIGHED), wanted]
+        rows = await self._reader.rows(
+            MATCHING.format(source=source), *values, *([rare, LOOKED_AT] if rare else [])
+        )
+        return [Hit(*row) for row in rows]
 
     async def check(self, scope: Scope) -> Sequence[str]:
         """Return nothing: the column is made by the database from the text beside it."""
@@ -147,3 +180,12 @@ def _quoted(stem: str) -> str:
     """Return a stem as the query that it alone is."""
     escaped = stem.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"
+
+
+def _continued(found: Sequence[Hit], more: Sequence[Hit]) -> list[Hit]:
+    """Return what was found with more behind it, whose scores are made smaller than those before."""
+    known = {hit.passage_id for hit in found}
+    least = min((hit.score for hit in found), default=0.0)
+    most = max((hit.score for hit in more), default=0.0)
+    scale = least / most if found and most > least else 1.0
+    return [*found, *(Hit(hit.passage_id, hit.score * scale) for hit in more if hit.passage_id not in known)]

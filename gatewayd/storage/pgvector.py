@@ -33,6 +33,9 @@ EXTENSION: Final = "vector"
 GRAPH_DIMENSIONS: Final = 2000
 GRAPH_VERSION: Final = (0, 8)
 EF_SEARCH: Final = range(200, 1001)
+GRAPH_MEMORY: Final = 512 << 20
+"""Bytes that PostgreSQL may take to build a graph, if it is not set to more; without them it takes much
+longer."""
 
 SCOPES: Final = {
     ScopeKind.COLLECTION: "(SELECT file_id FROM collection_files WHERE collection_id = $1) s",
@@ -70,6 +73,10 @@ BEHIND: Final = (
     " <> (SELECT COUNT(*) FROM {table} v WHERE v.file_id = s.file_id)"
 )
 BUILT: Final = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
+ROOM: Final = (
+    "SELECT set_config('maintenance_work_mem', GREATEST({bytes}, "
+    "pg_size_bytes(current_setting('maintenance_work_mem'))) / 1024 || 'kB', false)"
+)
 FLOAT_BYTES: Final = 4
 
 
@@ -356,6 +363,7 @@ async def _build_graph(table: _Table) -> None:
     engine: Any = SpaceRow._meta.db
     with translated("build a graph of vectors"):
         await engine.run_alone(
+            ROOM.format(bytes=GRAPH_MEMORY),
             f"DROP INDEX CONCURRENTLY IF EXISTS {table.graph}",
             f"CREATE INDEX CONCURRENTLY {table.graph} ON {table.name} USING hnsw (vector vector_ip_ops) "
             "WITH (ef_construction = 128)",

@@ -5,10 +5,11 @@ from typing import Any, Final
 from tortoise import migrations
 from tortoise.migrations import operations as ops
 
-# An index of the words would be one of all collections; a search looks through the passages of one.
+# The index is one of all collections: it serves large ones, others are walked through.
 STATEMENTS: Final = (
     "ALTER TABLE passages ADD COLUMN words tsvector"
     " GENERATED ALWAYS AS (to_tsvector('english', text)) STORED",
+    "CREATE INDEX idx_passages_words ON passages USING gin (words) WHERE NOT staged",
     # Vectors are not to be had any smaller: do not try to compress them.
     "ALTER TABLE vector_batches ALTER COLUMN vectors SET STORAGE EXTERNAL",
 )

@@ -4,7 +4,7 @@ import pytest
 
 from gatewayd.ingest.records import FileStatus, Scope, ScopeKind
 from gatewayd.knowledge.records import Link
-from gatewayd.storage import filewords
+from gatewayd.storage import filewords, wanted
 from gatewayd.storage.database import Database
 from gatewayd.storage.lexical import LONGEST_QUERY, MOST_TERMS, SPACED, terms
 from tests.fakes.passages import Shelf, document, extraction, open_shelf
@@ -159,3 +159,20 @@ def test_the_longest_of_many_words_are_kept() -> None:
     assert terms("One, two; ONE-two: three_four") == ["one", "two", "three", "four"]
     assert terms("see www.example.com/a-b", SPACED) == ["see", "www.example.com/a-b"]
     assert terms("a " * LONGEST_QUERY + "late") == ["a"]
+
+
+async def test_a_large_scope_is_searched_by_its_rare_words_first(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wanted, "WALKED", 0)
+    monkeypatch.setattr(wanted, "FEW", 0)
+    await shelf.upload("g", "b")
+    await shelf.publish("g", "another fox in another forest")
+    for scope in (A, FILE):
+        assert await shelf.find(scope, "forest fox animals unknown") == [TEXTS[1], TEXTS[0]]
+        assert await shelf.find(scope, "forest fox animals", limit=1) == [TEXTS[1]]
+        assert await shelf.find(scope, "unknown words") == []
+        scores = [hit.score for hit in await shelf.words.search(scope, "forest fox animals", 10)]
+        assert scores == sorted(scores, reverse=True)
+    await shelf.passages.stage("f", extraction("a wolf"))
+    assert await shelf.find(A, "wolf") == []
