@@ -79,12 +79,19 @@ class TortoisePassages(TortoiseVectors):
             return []
         with translated("look for passages without vectors"):
             staged = await self.is_staged(file_id)
-            have = await _vectorised(file_id, space)
+            batches = await _batches(file_id, space, staged=staged)
             passages = PassageRow.filter(file_id=file_id, staged=staged).order_by("number")
-            ids: list[Any] = list(await passages.values_list("id", flat=True))
-            wanted = [number for number in ids if number not in have][:limit]
-            found: dict[Any, Any] = dict(await PassageRow.filter(id__in=wanted).values_list("id", "text"))
-        return [(number, found[number]) for number in wanted if number in found]
+            last = max((_ends(ids)[1] for ids in batches), default=0)
+            # Vectors come in the order of the passages: if none was left out, those behind them are missing.
+            if last and await passages.filter(id__lte=last).count() * ID_BYTES == sum(map(len, batches)):
+                passages = passages.filter(id__gt=last)
+            elif last:
+                have = {number for ids in batches for number in unpacked(ids)}
+                ids: list[Any] = list(await passages.values_list("id", flat=True))
+                wanted = [number for number in ids if number not in have][:limit]
+                passages = passages.filter(id__in=wanted)
+            found: list[Any] = list(await passages.limit(max(limit, 0)).values_list("id", "text"))
+        return [(number, text) for number, text in found]
 
     async def add_vectors(self, space: str, batch: VectorBatch) -> None:
         """Keep vectors for passages that have none; those whose passage is gone are dropped.
@@ -217,11 +224,17 @@ async def _unstage(file_id: str) -> None:
         await row.filter(file_id=file_id, staged=True).delete()
 
 
-async def _vectorised(file_id: str, space: str) -> set[int]:
-    """Return the passages of a file that have a vector, staged or not."""
-    batches = VectorBatchRow.filter(file_id=file_id, space__name=space)
-    found: Sequence[Any] = await batches.values_list("ids", flat=True)
-    return {number for ids in found for number in unpacked(ids)}
+async def _batches(file_id: str, space: str, **which: Any) -> Sequence[bytes]:
+    """Return the ids of each batch of vectors of a file, in the order of the ids within each."""
+    batches = VectorBatchRow.filter(file_id=file_id, space__name=space, **which)
+    found: list[Any] = list(await batches.values_list("ids", flat=True))
+    return [bytes(ids) for ids in found if ids]
+
+
+def _ends(ids: bytes) -> tuple[int, int]:
+    """Return the lowest and the highest id of a batch."""
+    first, last = ids[:ID_BYTES], ids[-ID_BYTES:]
+    return int.from_bytes(first, "little"), int.from_bytes(last, "little")
 
 
 async def _add_vectors(space: SpaceRow, batch: VectorBatch) -> None:
@@ -234,10 +247,18 @@ async def _add_vectors(space: SpaceRow, batch: VectorBatch) -> None:
             f"{len(batch.vectors)} bytes",
         )
     # The lock keeps `publish` from changing which passages are staged.
-    if not fits(FileRow, id=batch.file_id) or not await FileRow.filter(id=batch.file_id).select_for_update():
+    if (
+        not ids
+        or not fits(FileRow, id=batch.file_id)
+        or not await FileRow.filter(id=batch.file_id).select_for_update()
+    ):
         return
-    have = await _vectorised(batch.file_id, space.name)
-    known: Sequence[Any] = await PassageRow.filter(file_id=batch.file_id).values_list("id", "staged")
+    # What is beside these passages is not looked at: a file may have many thousands.
+    low, high = min(ids), max(ids)
+    near = [one for one in await _batches(batch.file_id, space.name) if _ends(one)[1] >= low]
+    have = {number for one in near if _ends(one)[0] <= high for number in unpacked(one)}
+    passages = PassageRow.filter(file_id=batch.file_id, id__gte=low, id__lte=high)
+    known: Sequence[Any] = await passages.values_list("id", "staged")
     staged = dict(known)
     positions = {number: at for at, number in enumerate(ids) if number in staged and number not in have}
     for flag in (False, True):

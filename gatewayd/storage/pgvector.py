@@ -32,7 +32,7 @@ EXACT_UP_TO: Final = 20_000
 EXTENSION: Final = "vector"
 GRAPH_DIMENSIONS: Final = 2000
 GRAPH_VERSION: Final = (0, 8)
-EF_SEARCH: Final = range(200, 1001)
+EF_SEARCH: Final = range(500, 1001)
 GRAPH_MEMORY: Final = 512 << 20
 """Bytes that PostgreSQL may take to build a graph, if it is not set to more; without them it takes much
 longer."""

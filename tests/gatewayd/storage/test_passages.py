@@ -123,6 +123,25 @@ async def test_passages_without_vectors_come_in_order(shelf: Shelf) -> None:
     }
 
 
+async def test_batches_in_order_leave_nothing_out(shelf: Shelf) -> None:
+    texts = [f"number {n}" for n in range(7)]
+    await shelf.upload("f")
+    # What is published has vectors, too, and is not what is missing.
+    await shelf.publish("f", *texts)
+    await shelf.passages.stage("f", extraction(*texts))
+    seen: list[str] = []
+    while rows := await shelf.passages.missing("f", SPACE.name, 3):
+        seen += [text for _, text in rows]
+        numbers = packed([number for number, _ in rows])
+        batch = VectorBatch("f", numbers, direction("x") * len(rows))
+        await shelf.passages.add_vectors(SPACE.name, batch)
+        await shelf.passages.add_vectors(SPACE.name, batch)
+    assert seen == texts
+    await shelf.passages.publish(document("f", status=FileStatus.COMPLETED))
+    assert await shelf.passages.count_vectors(SPACE.name, FILE) == len(texts)
+    assert await shelf.passages.missing("f", SPACE.name, 0) == []
+
+
 async def test_a_vector_is_kept_once_and_not_for_what_is_gone(shelf: Shelf) -> None:
     await shelf.upload("f")
     await shelf.publish("f", "apple", embed=False)
