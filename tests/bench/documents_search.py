@@ -56,7 +56,7 @@ def measure_queries(site: Site, running: Running, model: Model, count: int) -> l
     vectors = query_vectors(model, asked)
     rows = []
     for filled in site.collections:
-        wait_for_graph(running, filled)
+        wait_for_graph(site, running, filled)
         row: dict[str, Any] = {"passages": len(filled.passages)}
         cpu = running.session.cpu_seconds()
         row["hybrid"] = times(lambda text, at=filled.id: running.client.query(at, text), asked)
@@ -87,10 +87,11 @@ def recall(client: Client, filled: Filled, asked: Sequence[str], vectors: Rows) 
     return found / (NEAREST * len(asked))
 
 
-def wait_for_graph(running: Running, filled: Filled) -> None:
+def wait_for_graph(site: Site, running: Running, filled: Filled) -> None:
     """Ask once, and wait until the index does nothing any more in the background."""
     running.client.query(filled.id, "which file is it")
     running.session.settle(READY_SECONDS)
+    site.database.settle(READY_SECONDS)
 
 
 def measure_start(site: Site) -> list[dict[str, Any]]:
@@ -106,7 +107,7 @@ def measure_start(site: Site) -> list[dict[str, Any]]:
                 row["first"].append(_seconds(running.client, site.collections[0].id))
                 row["second"].append(_seconds(running.client, site.collections[0].id))
                 if name.startswith("without") and number == 2:
-                    wait_for_graph(running, site.collections[0])
+                    wait_for_graph(site, running, site.collections[0])
         say(f"start  {row}")
         rows.append(row)
     return rows

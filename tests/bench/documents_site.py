@@ -28,7 +28,7 @@ from tests.bench.measure import say
 from tests.bench.processes import Session
 from tests.bench.targets import GATEWAY_PATH, Target, started
 from tests.bench.tools import CannotRunError
-from tests.fakes.postgres import start_postgres
+from tests.fakes.postgres import Postgres, start_postgres
 
 ROOT: Final = Path(__file__).parents[2]
 MODEL: Final = "minilm"
@@ -187,7 +187,7 @@ class Site:
     """A state directory with a database, an account and its key."""
 
     state: Path
-    url: str
+    database: "Database"
     key: str
     collections: Sequence[Filled]
 
@@ -216,17 +216,37 @@ class Running:
         return Target("gatewayd", self.client.port, GATEWAY_PATH, self.session, self.key)
 
 
+@dataclass(frozen=True)
+class Database:
+    """An address, and the server if it needs one."""
+
+    url: str
+    server: Postgres | None = None
+
+    @property
+    def location(self) -> Location:
+        """Return what opens it."""
+        return parse(self.url, POOL_SIZE)
+
+    def settle(self, limit: float) -> None:
+        """Wait until the server builds no index any more, `limit` seconds at most."""
+        deadline = time.monotonic() + limit
+        while self.server is not None and time.monotonic() < deadline:
+            building = self.server.psql("SELECT 'builds ' || COUNT(*) FROM pg_stat_progress_create_index")
+            if "builds 0" in building:
+                return
+            time.sleep(1)
+
+
 @contextlib.contextmanager
-def database_in(folder: Path, engine: str) -> Iterator[tuple[str, Location]]:
-    """Yield the address of an empty database."""
+def database_in(folder: Path, engine: str) -> Iterator[Database]:
+    """Yield an empty database."""
     if engine == SQLITE:
-        url = f"sqlite:///{folder}/bench.db"
-        yield url, parse(url, POOL_SIZE)
+        yield Database(f"sqlite:///{folder}/bench.db")
         return
     server = start_postgres(folder)
     try:
-        url = server.create_database()
-        yield url, parse(url, POOL_SIZE)
+        yield Database(server.create_database(), server)
     finally:
         server.stop()
 
@@ -239,17 +259,17 @@ def prepared(
     state = folder / "s"
     state.mkdir(mode=0o700, parents=True)
     model.lend(state)
-    with database_in(folder, engine) as (url, location):
+    with database_in(folder, engine) as database:
         began = time.monotonic()
-        filled = asyncio.run(fill(location, model.space, model.real, sizes)) if sizes else []
+        filled = asyncio.run(fill(database.location, model.space, model.real, sizes)) if sizes else []
         if sizes:
             say(f"filled {engine}: {sum(sizes):,} passages in {time.monotonic() - began:.0f} s")
         more = "" if provider is None else PROVIDER.format(port=provider)
-        text = CONFIGURATION.format(state=state, url=url, more=more)
+        text = CONFIGURATION.format(state=state, url=database.url, more=more)
         (state / "gatewayd.toml").write_text(text)
         with started(ROOT, state):
             key = _account(state)
-        yield Site(state, url, key, filled)
+        yield Site(state, database, key, filled)
 
 
 def _account(state: Path) -> str:
