@@ -43,7 +43,23 @@ BODILESS = {
     "/api/v1/models/model/toggle",
     "/api/v1/groups/id/{id}/users",
     "/ollama/api/blobs/{digest}",
+    "/api/v1/files/{id}/process",
+    "/api/v1/knowledge/{id}/reset",
 }
+LISTS = {"/api/v1/knowledge/{id}/files/batch/add"}
+"""These rows read an array."""
+
+TEXTS = {
+    "/api/v1/files/{id}/data/content/update",
+    "/api/v1/knowledge/{id}/files/batch/add",
+    "/api/v1/knowledge/{id}/sync/diff",
+    "/api/v1/knowledge/{id}/sync/cleanup",
+    "/api/v1/retrieval/process/file",
+    "/api/v1/retrieval/process/text",
+    "/api/v1/retrieval/process/files/batch",
+}
+"""These rows take whole texts and trees: tens of megabytes, too much to send each of them here."""
+
 LARGE = ("/completions", "/responses", "/embeddings", "/message", "/messages", "/count_tokens")
 
 
@@ -53,13 +69,14 @@ def limit_of(path: str) -> int:
 
 
 def post_rows(site: Site) -> list[tuple[str, list[str]]]:
-    """Return path template and known field names of every POST row, from the API description."""
+    """Return path template and known field names of every POST row that takes JSON, as is described."""
     document = site.described()
     schemas = document["components"]["schemas"]
     rows = []
     for path, operations in document["paths"].items():
-        if "post" in operations:
-            schema = operations["post"]["requestBody"]["content"]["application/json"]["schema"]
+        taken = operations.get("post", {}).get("requestBody", {}).get("content", {})
+        if "application/json" in taken:
+            schema = taken["application/json"]["schema"]
             known = schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
             rows.append((path, list(known.get("properties", {}))))
     return rows
@@ -74,7 +91,7 @@ def test_there_are_rows(site: Site) -> None:
 @pytest.mark.parametrize("body", [pytest.param(body, id=name) for name, body in UNREADABLE.items()])
 def test_every_post_refuses_what_it_cannot_read(site: Site, body: bytes) -> None:
     for path, _ in post_rows(site):
-        if path in BODILESS:
+        if path in BODILESS or (path in LISTS and body == b"[]"):
             continue
         reply = site.send("POST", site.filled(path), body)
         assert 400 <= reply.status < 500, (path, reply)
@@ -103,7 +120,7 @@ def test_every_post_refuses_a_compressed_body(site: Site, coding: str) -> None:
 
 def test_every_post_refuses_a_body_over_its_limit(site: Site) -> None:
     for path, _ in post_rows(site):
-        if path in BODILESS:
+        if path in BODILESS | TEXTS:
             continue
         limit = limit_of(path)
         reply = site.send("POST", site.filled(path), b'{"a": "' + b"a" * limit + b'"}')

@@ -141,7 +141,9 @@ SAMPLES: dict[Row, Sample] = {
     ("POST", USERS + "/{id}/update"): with_user(USERS + "/{id}/update", {"name": "New"}),
     ("GET", f"{USERS}/permissions"): plain(f"{USERS}/permissions"),
     ("GET", f"{USERS}/default/permissions"): plain(f"{USERS}/default/permissions"),
-    ("POST", f"{USERS}/default/permissions"): plain(f"{USERS}/default/permissions", {}),
+    ("POST", f"{USERS}/default/permissions"): plain(
+        f"{USERS}/default/permissions", {"workspace": {"knowledge": True}}
+    ),
     ("GET", f"{USERS}/default/permissions/defaults"): plain(f"{USERS}/default/permissions/defaults"),
     ("GET", f"{GROUPS}/"): plain(f"{GROUPS}/"),
     ("POST", f"{GROUPS}/create"): lambda site: (

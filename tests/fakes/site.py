@@ -103,6 +103,7 @@ class Site:
     def filled(self, template: str) -> str:
         """Return a path to something that exists."""
         made = template.replace("{id}", self.group if "/groups/" in template else self.admin_id)
+        made = made.replace("{directory_id}", "0").replace("{name}", "a.txt")
         return made.replace("{index}", "0").replace("{digest}", "sha256:" + "0" * 64)
 
     def is_well(self) -> bool:
