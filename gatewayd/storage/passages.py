@@ -1,6 +1,7 @@
 """Texts and passages, and how staged ones take the place of those that can be found."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind, not_found
@@ -19,6 +20,7 @@ from gatewayd.storage.vectors import TortoiseVectors
 
 FLOAT_BYTES: Final = 4
 PAGE: Final = 500
+INSERT_TEXT: Final = "INSERT INTO file_texts (file_id, staged, text) VALUES ({}, {}, {})"
 COLUMNS: Final = ("file_id", "staged", "number", "start", "page", "heading", "text")
 
 # A text comes a second time: do all of its passages have vectors?
@@ -57,14 +59,18 @@ class TortoisePassages(TortoiseVectors):
 
     async def stage(self, file_id: str, extraction: Extraction) -> None:
         """Keep a text and its chunks for a file, instead of what was staged for it; conflict without it."""
-        check_text(extraction.text, "text")
-        rows = list(_rows(file_id, extraction))
+        # In a thread and in parts: there may be many, and others are to be answered meanwhile.
+        rows = await asyncio.to_thread(_rows, file_id, extraction)
         async with writing("keep the text of the file") as client:
             await _unstage(file_id)
-            await FileTextRow(file_id=file_id, staged=True, text=extraction.text).save(force_create=True)
-            places = ", ".join(placeholder(client, place) for place in range(1, len(COLUMNS) + 1))
+            # Not by the ORM, which would check it again, here.
+            await client.execute_query(
+                INSERT_TEXT.format(*_places(client, 3)), [file_id, True, extraction.text]
+            )
+            places = ", ".join(_places(client, len(COLUMNS)))
             query = f"INSERT INTO passages ({', '.join(COLUMNS)}) VALUES ({places})"  # noqa: S608
-            await client.execute_many(query, rows)
+            for at in range(0, len(rows), PAGE):
+                await client.execute_many(query, rows[at : at + PAGE])
 
     async def is_staged(self, file_id: str) -> bool:
         """Tell whether a text is staged for a file."""
@@ -211,12 +217,20 @@ class TortoisePassages(TortoiseVectors):
         return found
 
 
-def _rows(file_id: str, extraction: Extraction) -> Iterator[tuple[Any, ...]]:
+def _places(client: Any, count: int) -> list[str]:
+    return [placeholder(client, place) for place in range(1, count + 1)]
+
+
+def _rows(file_id: str, extraction: Extraction) -> list[tuple[Any, ...]]:
+    """Return the values of COLUMNS for each chunk; invalid_request for a text that cannot be kept."""
+    check_text(extraction.text, "text")
+    rows: list[tuple[Any, ...]] = []
     for chunk in extraction.chunks:
         if chunk.heading is not None:
             check_text(chunk.heading, "heading")
         text = extraction.text[chunk.start : chunk.end]
-        yield file_id, True, chunk.number, chunk.start, chunk.page, chunk.heading, text
+        rows.append((file_id, True, chunk.number, chunk.start, chunk.page, chunk.heading, text))
+    return rows
 
 
 async def _unstage(file_id: str) -> None:

@@ -11,9 +11,9 @@ from typing import Final
 
 WALKED: Final = 4_000
 """Passages of a scope that are all looked at."""
-LOOKED_AT: Final = 5_000
+LOOKED_AT: Final = 3_000
 """Passages with certain words that are looked at."""
-FEW: Final = 2_000
+FEW: Final = 1_000
 MANY: Final = 20_000
 UNKNOWN_SHARE: Final = 0.002
 """The share of passages that a word may have of which nothing is known: it is rare, or there are no
