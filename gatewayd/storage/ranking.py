@@ -35,29 +35,42 @@ class Ranking:
 
     def search(self, reading: sqlite3.Connection, name: str, words: Sequence[str], limit: int) -> list[Hit]:
         """Return the best passages of a table that have any of the words."""
-        rare, frequent = self._divide(reading, name, words, limit)
-        if not rare:
-            return []
         query = matching(name)
-        found = dict(reading.execute(query, (any_of(rare), limit)))
-        if frequent:
+        rare, frequent = self._divide(reading, name, words, limit)
+        found: dict[int, float] = {}
+        if rare:
+            found = dict(reading.execute(query, (any_of(rare), limit)))
+        if rare and frequent:
             # Their scores are whole here, of both kinds of words.
             found.update(reading.execute(query, (f"({any_of(rare)}) AND ({any_of(frequent)})", limit)))
+        for most in (2, 1):
+            if len(found) < limit and len(frequent) >= most:
+                match = " AND ".join(any_of([word]) for word in frequent[:most])
+                found = {**dict(reading.execute(query, (match, limit))), **found}
         best = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
         return [Hit(passage_id, score) for passage_id, score in best]
 
     def _divide(
         self, reading: sqlite3.Connection, name: str, words: Sequence[str], limit: int
     ) -> tuple[list[str], list[str]]:
-        """Return the words that a passage must have one of, and those that count beside them."""
+        """Return the words whose passages can all be ranked, and the frequent ones, the rarest of them first.
+
+        Those in more than half of the passages are left out where there are others.
+        """
         [[size]] = reading.execute(f"SELECT COUNT(*) FROM {name}_docsize")  # noqa: S608 - a number
         if size <= self._ranked // 2:
             return list(words), []
         counts = sorted((self._count(reading, name, word, size), word) for word in words)
-        present = [(count, word) for count, word in counts if count]
-        taken = _enough([count for count, _ in present], self._ranked, limit)
-        rare = [word for _, word in present[:taken]]
-        return rare, [word for count, word in present[taken:] if count <= size // 2]
+        rare: list[str] = []
+        frequent: list[str] = []
+        left = max(self._ranked, limit)
+        for count, word in counts:
+            if frequent or count > left:
+                frequent += [word] if count <= size // 2 or not (rare or frequent) else []
+            elif count:
+                rare.append(word)
+                left -= count
+        return rare, frequent
 
     def _count(self, reading: sqlite3.Connection, name: str, word: str, size: int) -> int:
         """Return in how many passages a word is, or one more than half of them when it is in more."""
@@ -71,13 +84,3 @@ class Ranking:
                 del self._frequent[next(iter(self._frequent))]
             self._frequent[name, word] = size, int(count)
         return int(count)
-
-
-def _enough(counts: Sequence[int], most: int, least: int) -> int:
-    """Return how many of the rarest words to take: passages up to `most`, but not less than `least`."""
-    total = 0
-    for taken, count in enumerate(counts):
-        if total >= least and total + count > most:
-            return taken
-        total += count
-    return len(counts)

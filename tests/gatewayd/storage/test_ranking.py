@@ -93,3 +93,13 @@ def test_counts_of_frequent_words_are_taken_again_when_the_table_has_grown(
     assert len([query for query in looked_at(reading, ranking, words) if "LIMIT 301" in query]) == 1
     fill(reading, SIZE // 2)
     assert len([query for query in looked_at(reading, ranking, words) if "LIMIT 451" in query]) == 2
+
+
+def test_passages_with_two_frequent_words_come_before_those_with_one(reading: sqlite3.Connection) -> None:
+    both = {hit.passage_id for hit in in_full(reading, ["open"], SIZE)}
+    both &= {hit.passage_id for hit in in_full(reading, ["file"], SIZE)}
+    found = Ranking(20).search(reading, "words", ["file", "open", "the"], 20)
+    assert len(found) == 20
+    assert {hit.passage_id for hit in found} <= both
+    everything = Ranking(20).search(reading, "words", ["file", "open", "the"], len(both) + 20)
+    assert len(everything) == len(both) + 20
