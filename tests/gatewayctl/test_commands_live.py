@@ -206,6 +206,7 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("file text {file}"),
         Step("file text none", 5),
         Step("file queue"),
+        Step("file queue --bogus", 2),
         Step("file retry {file} --wait"),
         Step("file retry", 2),
         Step("file delete {file}", 2),
