@@ -6,9 +6,10 @@
   search   queries over 100,000 and 10,000 passages, and their recall
   start    time to READY with 100,000 passages, and of the first query
   many     queries in one of 500 collections, compared with the only one of a database
+  quality  answers to real questions: by words and meaning together, and by each alone (fetches packages)
 
-Everything by default. Texts are prose of Python's own documentation, the embedding model is the real one,
-times are those of a client on loopback.
+Everything by default. Texts are prose of Python's own documentation (but for those of quality), the embedding
+model is the real one, times are those of a client on loopback.
 """
 
 import argparse
@@ -23,6 +24,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.bench.documents_ingest import LONG_PAGES, Rounds, measure_load, measure_memory
+from tests.bench.documents_quality import measure_quality
+from tests.bench.documents_questions import examination
 from tests.bench.documents_report import goals_table
 from tests.bench.documents_search import LARGE, MANY, MIDDLE, measure_many, measure_queries, measure_start
 from tests.bench.documents_site import ENGINES, SQLITE, Model, made_model, prepared
@@ -30,7 +33,7 @@ from tests.bench.measure import say, show
 from tests.bench.targets import running_mock
 from tests.bench.tools import build
 
-SUITES: Final = ("ingest", "memory", "load", "search", "start", "many")
+SUITES: Final = ("ingest", "memory", "load", "search", "start", "many", "quality")
 WITH_ENGINES: Final = ("search", "many")
 
 
@@ -133,6 +136,11 @@ class Run:
             folder.mkdir()
             found = measure_many(folder, self.model, engine, count, self.options.questions)
             self.results[f"many {engine}"] = found
+
+    def quality(self) -> None:
+        folder = self.folder / "quality"
+        with prepared(folder, self.model) as site, site.running() as running:
+            self.results["quality"] = measure_quality(running, folder / "documents", examination())
 
 
 def main(given: Sequence[str] | None = None) -> None:

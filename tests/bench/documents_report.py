@@ -9,6 +9,7 @@ from tests.bench.report import median, shown, table
 Results = dict[str, Any]
 Value = Callable[[Results], float | None]
 ENGINES: Final = ("sqlite", "postgresql")
+WAYS: Final = ("hybrid", "dense", "words")
 LARGE: Final = 100_000
 MIDDLE: Final = 10_000
 
@@ -97,6 +98,22 @@ def _many(engine: str, share: str) -> Value:
     return find
 
 
+def _quality(way: str, measure: str) -> Value:
+    def find(results: Results) -> float | None:
+        row = results.get("quality")
+        return None if row is None else float(row[way][measure])
+
+    return find
+
+
+def _above(way: str) -> Value:
+    def find(results: Results) -> float | None:
+        row = results.get("quality")
+        return None if row is None else float(row["hybrid"]["ndcg all"] - row[way]["ndcg all"])
+
+    return find
+
+
 def _search_goals(engine: str) -> list[Goal]:
     found = []
     for size, limit in ((LARGE, 30.0), (MIDDLE, 10.0)):
@@ -162,4 +179,13 @@ GOALS: Final = (
     *_many_goals(ENGINES[0]),
     *_search_goals(ENGINES[1]),
     *_many_goals(ENGINES[1]),
+    Goal("real questions: nDCG@10 of hybrid searches", _quality("hybrid", "ndcg all")),
+    Goal("the same: above those by meaning alone", _above("dense"), 0.05, is_least=True),
+    Goal("the same: above those by words alone", _above("words"), 0.09, is_least=True),
+    *(
+        Goal(f"the same: {measure}@10 of {kind}s, {way}", _quality(way, f"{measure} {kind}"))
+        for kind in ("question", "name")
+        for measure in ("ndcg", "hit")
+        for way in WAYS
+    ),
 )

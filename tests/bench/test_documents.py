@@ -46,6 +46,12 @@ EVERYTHING: dict[str, Any] = {
         ]
         for engine in ENGINES
     },
+    "quality": {
+        way: {
+            f"{measure} {kind}": mark for measure in ("ndcg", "hit") for kind in ("all", "question", "name")
+        }
+        for way, mark in (("hybrid", 0.7), ("dense", 0.6), ("words", 0.5))
+    },
     **{
         f"many {engine}": {name: [{"p50": 1.0, "p99": 1.0}] for name in ("many", "one")} for engine in ENGINES
     },

@@ -286,13 +286,22 @@ def assert_sound(state: Path, folder: Path) -> None:
         assert database.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_fifty_deaths_on_sqlite(tmp_path: Path) -> None:
+    live_on_sqlite(tmp_path, 50)
+
+
+@pytest.mark.slow
+def test_ten_deaths_on_sqlite(tmp_path: Path) -> None:
+    live_on_sqlite(tmp_path, 10)
+
+
+def live_on_sqlite(tmp_path: Path, deaths: int) -> None:
     copy = tmp_path / "copy"
     lives = Lives(tmp_path / "s", SEED, {})
     lives.begin()
-    for number in range(50):
+    for number in range(deaths):
         lives.live()
         copy.mkdir()
         assert_sound(lives.state, copy)
@@ -303,12 +312,11 @@ def test_fifty_deaths_on_sqlite(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_ten_deaths_on_postgresql(tmp_path: Path, postgres: Postgres) -> None:
+def test_five_deaths_on_postgresql(tmp_path: Path, postgres: Postgres) -> None:
     lives = Lives(tmp_path / "s", SEED + 1, {"DATABASE_URL": postgres.create_database()})
     lives.begin()
-    for number in range(10):
+    for number in range(5):
         lives.live()
-        if number % 5 == 0:
+        if number == 2:
             lives.die_young()
     lives.end()

