@@ -12,7 +12,7 @@ from typing import Final
 from gatewayd.ingest.records import Hit
 from gatewayd.storage.words import matching
 
-RANKED: Final = 3_000
+RANKED: Final = 1_500
 """Passages that are ranked for a query, about."""
 KNOWN: Final = 4_096
 """Frequent words whose counts are remembered."""
