@@ -19,9 +19,9 @@ from gatewayd.assembly.gateway import Gateway, assemble, reload
 from gatewayd.assembly.sources import provider_configs
 from gatewayd.errors import GatewayError
 from gatewayd.http.server import Server
+from gatewayd.memory import return_large_blocks
 from gatewayd.observe.logs import LogFormat, configure
 from gatewayd.observe.loop import LoopErrors, StallMonitor
-from gatewayd.observe.memory import return_large_blocks
 from gatewayd.observe.systemd import (
     ActivatedSockets,
     Watchdog,

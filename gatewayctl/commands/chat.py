@@ -60,6 +60,11 @@ def run(
         if value is not None:
             setattr(request, name, value)
     request.files = _references(collection or (), file or ())
+    _show(session, request)
+
+
+def _show(session: Session, request: Chat) -> None:
+    """Ask, and print the answer while it comes."""
     if session.output is Output.JSON:
         session.renderer.json(session.client.ask(request))
         return

@@ -8,6 +8,7 @@ import typer
 from gatewayctl.commands.files import FileIds, leave, wait_for
 from gatewayctl.failures import CommandError
 from gatewayctl.ingesting.stop import Stop, StoppedError
+from gatewayctl.paging import everything
 from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import Bars, Output, View
 from gatewayctl.safe import clean
@@ -175,13 +176,9 @@ def show(session: Session, collection: Ref) -> None:
 @noun.verb("files", "gatewayctl collection files handbook", "gatewayctl collection files handbook -o name")
 def files(session: Session, collection: Ref) -> None:
     """List the files of a collection, and where those that were ingested come from."""
-    rows: list[CollectionFile] = []
-    while True:
-        page = session.client.list_collection_files(collection, len(rows), PAGE)
-        rows += page.files
-        if not page.files or len(rows) >= page.total:
-            break
-    session.show_all(rows, FILES)
+    client = session.client
+    found = everything(lambda at: client.list_collection_files(collection, at, PAGE), lambda page: page.files)
+    session.show_all(found, FILES)
 
 
 @noun.verb("create", "gatewayctl collection create handbook --reader '*' --writer group:editors")
@@ -322,8 +319,8 @@ def reindex(
     """Make the vectors of all files with the configured embedding model, and then use them.
 
     Searches go on with the old ones until the new ones are complete. What was done is kept when the daemon is
-    stopped; given again, it goes on from there. With --wait, one that runs already is no
-    error. Exits with 1 when it failed.
+    stopped; given again, it goes on from there. With --wait, one that runs already is no error. Exits with 1
+    when it failed.
     """
     row = session.client.get_reindex() if status else _start(session, joins=wait)
     if wait:
@@ -344,20 +341,14 @@ def check(
 
     Exits with 1 when something differed, even if it was mended.
     """
-    refs = collections or _all(session)
+    client = session.client
+    refs = collections or [
+        row.id
+        for row in everything(lambda at: client.list_collections(offset=at), lambda page: page.collections)
+    ]
     rows = [session.client.check_collection(ref) for ref in refs]
     session.show_all(rows, REPORTS)
     leave(any(row.problems for row in rows))
-
-
-def _all(session: Session) -> list[str]:
-    """Return the ids of all collections."""
-    ids: list[str] = []
-    while True:
-        page = session.client.list_collections(offset=len(ids))
-        ids += [row.id for row in page.collections]
-        if not page.collections or len(ids) >= page.total:
-            return ids
 
 
 def _start(session: Session, *, joins: bool) -> Reindex:

@@ -14,6 +14,7 @@ from gatewayctl.ingesting.folder import READ, IrregularError, reason, regular
 from gatewayctl.ingesting.reading import ReadError, Stream, place_of
 from gatewayctl.ingesting.stop import Stop, StoppedError
 from gatewayctl.ingesting.waiting import settled
+from gatewayctl.paging import everything
 from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import Bars, Output, View
 from gatewayctl.safe import clean
@@ -176,7 +177,7 @@ def retry(
     """
     if bool(files) is failed:
         raise usage("cannot tell what to process again: give ids or --failed", param="FILE")
-    ids = files or _failed(session)
+    ids = files or [file.id for file in _failed(session)]
     rows = [session.client.retry_file(each, dry_run=dry_run) for each in ids]
     if not wait or dry_run:
         show_written(session, rows)
@@ -186,14 +187,10 @@ def retry(
     leave(len(found) < len(ids) or any(map(has_failed, found)))
 
 
-def _failed(session: Session) -> list[str]:
-    """Return the ids of all files that failed."""
-    ids: list[str] = []
-    while True:
-        page = session.client.list_files(status="failed", offset=len(ids))
-        ids += [file.id for file in page.files]
-        if not page.files or len(ids) >= page.total:
-            return ids
+def _failed(session: Session) -> list[File]:
+    """Return all files that failed."""
+    client = session.client
+    return everything(lambda at: client.list_files(status="failed", offset=at), lambda page: page.files)
 
 
 class Batch:

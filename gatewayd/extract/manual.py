@@ -22,26 +22,8 @@ SILENT: Final = {
     *("it", "ll", "lf", "lg", "ls", "lt", "mk", "mso", "na", "ne", "nh", "nr", "nop", "ns", "nx", "pl", "pn"),
     *("po", "ps", "rm", "rn", "rr", "rs", "rt", "so", "ss", "sv", "ta", "tc", "ti", "tr", "uf", "ul", "vs"),
     *("warn", "blm", "cp", "do", "ec", "eo", "em", "ev", "ex", "pc", "AT", "UC", "PD", "DT", "IX", "UN"),
-    *(
-        "Dd",
-        "Os",
-        "Bk",
-        "Ek",
-        "Tg",
-        "Db",
-        "Ef",
-        "XX",
-        "EQ",
-        "EN",
-        "TE",
-        "INDENT",
-        "UNINDENT",
-        "return",
-        "char",
-        "fp",
-        "ab",
-        "tm",
-    ),
+    *("Dd", "Os", "Bk", "Ek", "Tg", "Db", "Ef", "XX", "EQ", "EN", "TE", "INDENT", "UNINDENT", "return"),
+    *("char", "fp", "ab", "tm"),
 }
 FONTS: Final = {"B", "I", "R", "SB", "SM"}
 TURNS: Final = {"BR", "RB", "IR", "RI", "BI", "IB", "MR"}

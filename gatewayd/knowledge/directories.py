@@ -9,7 +9,7 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
-from gatewayd.knowledge.members import LINKING, Holdings, Members, check_directory
+from gatewayd.knowledge.members import LINKING, Holdings, Members, get_line
 from gatewayd.knowledge.records import Directory
 from gatewayd.knowledge.trees import LONGEST_PATH, MOST_LEVELS, paths_of, subtree
 
@@ -118,7 +118,7 @@ class Directories:
         await self._collections.get_writable(actor, collection_id)
         async with self._holdings.transactor.exclusive(LINKING):
             if directory_id is not None:
-                await check_directory(self._store, collection_id, directory_id)
+                await get_line(self._store, collection_id, directory_id)
             if not await self._store.move_files(collection_id, [file_id], directory_id):
                 raise not_found(f"in collection {collection_id!r} the file", file_id)
 

@@ -17,7 +17,7 @@ from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.freshness import Freshness
 from gatewayd.knowledge.grants import WRITE
 from gatewayd.knowledge.interfaces import CollectionStore
-from gatewayd.knowledge.records import Collection, Link
+from gatewayd.knowledge.records import Collection, Directory, Link
 from gatewayd.knowledge.scopes import unfinished
 
 LONGEST_WAIT: Final = 300.0
@@ -226,7 +226,7 @@ class Members:
             file = await self._files.finished(file.id, min(wait, LONGEST_WAIT))
         async with self._holdings.transactor.exclusive(LINKING):
             if addition.directory_id is not None:
-                await check_directory(self._store, collection.id, addition.directory_id)
+                await get_line(self._store, collection.id, addition.directory_id)
             known = (await self._store.find_links(collection.id, [file.id])).get(file.id)
             if known is not None and file.status is not FileStatus.FAILED:
                 await self._move(known, addition.directory_id)
@@ -305,10 +305,12 @@ def _pieces(file_ids: Sequence[str]) -> Iterator[Sequence[str]]:
         yield file_ids[start : start + PAGE]
 
 
-async def check_directory(store: CollectionStore, collection_id: str, directory_id: str) -> None:
-    """Raise not_found unless a collection has the directory."""
-    if not await store.find_line(collection_id, directory_id):
+async def get_line(store: CollectionStore, collection_id: str, directory_id: str) -> Sequence[Directory]:
+    """Return a directory of a collection and those above it, the highest first; raises not_found."""
+    line = await store.find_line(collection_id, directory_id)
+    if not line:
         raise not_found("directory", directory_id)
+    return line
 
 
 def _check_finished(file: File) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
-from gatewayd.errors import invalid, not_found
+from gatewayd.errors import invalid
 from gatewayd.ingest.files import Upload
 from gatewayd.ingest.intake import told_text
 from gatewayd.ingest.records import File
-from gatewayd.knowledge.members import Holdings, check_directory
+from gatewayd.knowledge.members import Holdings, get_line
 from gatewayd.knowledge.records import Link
 from gatewayd.knowledge.trees import LONGEST_PATH, joined, normal_path, paths_of
 
@@ -61,7 +61,7 @@ class Uploads:
     async def _check(self, actor: Actor, place: Place) -> None:
         await self._holdings.collections.get_writable(actor, place.collection_id)
         if place.directory_id is not None:
-            await check_directory(self._holdings.store, place.collection_id, place.directory_id)
+            await get_line(self._holdings.store, place.collection_id, place.directory_id)
         if len(place.origin) > LONGEST_PATH or not is_plain(place.origin):
             raise invalid("cannot accept origin: it is too long or has control characters", param="origin")
         if bool(place.origin) != bool(normal_path(place.path, "path")):
@@ -87,7 +87,7 @@ class _Linking:
         if not place.origin and told_text(self._upload.data, "file_hash"):
             path = await self._path(file, place)
         elif place.directory_id is not None:
-            await check_directory(store, place.collection_id, place.directory_id)
+            await get_line(store, place.collection_id, place.directory_id)
         link = Link(
             place.collection_id,
             file.id,
@@ -104,9 +104,7 @@ class _Linking:
         store = self._holdings.store
         if place.directory_id is None:
             return file.name
-        line = await store.find_line(place.collection_id, place.directory_id)
-        if not line:
-            raise not_found("directory", place.directory_id)
+        line = await get_line(store, place.collection_id, place.directory_id)
         return joined(paths_of(line)[place.directory_id], file.name)
 
 

@@ -68,8 +68,8 @@ LOOK_UP: Final = (
     "AND EXISTS (SELECT 1 FROM {files} WHERE f.file_id = passages.file_id) LIMIT $7) p"
 )
 FILES: Final = {
-    ScopeKind.COLLECTION: "(SELECT file_id FROM collection_files WHERE collection_id = $2) f",
-    ScopeKind.FILE: "(SELECT id AS file_id FROM files WHERE id = $2) f",
+    ScopeKind.COLLECTION: "(SELECT file_id FROM collection_files WHERE collection_id = {}) f",
+    ScopeKind.FILE: "(SELECT id AS file_id FROM files WHERE id = {}) f",
 }
 
 
@@ -152,7 +152,7 @@ class PostgresLexical:
             stems = (await self._reader.rows(STEMS, text))[:MOST_TERMS]
             if not stems:
                 return []
-            query = SIZES.format(files=FILES[scope.kind].replace("$2", "$1"))
+            query = SIZES.format(files=FILES[scope.kind].format("$1"))
             [[size, total]] = await self._reader.rows(query, scope.id)
             wanted = Wanted({_quoted(stem): share for stem, share in stems}, size, total)
             found: list[Hit] = []
@@ -164,7 +164,7 @@ class PostgresLexical:
 
     async def _search(self, scope: Scope, wanted: Sequence[str], limit: int, rare: str = "") -> Sequence[Hit]:
         """Return the best passages of those that match `rare`, of all when that is empty."""
-        source = (LOOK_UP if rare else WALK).format(files=FILES[scope.kind])
+        source = (LOOK_UP if rare else WALK).format(files=FILES[scope.kind].format("$2"))
         values = [" | ".join(wanted), scope.id, limit, max(limit, WEIGHED), wanted]
         rows = await self._reader.rows(
             MATCHING.format(source=source), *values, *([rare, LOOKED_AT] if rare else [])

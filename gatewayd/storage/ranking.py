@@ -2,7 +2,8 @@
 
 FTS5 ranks each passage that matches, which takes long where a word is in a hundred thousand of them. But a
 word in more than half of the passages counts for nothing, and the best ones have a rare word, too. So the
-passages with a rare word are ranked: by their rare words, and where they have frequent ones by all.
+passages with a rare word are ranked: by their rare words, and where they have frequent ones by all. Where
+there are too few of them, those with the two rarest of the frequent words come next, then those with one.
 """
 
 import sqlite3

@@ -20,7 +20,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.vectors.lanes import Lane, return_memory
+from gatewayd.memory import return_memory
+from gatewayd.vectors.lanes import Lane
 from gatewayd.vectors.loading import Header, Model, load
 from gatewayd.workers import Parent
 

@@ -1,11 +1,11 @@
 """Threads that work through jobs in order: many patient ones for passages, a prompt one for queries."""
 
-import ctypes
 import queue
 import threading
 from collections.abc import Callable
 from typing import Final
 
+from gatewayd.memory import return_memory
 from gatewayd.workers import make_nice
 
 Job = Callable[[], None]
@@ -34,13 +34,6 @@ class Lane:
             self._jobs.get()()
             if self._is_patient and self._jobs.empty():
                 return_memory()
-
-
-def return_memory() -> None:
-    """Give memory that is not in use back to the system: the allocator keeps what the longest text took."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 def lower() -> None:

@@ -1,12 +1,11 @@
 import os
 import queue
 import threading
-from pathlib import Path
 
 import pytest
 
 from gatewayd.vectors import lanes
-from gatewayd.vectors.lanes import PATIENCE, Lane, return_memory
+from gatewayd.vectors.lanes import PATIENCE, Lane
 
 
 @pytest.mark.parametrize(("is_patient", "added"), [(True, PATIENCE), (False, 0)])
@@ -42,17 +41,3 @@ def test_memory_is_returned_when_no_passage_waits(monkeypatch: pytest.MonkeyPatc
         lane.put(lambda number=number: done.append(number))
     begin.set()
     assert returned.get(timeout=10) == 3
-
-
-def test_what_was_freed_is_given_back() -> None:
-    kept = [bytes(100_000) for _ in range(1000)]
-    end = kept[-1:]
-    before = resident()
-    del kept
-    return_memory()
-    assert resident() < before - 50_000_000
-    assert len(end) == 1
-
-
-def resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

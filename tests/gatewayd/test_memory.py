@@ -1,12 +1,16 @@
-"""Tests for gatewayd.observe.memory."""
+"""Tests for gatewayd.memory."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+from gatewayd.memory import return_memory
 
 PROGRAM = """
 from pathlib import Path
 from gatewayd.accounts.passwords import Passwords
-from gatewayd.observe.memory import return_large_blocks
+from gatewayd.memory import return_large_blocks
 import asyncio
 
 def resident():
@@ -33,3 +37,17 @@ def growth() -> int:
 
 def test_the_memory_of_a_password_hash_goes_back() -> None:
     assert growth() < 8 * 1024 * 1024
+
+
+def test_what_was_freed_is_given_back() -> None:
+    kept = [bytes(100_000) for _ in range(1000)]
+    end = kept[-1:]
+    before = resident()
+    del kept
+    return_memory()
+    assert resident() < before - 50_000_000
+    assert len(end) == 1
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -25,3 +25,10 @@ def return_large_blocks() -> bool:
         log.debug("the C library has no mallopt")
         return False
     return bool(mallopt(M_MMAP_THRESHOLD, LARGE))
+
+
+def return_memory() -> None:
+    """Give memory that is not in use back to the system: the allocator keeps what the largest work took."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
