@@ -21,6 +21,7 @@ from gatewayd.scim.records import ResourceType
 from gatewayd.scim.rendering import ROOT
 from gatewayd.settings import definitions
 from tests.clients.scim.gateway import opened_gateway
+from tests.fakes.manual import rows
 from tests.fakes.provisioning import Provisioning
 from tests.fakes.scimtrials import ERRORS, GROUP, NUMBERS, PERSON, TRIALS, USER, Site
 
@@ -60,16 +61,6 @@ TEXT = plain(PAGE)
 WORDS = set(re.findall(r"[A-Za-z/$][\w./$+-]*\w", TEXT))
 
 
-def rows(name: str) -> list[list[str]]:
-    """Return the cells of a table of the page, without macros."""
-    found = re.search(rf'(?s)^\.\\" begin {name}\n(.*?)^\.\\" end {name}$', PAGE, re.MULTILINE)
-    assert found, f"the page has no table {name}"
-    return [
-        [re.sub(r"\b(?:Pa|Ic|No) ", "", cell) for cell in line.split(" Ta ")]
-        for line in re.findall(r"(?m)^\.It (.+)$", found[1])
-    ]
-
-
 def missing(names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if name not in WORDS)
 
@@ -88,7 +79,9 @@ def served() -> list[tuple[str, str]]:
 
 
 def test_every_endpoint_is_in_the_page(site: Site) -> None:
-    listed = {(method, path) for path, methods, _ in rows("endpoints") for method in methods.split(", ")}
+    listed = {
+        (method, path) for path, methods, _ in rows(PAGE, "endpoints") for method in methods.split(", ")
+    }
     refused = set(served()) - listed
     assert listed <= set(served())
     for method, path in refused:
@@ -166,7 +159,7 @@ def test_every_attribute_has_a_true_row(site: Site, resource: ResourceType) -> N
         ]
         for place in leaves(resource)
     ]
-    assert rows(resource.value) == tried
+    assert rows(PAGE, resource.value) == tried
 
 
 def test_a_whole_attribute_stands_for_its_value(site: Site) -> None:
@@ -186,8 +179,8 @@ LITERALS = {"displayName": '"x"', "active": "true", "meta.created": '"2026-11-21
 
 
 def test_every_operator_has_a_true_row(site: Site) -> None:
-    assert {name for name, *_ in rows("operators")} == {*Operator, "pr"}
-    for name, *said, _ in rows("operators"):
+    assert {name for name, *_ in rows(PAGE, "operators")} == {*Operator, "pr"}
+    for name, *said, _ in rows(PAGE, "operators"):
         tried = []
         for attribute, literal in LITERALS.items():
             text = f"{attribute} pr" if name == "pr" else f"{attribute} {name} {literal}"
@@ -217,7 +210,7 @@ COUNTS = {
 
 def test_every_limit_is_in_the_page() -> None:
     known = {label: most for label, (most, _) in TRIALS.items()} | COUNTS
-    assert {label: int(most) for label, most in rows("limits")} == known
+    assert {label: int(most) for label, most in rows(PAGE, "limits")} == known
 
 
 @pytest.mark.parametrize("label", TRIALS)
@@ -246,7 +239,7 @@ def test_a_page_has_as_many_resources_as_the_page_says(site: Site) -> None:
 
 
 def test_every_error_is_in_the_page() -> None:
-    assert [(status, scim_type) for status, scim_type, _ in rows("errors")] == list(ERRORS)
+    assert [(status, scim_type) for status, scim_type, _ in rows(PAGE, "errors")] == list(ERRORS)
     raised = "".join(path.read_text() for path in SOURCES)
     codes = set(re.findall(r'code="(\w+)"', raised)) | SCIM_STATUSES.keys()
     types = {SCIM_TYPES[code] for code in codes if code in SCIM_TYPES}
