@@ -23,18 +23,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from tests.bench.documents_ingest import LONG_PAGES, Rounds, measure_load, measure_memory
+from tests.bench.documents_ingest import DOCUMENTS, LONG_PAGES, PAGES, Rounds, measure_load, measure_memory
 from tests.bench.documents_quality import measure_quality
 from tests.bench.documents_questions import examination
 from tests.bench.documents_report import goals_table
 from tests.bench.documents_search import LARGE, MANY, MIDDLE, measure_many, measure_queries, measure_start
-from tests.bench.documents_site import ENGINES, SQLITE, Model, made_model, prepared
+from tests.bench.documents_site import ENGINES, REAL_PASSAGES, SQLITE, Model, made_model, prepared
 from tests.bench.measure import say, show
 from tests.bench.targets import running_mock
-from tests.bench.tools import build
+from tests.bench.tools import CannotRunError, build
+from tests.corpus.fetch import FetchError
 
 SUITES: Final = ("ingest", "memory", "load", "search", "start", "many", "quality")
-WITH_ENGINES: Final = ("search", "many")
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -75,7 +75,7 @@ class Run:
         """The embedding model and vectors of real passages."""
         folder = self.folder / "model"
         folder.mkdir()
-        return made_model(folder, self._scaled(1500))
+        return made_model(folder, self._scaled(REAL_PASSAGES))
 
     def _scaled(self, number: int) -> int:
         return max(1, int(number * self.options.scale))
@@ -92,7 +92,7 @@ class Run:
     def ingest(self) -> None:
         folder = self.folder / "ingest"
         with prepared(folder, self.model) as site, site.running() as running:
-            rounds = Rounds(running, self.model, folder, self._scaled(10), self._scaled(20))
+            rounds = Rounds(running, self.model, folder, self._scaled(DOCUMENTS), self._scaled(PAGES))
             self.results["ingest"] = rounds.measure(self.options.rounds)
 
     def memory(self) -> None:
@@ -139,8 +139,12 @@ class Run:
 
     def quality(self) -> None:
         folder = self.folder / "quality"
+        try:
+            asked = examination()
+        except FetchError as error:
+            raise CannotRunError(f"cannot fetch the documents of real questions: {error}") from error
         with prepared(folder, self.model) as site, site.running() as running:
-            self.results["quality"] = measure_quality(running, folder / "documents", examination())
+            self.results["quality"] = measure_quality(running, folder / "documents", asked)
 
 
 def main(given: Sequence[str] | None = None) -> None:

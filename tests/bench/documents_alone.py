@@ -19,10 +19,8 @@ from gatewayd.ingest.embedding import BATCH
 from gatewayd.ingest.records import Purpose
 from gatewayd.tasks import Tasks
 from gatewayd.vectors.local import LocalEmbedder
-from tests.bench.documents_site import opened_embedder
+from tests.bench.documents_site import ROOT, opened_embedder
 from tests.bench.processes import follow_priority
-
-ROOT = Path(__file__).parents[2]
 
 
 class Alone:

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from tests.bench.documents_alone import Asked, running_alone
 from tests.bench.documents_corpus import Writer
-from tests.bench.documents_search import quantile
 from tests.bench.documents_site import Model, Running
 from tests.bench.measure import say
 from tests.bench.processes import busy_seconds, command_of, cpu_seconds_of, reset_peak, sizes_of
-from tests.bench.tools import Tools, Work, running_load
+from tests.bench.report import quantile
+from tests.bench.tools import CannotRunError, Tools, Work, running_load
 
 PAGES: Final = 20
 DOCUMENTS: Final = 10
@@ -28,6 +28,8 @@ HEALTH_PAUSE: Final = 0.02
 SAMPLE_PAUSE: Final = 0.05
 CHATS: Final = 24
 CHAT_MODEL: Final = "m-c50-i10"
+
+Sizes = dict[str, dict[str, float]]
 
 
 def write_documents(folder: Path, count: int, pages: int, seed: int) -> list[Path]:
@@ -47,8 +49,8 @@ class Rounds:
     running: Running
     model: Model
     folder: Path
-    documents: int = DOCUMENTS
-    pages: int = PAGES
+    documents: int
+    pages: int
 
     def measure(self, rounds: int) -> list[dict[str, float]]:
         """Return the seconds, passages and busy cores of each round."""
@@ -99,9 +101,9 @@ class Watch:
         for pid in self._session.pids():
             reset_peak(pid)
 
-    def sizes(self) -> dict[str, dict[str, float]]:
+    def sizes(self) -> Sizes:
         """Return resident MiB now and at most, by kind of process; of several of a kind, the largest."""
-        found: dict[str, dict[str, float]] = {}
+        found: Sizes = {}
         for pid in self._session.pids():
             kind = self._kind(pid)
             memory = sizes_of(pid)
@@ -135,19 +137,26 @@ def measure_memory(running: Running, folder: Path, pages: int = LONG_PAGES) -> d
     file_id = running.client.upload(path, collection_id)
     most = dict(before)
     while running.client.status(file_id) != "completed":
-        for kind, found in watch.sizes().items():
-            most[kind] = max(most.get(kind, found), found, key=lambda one: one["peak"])
+        _add(watch.sizes(), most)
         time.sleep(SAMPLE_PAUSE)
+    seconds = time.monotonic() - began
+    after = watch.sizes()
+    _add(after, most)
     row = {
         "pages": pages,
         "bytes": path.stat().st_size,
-        "seconds": time.monotonic() - began,
+        "seconds": seconds,
         "before": {kind: found["resident"] for kind, found in before.items()},
         "most": {kind: found["peak"] for kind, found in most.items()},
-        "after": {kind: found["resident"] for kind, found in watch.sizes().items()},
+        "after": {kind: found["resident"] for kind, found in after.items()},
     }
     say(f"memory  {row}")
     return row
+
+
+def _add(sizes: Sizes, most: Sizes) -> None:
+    for kind, found in sizes.items():
+        most[kind] = max(most.get(kind, found), found, key=lambda one: one["peak"])
 
 
 @contextlib.contextmanager
@@ -156,7 +165,7 @@ def _ingesting(running: Running, paths: Sequence[Path]) -> Iterator[None]:
     ids = [running.client.upload(path) for path in paths]
     yield
     if running.client.status(ids[-1]) == "completed":
-        say("load  the documents were done too early: the figures are partly of an idle gateway")
+        raise CannotRunError("the documents were done too early: the figures are partly of an idle gateway")
     for file_id in ids:
         running.client.send("DELETE", f"/api/v1/files/{file_id}")
 

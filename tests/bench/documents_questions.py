@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
-from tests.corpus.fetch import Archive, opened
+from tests.corpus.fetch import Archive, archives, opened
 
-ARCHIVES: Final = {
+PACKAGES: Final = {
     "celery": ("celery==5.7.0", "6a5dfcf6662287204f009a02002b9e66c83d4105e47ebabdc7079108772fc6f0"),
     "django": ("django==5.2.19", "ad03d8abc51dbff95ebf34b27123cf0c26a3b62db7ba0cd520783686362533d1"),
-    "docutils": ("docutils==0.23", "746f5060322511280a1e50eb76846ed6bf2342984b2ac04dc42caa1a8d78799e"),
     "scrapy": ("scrapy==2.19.0", "34130726582b64c91531162ab277c4053e558876d49ba219cb43679e71d80a87"),
 }
 DOCUMENTS: Final = re.compile(
@@ -69,9 +68,12 @@ class Examination:
 
 def examination() -> Examination:
     """Fetch the documents and take the questions out of them; raises FetchError."""
+    wanted = {"docutils": archives()["docutils"]}
+    for name, (package, sha256) in PACKAGES.items():
+        wanted[name] = Archive(name, package, is_debian=False, sha256=sha256)
     documents = {}
-    for name, (package, sha256) in ARCHIVES.items():
-        with opened(Archive(name, package, is_debian=False, sha256=sha256)) as tar:
+    for name, archive in sorted(wanted.items()):
+        with opened(archive) as tar:
             for member in tar:
                 path = str(PurePosixPath(name, *PurePosixPath(member.name).parts[1:]))
                 if DOCUMENTS.fullmatch(path) and (file := tar.extractfile(member)) is not None:

@@ -4,14 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tests.bench.documents_quality import KINDS
+from tests.bench.documents_search import LARGE, MIDDLE
+from tests.bench.documents_site import ENGINES
 from tests.bench.report import median, shown, table
 
 Results = dict[str, Any]
 Value = Callable[[Results], float | None]
-ENGINES: Final = ("sqlite", "postgresql")
-WAYS: Final = ("hybrid", "dense", "words")
-LARGE: Final = 100_000
-MIDDLE: Final = 10_000
 
 
 @dataclass(frozen=True)
@@ -186,6 +185,6 @@ GOALS: Final = (
         Goal(f"the same: {measure}@10 of {kind}s, {way}", _quality(way, f"{measure} {kind}"))
         for kind in ("question", "name")
         for measure in ("ndcg", "hit")
-        for way in WAYS
+        for way in KINDS
     ),
 )

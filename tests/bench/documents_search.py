@@ -1,7 +1,6 @@
 """Searching: how long it takes a client, how much of the exact answer comes, and what else delays it."""
 
 import contextlib
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,8 +12,8 @@ from tests.bench.documents_corpus import Writer
 from tests.bench.documents_filling import Filled, Rows
 from tests.bench.documents_site import Client, Model, Running, Site, prepared, query_vectors
 from tests.bench.measure import say
+from tests.bench.report import quantile
 
-QUESTIONS: Final = 400
 WARM_UP: Final = 20
 NEAREST: Final = 10
 LARGE: Final = 100_000
@@ -31,11 +30,6 @@ def questions(count: int, seed: int = 21) -> list[str]:
     """Return different questions."""
     writer = Writer(seed)
     return [writer.question() for _ in range(count)]
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """Return the smallest value that a share of the values does not exceed."""
-    return sorted(values)[max(0, math.ceil(len(values) * share) - 1)]
 
 
 def times(ask: Callable[[str], Any], asked: Sequence[str]) -> Times:

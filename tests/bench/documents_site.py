@@ -5,8 +5,6 @@ import contextlib
 import http.client
 import json
 import shutil
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -26,9 +24,11 @@ from tests.bench.documents_corpus import Writer
 from tests.bench.documents_filling import Filled, Rows, fill
 from tests.bench.measure import say
 from tests.bench.processes import Session
-from tests.bench.targets import GATEWAY_PATH, Target, started
+from tests.bench.targets import GATEWAY_PATH, Target, make_key, started
 from tests.bench.tools import CannotRunError
 from tests.fakes.postgres import Postgres, start_postgres
+from tests.fakes.uploads import FORM, file_part, form
+from tests.fakes.uploads import field as form_field
 
 ROOT: Final = Path(__file__).parents[2]
 MODEL: Final = "minilm"
@@ -78,7 +78,7 @@ async def opened_embedder(folder: Path, tasks: Tasks, threads: int = 1) -> Async
         await embedder.close()
 
 
-def made_model(folder: Path, passages: int = REAL_PASSAGES) -> Model:
+def made_model(folder: Path, passages: int) -> Model:
     """Make the model ready in a folder, and embed some real passages."""
     writer = Writer(1)
     texts = [writer.passage() for _ in range(passages)]
@@ -142,15 +142,9 @@ class Client:
 
     def upload(self, path: Path, collection_id: str | None = None) -> str:
         """Upload a file to be processed, and return its id."""
-        border = uuid.uuid4().hex
         metadata = json.dumps({"knowledge_id": collection_id} if collection_id else {})
-        body = (
-            f'--{border}\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n{metadata}\r\n'
-            f'--{border}\r\nContent-Disposition: form-data; name="file"; filename="{path.name}"\r\n'
-            "Content-Type: application/octet-stream\r\n\r\n"
-        ).encode()
-        body += path.read_bytes() + f"\r\n--{border}--\r\n".encode()
-        answer = self.send("POST", "/api/v1/files/", body, f"multipart/form-data; boundary={border}")
+        file = file_part(path.read_bytes(), path.name, "Content-Type: application/octet-stream")
+        answer = self.send("POST", "/api/v1/files/", form(form_field("metadata", metadata), file), FORM)
         file_id: str = answer["id"]
         return file_id
 
@@ -198,7 +192,7 @@ class Site:
             started(ROOT, self.state) as (port, session, seconds),
             contextlib.closing(Client(port, self.key)) as client,
         ):
-            yield Running(client, session, seconds, self.key)
+            yield Running(client, session, seconds)
 
 
 @dataclass(frozen=True)
@@ -208,12 +202,11 @@ class Running:
     client: Client
     session: Session
     seconds: float
-    key: str
 
     @property
     def target(self) -> Target:
         """Return it as what answers chats."""
-        return Target("gatewayd", self.client.port, GATEWAY_PATH, self.session, self.key)
+        return Target("gatewayd", self.client.port, GATEWAY_PATH, self.session, self.client.key)
 
 
 @dataclass(frozen=True)
@@ -268,14 +261,5 @@ def prepared(
         text = CONFIGURATION.format(state=state, url=database.url, more=more)
         (state / "gatewayd.toml").write_text(text)
         with started(ROOT, state):
-            key = _account(state)
+            key = make_key(ROOT, state)
         yield Site(state, database, key, filled)
-
-
-def _account(state: Path) -> str:
-    command = [sys.executable, "-m", "gatewayctl", "--socket", str(state / "control.sock"), "setup"]
-    options = ["--email", "bench@example.org", "--name", "Bench", "-o", "name"]
-    done = subprocess.run(command + options, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CannotRunError(f"cannot make a key: {done.stderr.strip()}")
-    return done.stdout.strip()

@@ -23,7 +23,7 @@ from urllib.parse import urlencode
 
 from gatewayd.storage.location import parse
 from tests.bench.population import Population, email_of, external_id_of, populate
-from tests.bench.report import shown, table
+from tests.bench.report import quantile, shown, table
 from tests.bench.targets import started
 from tests.fakes.postgres import start_postgres
 
@@ -198,11 +198,6 @@ def measure(site: Site, share: float = 1.0) -> dict[str, dict[str, float]]:
         found[name] = {"p50": quantile(spent, 0.5), "p99": quantile(spent, 0.99)}
         sys.stderr.write(f"{name:40} {found[name]['p50']:8.2f} {found[name]['p99']:8.2f} ms\n")
     return found
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """Return the smallest value that a share of the values does not exceed."""
-    return sorted(values)[max(0, math.ceil(len(values) * share) - 1)]
 
 
 def results_table(results: dict[str, dict[str, dict[str, float]]]) -> str:

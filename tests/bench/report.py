@@ -1,5 +1,6 @@
 """The tables, in Markdown: medians over the rounds; what is compared is compared within each round first."""
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +23,11 @@ def median(values: Iterable[float | None]) -> float | None:
     """Return the median of the values that are there."""
     present = [value for value in values if value is not None]
     return statistics.median(present) if present else None
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the smallest value that a share of the values does not exceed."""
+    return sorted(values)[max(0, math.ceil(len(values) * share) - 1)]
 
 
 def middle(runs: Samples, target: str, field: str) -> float | None:

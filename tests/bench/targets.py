@@ -153,15 +153,21 @@ def prepared_gateway(name: str, root: Path, mock: Mock, state: Path) -> Gateway:
     """Make a fresh state for a checkout: started once, with an account and a key made by gatewayctl."""
     state.mkdir(mode=0o700, parents=True)
     (state / "gatewayd.toml").write_text(GATEWAY.format(state=state, provider=mock.port))
+    with started(root, state):
+        key = make_key(root, state)
+    return Gateway(name, root, state, key)
+
+
+def make_key(root: Path, state: Path) -> str:
+    """Have gatewayctl make the account of the running gateway of a checkout, and return its key."""
     command = [sys.executable, "-m", "gatewayctl", "--socket", str(state / "control.sock"), "setup"]
     options = ["--email", "bench@example.org", "--name", "Bench", "-o", "name"]
-    with started(root, state):
-        done = subprocess.run(
-            command + options, cwd=root, env=_environment(), capture_output=True, text=True, check=False
-        )
+    done = subprocess.run(
+        command + options, cwd=root, env=_environment(), capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        raise CannotRunError(f"cannot make a key for {name}: {done.stderr.strip()}")
-    return Gateway(name, root, state, done.stdout.strip())
+        raise CannotRunError(f"cannot make a key for the gateway of {root}: {done.stderr.strip()}")
+    return done.stdout.strip()
 
 
 def checked_out(root: Path, revision: str, folder: Path) -> Path:

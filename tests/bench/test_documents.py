@@ -135,7 +135,9 @@ def test_ingestion_is_compared_with_the_same_work_alone(tmp_path: Path, model: M
     run = Run(options, tmp_path)
     vars(run)["model"] = model
     run.ingest()
-    for sample in run.results["ingest"]:
+    samples = run.results["ingest"]
+    assert len(samples) == 2
+    for sample in samples:
         assert sample["pages"] == 2
         assert sample["passages"] > 2
         assert sample["alone"] > 0
@@ -147,6 +149,7 @@ def test_memory_is_told_of_each_process(tmp_path: Path, model: Model) -> None:
         found = measure_memory(running, tmp_path / "b", pages=40)
     assert set(found["before"]) == {"daemon", "embedding", "extraction"}
     assert all(found["most"][kind] >= size - 1 for kind, size in found["before"].items())
+    assert all(found["most"][kind] >= size for kind, size in found["after"].items())
 
 
 @pytest.mark.real("cc")

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.bench.population import Population
-from tests.bench.provisioning import CASES, ENGINES, GOALS, measure, quantile, results_table, running
+from tests.bench.provisioning import CASES, ENGINES, GOALS, measure, results_table, running
+from tests.bench.report import quantile
 
 
 def test_goals_are_those_of_cases() -> None:

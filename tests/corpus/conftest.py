@@ -1,6 +1,5 @@
 """The corpus: fetched once into the user's cache, and written where a test can change it."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,11 @@ from tests.corpus.fetch import obtain
 
 
 @pytest.fixture(scope="session")
-def fetched() -> Sequence[str]:
+def fetched() -> None:
     """Have the documents in the cache."""
     problems = obtain()
     if problems:
         missing("the corpus", "; ".join(problems))
-    return problems
 
 
 @pytest.fixture(scope="module")

@@ -85,10 +85,11 @@ class Stand:
         assert isinstance(found, str)
         return found
 
-    def ask(self, question: str, k: int = 5, **more: Any) -> Sequence[Hit]:
+    def ask(self, question: str, k: int = 5) -> Sequence[Hit]:
         """Return the first passages for a question, best first."""
-        body = {"collection_names": [self.collection_id()], "query": question, "k": k, **more}
+        body = {"collection_names": [self.collection_id()], "query": question, "k": k}
         answer = self.call("POST", "/api/v1/retrieval/query/collection", body)
+        assert not answer.get("warnings"), answer["warnings"]
         assert answer["distances"][0] == sorted(answer["distances"][0], reverse=True)
         found = zip(answer["documents"][0], answer["metadatas"][0], strict=True)
         return [_hit(text, metadata) for text, metadata in found]
@@ -111,6 +112,15 @@ class Stand:
         places = self.state().places(self.collection_id())
         assert all(len(files) == 1 for files in places.values()), places
         return {path: files[0].id for path, files in places.items()}
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """Documents of a folder that were ingested once."""
+
+    stand: Stand
+    folder: Path
+    run: Run
 
 
 def _hit(text: str, metadata: Mapping[str, Any]) -> Hit:

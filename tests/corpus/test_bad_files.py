@@ -2,12 +2,11 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.corpus.stand import Run, Stand, opened_stand
+from tests.corpus.stand import Ingested, opened_stand
 from tests.fakes.documents import (
     SENTENCE,
     archive,
@@ -28,11 +27,12 @@ from tests.fakes.documents import (
 pytestmark = pytest.mark.timeout(300)
 
 MIB = 2**20
-HALF = 0.5
 
 
-def large_pdf() -> bytes:
-    return pdf([f"page {number}: {SENTENCE}" for number in range(40)])
+def cut_pdf() -> bytes:
+    """Return the first half of a document of 40 pages."""
+    content = pdf([f"page {number}: {SENTENCE}" for number in range(40)])
+    return content[: len(content) // 2]
 
 
 def deep_zip() -> bytes:
@@ -62,7 +62,7 @@ def picture() -> bytes:
 
 BAD: Mapping[str, tuple[Callable[[], bytes], str]] = {
     "locked.pdf": (lambda: pdf(password="heron"), "it is encrypted; remove the password"),
-    "cut.pdf": (lambda: large_pdf()[: int(len(large_pdf()) * HALF)], "it is damaged: its end is missing"),
+    "cut.pdf": (cut_pdf, "it is damaged: its end is missing"),
     "scanned.pdf": (scanned_pdf, "no text was found in its 2 pages (scanned?)"),
     "bomb.docx": (lambda: expanding("word/more.xml", 400_000_000), "its archive expands to"),
     "nested.zip": (deep_zip, "it is an archive (zip)"),
@@ -91,15 +91,6 @@ GOOD: Mapping[str, Callable[[], bytes]] = {
     # What it holds is looked at, not what it is called.
     "z-sheet.doc": old_workbook,
 }
-
-
-@dataclass(frozen=True)
-class Ingested:
-    """Good and bad documents that were ingested once."""
-
-    stand: Stand
-    folder: Path
-    run: Run
 
 
 @pytest.fixture(scope="module")
