@@ -178,8 +178,8 @@ def measure_load(
     for number in range(rounds):
         running.session.settle()
         row = {"idle": _responses(running, tools, seconds)}
-        # What two cores cannot do in the time.
-        pages = int(40 * (seconds + 5))
+        # What the cores cannot do in the time.
+        pages = int(20 * len(os.sched_getaffinity(0)) * (seconds + 5))
         paths = write_documents(folder / f"load{number}", 4, pages // 4 + 1, 300 + number)
         with _ingesting(running, paths):
             row["ingesting"] = _responses(running, tools, seconds)
