@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,16 +32,25 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 missing(program, "it is not on the PATH")
 
 
-@pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    """Start a real PostgreSQL, from a wheel, for this session."""
+@contextmanager
+def real_postgres(folder: Path) -> Iterator[Postgres]:
+    """Run a real PostgreSQL, from a wheel, that keeps everything in a folder."""
     try:
-        server = start_postgres(tmp_path_factory.mktemp("postgres"))
+        server = start_postgres(folder)
     except ImportError as error:
         missing("PostgreSQL", str(error))
         raise
-    yield server
-    server.stop()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """Start a real PostgreSQL for this session."""
+    with real_postgres(tmp_path_factory.mktemp("postgres")) as server:
+        yield server
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.fakes.orphans import command_of as command_of
+
 STOP_SECONDS = 10.0
 QUIET_SHARE = 0.05  # of one core: a process that uses less has settled
 TICK = os.sysconf("SC_CLK_TCK")
@@ -108,14 +110,6 @@ def reset_peak(pid: int) -> None:
     """Forget how much memory a process has had at most."""
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/clear_refs").write_text("5")
-
-
-def command_of(pid: int) -> str:
-    """Return the command line of a process; empty when it is gone."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
 
 
 def busy_seconds() -> float:

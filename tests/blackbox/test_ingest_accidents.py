@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import missing
+from tests.conftest import missing, real_postgres
 from tests.fakes.daemon import Daemon, running_daemon
 from tests.fakes.ingest_corpus import Tree
-from tests.fakes.ingest_killing import FILES, KNOWLEDGE, Caller
+from tests.fakes.ingest_killing import ALL, FILES, KNOWLEDGE, Caller
 from tests.fakes.ingest_state import Folder, State, read_postgres, read_sqlite
 from tests.fakes.orphans import adopting, find_child
-from tests.fakes.postgres import Postgres, start_postgres
+from tests.fakes.postgres import Postgres
 
 SEED = 20_260_302
 EMBEDDING, EXTRACTION = "gatewayd.vectors.child", "gatewayd.extract.child"
@@ -110,8 +110,8 @@ def test_file_deleted_while_it_is_processed(state: Path) -> None:
             assert caller.status(file_id) == ""
         assert caller.wait(kept) == completed(kept)
         wait_until(lambda: not read(state).jobs)
-        found = caller.search(collection, "heron", k=1000, hybrid=False)
-        assert {each["file_id"] for each in found["metadatas"]} <= set(kept)
+        found = caller.search(collection, "heron", k=ALL, hybrid=False)
+        assert {each["file_id"] for each in found["metadatas"]} == set(kept)
         check(state, read(state), completed(kept))
 
 
@@ -194,14 +194,8 @@ def own_postgres() -> Iterator[Postgres]:
 
     It runs as a user of its own, who must reach its folder: other runs close the one that all tests are in.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            server = start_postgres(Path(folder))
-        except ImportError as error:
-            missing("PostgreSQL", str(error))
-            raise
+    with tempfile.TemporaryDirectory() as folder, real_postgres(Path(folder)) as server:
         yield server
-        server.stop()
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ import json
 import random
 import shutil
 import signal
-import sqlite3
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -23,18 +22,15 @@ from typing import Any
 import pytest
 
 from tests.fakes.daemon import Daemon, running_daemon
+from tests.fakes.ingest_killing import PASSWORD, CutError
+from tests.fakes.ingest_state import assert_sound, copy_database
 from tests.fakes.postgres import Postgres
 from tests.fakes.wire import send
 
 SEED = 20_260_101
-PASSWORD = "correct horse"
 AUTHS = "/api/v1/auths"
 CONFIG = f"{AUTHS}/admin/config"
 EMAIL = "root@example.org"
-
-
-class CutError(Exception):
-    """The daemon went away before it answered."""
 
 
 class Caller:
@@ -276,16 +272,6 @@ class Lives:
         assert all(client.done >= 5 for client in self.clients), [client.done for client in self.clients]
 
 
-def assert_sound(state: Path, folder: Path) -> None:
-    """Check a copy of what the dead daemon left, so that the next one does its own recovery."""
-    for file in state.glob("gatewayd.db*"):
-        if not file.name.endswith("-shm"):
-            shutil.copyfile(file, folder / file.name)
-    with contextlib.closing(sqlite3.connect(folder / "gatewayd.db")) as database:
-        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert database.execute("PRAGMA foreign_key_check").fetchall() == []
-
-
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_fifty_deaths_on_sqlite(tmp_path: Path) -> None:
@@ -304,7 +290,7 @@ def live_on_sqlite(tmp_path: Path, deaths: int) -> None:
     for number in range(deaths):
         lives.live()
         copy.mkdir()
-        assert_sound(lives.state, copy)
+        assert_sound(copy_database(lives.state, copy))
         shutil.rmtree(copy)
         if number % 10 == 0:
             lives.die_young()

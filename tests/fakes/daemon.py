@@ -30,7 +30,11 @@ class Daemon:
     log: list[str] = field(default_factory=list)
 
     def run_ctl(
-        self, *args: str, input: str | None = None, env: Mapping[str, str] | None = None
+        self,
+        *args: str,
+        input: str | None = None,
+        env: Mapping[str, str] | None = None,
+        seconds: float = 60,
     ) -> subprocess.CompletedProcess[str]:
         """Run gatewayctl against this daemon's control socket."""
         return subprocess.run(
@@ -38,7 +42,7 @@ class Daemon:
             input=input,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=seconds,
             check=False,
             env={**os.environ, "NO_COLOR": "1", **(env or {})},
         )

@@ -134,7 +134,7 @@ def word() -> bytes:
     fish.alignment = WD_ALIGN_PARAGRAPH.CENTER
     fish.paragraph_format.tab_stops.add_tab_stop(914_400)
     document.add_paragraph("Perch", style="List Bullet")
-    return _saved(document)
+    return saved(document)
 
 
 def slides() -> bytes:
@@ -150,7 +150,7 @@ def slides() -> bytes:
     table.cell(0, 0).text, table.cell(0, 1).text = "Heron", "7"
     group = second.shapes.add_group_shape()
     group.shapes.add_textbox(0, 0, 9000, 9000).text_frame.text = "Inside a group."
-    return _saved(show)
+    return saved(show)
 
 
 def workbook(sheets: Mapping[str, Sequence[Sequence[Any]]] | None = None) -> bytes:
@@ -160,7 +160,7 @@ def workbook(sheets: Mapping[str, Sequence[Sequence[Any]]] | None = None) -> byt
         sheet = book.create_sheet(name)
         for row in rows:
             sheet.append(row)
-    return _saved(book)
+    return saved(book)
 
 
 def sparse_workbook() -> bytes:
@@ -168,7 +168,7 @@ def sparse_workbook() -> bytes:
     book = openpyxl.Workbook()
     book.worksheets[0]["A1"] = "first"
     book.worksheets[0]["XFD1048576"] = "last"
-    return _saved(book)
+    return saved(book)
 
 
 def old_workbook(name: str = "Counts", cells: Sequence[str | float] = ("Heron", 7.0)) -> bytes:
@@ -322,7 +322,8 @@ def zipped(content: bytes) -> bytes:
     return gzip.compress(content)
 
 
-def _saved(document: Any) -> bytes:
+def saved(document: Any) -> bytes:
+    """Return a document of a library as a file."""
     out = io.BytesIO()
     document.save(out)
     return out.getvalue()

@@ -49,17 +49,15 @@ async def refused_by_pool(folder: Path, data: bytes, *, ends: int = 0, **options
     path.write_bytes(data)
     tasks = Tasks()
     pool = ExtractorPool(PoolOptions(**options), tasks)
-    started: list[Worker] = []
     call = Worker.call
 
-    async def noted(worker: Worker, *arguments: Any) -> Any:
-        started.append(worker)
-        if ends:
-            os.kill(worker.pid, ends)
+    async def ended(worker: Worker, *arguments: Any) -> Any:
+        os.kill(worker.pid, ends)
         return await call(worker, *arguments)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(GatewayError) as caught:
-        patch.setattr(Worker, "call", noted)
+        if ends:
+            patch.setattr(Worker, "call", ended)
         await pool.extract(path, "x", None)
     assert caught.value.kind is Kind.INVALID_REQUEST
     await pool.close()

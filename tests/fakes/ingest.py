@@ -13,6 +13,7 @@ from typing import Any
 
 from gatewayd.accounts.records import Actor
 from gatewayd.ingest.chunking import ChunkRules, cut
+from gatewayd.ingest.packing import packed, unpacked
 from gatewayd.ingest.records import (
     Extraction,
     File,
@@ -332,14 +333,14 @@ class MemoryPassages:
             return []
         keys = [key for key, _ in tables.rows(file_id, staged=False) if (space, key) in tables.vectors]
         vectors = b"".join(tables.vectors[space, key] for key in keys)
-        return [VectorBatch(file_id, array("q", keys).tobytes(), vectors)] if keys else []
+        return [VectorBatch(file_id, packed(keys), vectors)] if keys else []
 
     async def load_ids(self, space: str, scope: Scope) -> AsyncIterator[tuple[str, bytes]]:
         async for batch in self.load(space, scope):
             yield batch.file_id, batch.ids
 
     async def count_vectors(self, space: str, scope: Scope) -> int:
-        return sum([len(array("q", packed)) async for _, packed in self.load_ids(space, scope)])
+        return sum([len(unpacked(ids)) async for _, ids in self.load_ids(space, scope)])
 
     async def read(self, passage_ids: Sequence[int]) -> Mapping[int, StoredPassage]:
         rows = self._library.tables.passages

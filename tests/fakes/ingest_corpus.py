@@ -2,7 +2,6 @@
 
 import email.message
 import hashlib
-import io
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 
 import docx
 
-from tests.fakes.documents import SENTENCE, epub, opendocument, page, pdf, workbook
+from tests.fakes.documents import SENTENCE, epub, opendocument, page, pdf, saved, workbook
 
 SYLLABLES = ("ba", "de", "fi", "go", "lu", "ma", "ne", "po", "ri", "su", "ta", "vo", "ki", "zen")
 DIRECTORIES = ("", "guides", "guides/old", "notes", "reports")
@@ -22,9 +21,7 @@ def _word(paragraphs: Sequence[str]) -> bytes:
     document = docx.Document()
     for paragraph in paragraphs:
         document.add_paragraph(paragraph)
-    out = io.BytesIO()
-    document.save(out)
-    return out.getvalue()
+    return saved(document)
 
 
 def _mail(paragraphs: Sequence[str]) -> bytes:

@@ -5,7 +5,6 @@ import http.client
 import json
 import random
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +48,7 @@ class Caller:
     def ask(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> Reply:
-        """Return the reply; bytes and iterables of bytes go out as they are, others as JSON."""
+        """Return the reply; with headers the body goes out as it is, else as JSON."""
         assert self.daemon is not None
         whole = {"Authorization": f"Bearer {self.session}", **(headers or {})}
         data = None if body is None else body if headers else json.dumps(body).encode()
@@ -100,7 +99,7 @@ class Caller:
         asked = {"collection_names": [collection_id], "query": query, **options}
         found = self.call("POST", QUERY, asked)
         assert not found.get("warnings"), found["warnings"]
-        return {name: found[name][0] for name in ("ids", "documents", "metadatas", "distances")}
+        return {name: found[name][0] for name in ("ids", "documents", "metadatas")}
 
 
 def slowly(content: bytes, pause: float) -> Iterator[bytes]:
@@ -230,14 +229,7 @@ class CtlIngest:
     def _call(self) -> subprocess.CompletedProcess[str]:
         assert self._caller.daemon is not None
         arguments = [str(self._folder), "--collection", self._id, "--delete", "--jobs", str(UPLOADS)]
-        command = ["-m", "gatewayctl", "--socket", str(self._caller.daemon.socket), "-o", "jsonl", "ingest"]
-        return subprocess.run(
-            [sys.executable, *command, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        return self._caller.daemon.run_ctl("-o", "jsonl", "ingest", *arguments, seconds=300)
 
 
 def write_tree(tree: Tree, folder: Path) -> None:

@@ -33,7 +33,7 @@ from tests.fakes.ingest_killing import (
     HttpIngest,
     Ingest,
 )
-from tests.fakes.ingest_state import Folder, State, assert_sound, read_postgres, read_sqlite
+from tests.fakes.ingest_state import Folder, State, assert_sound, copy_database, read_postgres, read_sqlite
 from tests.fakes.orphans import Orphans, children_of
 
 ASKED = 12
@@ -171,14 +171,12 @@ class Lives:
         """Read the database of a dead daemon; the next one does its own recovery."""
         if self.database:
             return self.read()
-        copy = self.state.parent / "copy"
-        copy.mkdir()
-        for file in self.state.glob("gatewayd.db*"):
-            if not file.name.endswith("-shm"):
-                shutil.copyfile(file, copy / file.name)
-        assert_sound(copy / "gatewayd.db")
-        found = read_sqlite(copy / "gatewayd.db")
-        shutil.rmtree(copy)
+        folder = self.state.parent / "copy"
+        folder.mkdir()
+        copy = copy_database(self.state, folder)
+        assert_sound(copy)
+        found = read_sqlite(copy)
+        shutil.rmtree(folder)
         return found
 
     def check_told(self, state: State) -> None:

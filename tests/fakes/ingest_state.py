@@ -6,6 +6,7 @@ Everything is read at one moment, from SQLite or PostgreSQL; nothing of the daem
 import asyncio
 import contextlib
 import hashlib
+import shutil
 import sqlite3
 import struct
 from collections import Counter, defaultdict
@@ -229,6 +230,14 @@ def read_postgres(address: str) -> State:
             await connection.close()
 
     return State(asyncio.run(read()), ())
+
+
+def copy_database(state: Path, folder: Path) -> Path:
+    """Copy the database of a dead daemon, so that the next one does its own recovery; return the copy."""
+    for file in state.glob("gatewayd.db*"):
+        if not file.name.endswith("-shm"):
+            shutil.copyfile(file, folder / file.name)
+    return folder / "gatewayd.db"
 
 
 def assert_sound(path: Path) -> None:

@@ -30,6 +30,7 @@ from gatewayd.knowledge.retrieval import Library as SearchedLibrary
 from gatewayd.knowledge.retrieval import Retrieval
 from gatewayd.knowledge.scopes import Scopes
 from gatewayd.knowledge.sync import Sync
+from gatewayd.knowledge.trees import line_to
 from gatewayd.knowledge.uploads import Uploads
 from gatewayd.knowledge.wholes import Wholes
 from gatewayd.tasks import Tasks
@@ -193,13 +194,10 @@ class MemoryCollections:
         return len(await self.list_directories(collection_id))
 
     async def find_line(self, collection_id: str, directory_id: str) -> Sequence[Directory]:
-        known = {each.id: each for each in await self.list_directories(collection_id)}
-        line: list[Directory] = []
-        here = known.get(directory_id)
-        while here is not None:
-            line.insert(0, here)
-            here = known.get(here.parent_id or "")
-        return line
+        try:
+            return line_to(await self.list_directories(collection_id), directory_id)
+        except GatewayError:
+            return []
 
     async def move_files(
         self, collection_id: str, file_ids: Sequence[str], directory_id: str | None

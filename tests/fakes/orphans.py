@@ -17,23 +17,22 @@ class Orphans:
     def __init__(self) -> None:
         self._known = children_of(os.getpid())
 
-    def wait(self, seconds: float = 15.0) -> int:
-        """Wait until all have ended, and return how many that were; those that live on are a failure.
+    def wait(self, seconds: float = 15.0) -> None:
+        """Wait until all have ended; those that live on are a failure.
 
         The caller has no children of its own that were started since.
         """
         deadline = time.monotonic() + seconds
-        ended = 0
         while living := children_of(os.getpid()) - self._known:
-            ended += sum(os.waitpid(pid, os.WNOHANG)[0] == pid for pid in living)
+            for pid in living:
+                os.waitpid(pid, os.WNOHANG)
             if time.monotonic() > deadline:
-                told = {pid: _command(pid) for pid in living}
+                told = {pid: command_of(pid) for pid in living}
                 for pid in living:
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
                 raise AssertionError(f"processes outlive the one that started them: {told}")
             time.sleep(0.005)
-        return ended
 
 
 @contextmanager
@@ -61,10 +60,11 @@ def children_of(parent: int) -> set[int]:
 
 def find_child(parent: int, module: str) -> int | None:
     """Return a process that a process runs a module of Python in."""
-    return next((pid for pid in children_of(parent) if module in _command(pid).split()), None)
+    return next((pid for pid in children_of(parent) if module in command_of(pid).split()), None)
 
 
-def _command(pid: int) -> str:
+def command_of(pid: int) -> str:
+    """Return the command line of a process; empty when it is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except (FileNotFoundError, ProcessLookupError):

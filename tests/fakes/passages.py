@@ -9,6 +9,7 @@ from typing import Any
 
 from gatewayd.ids import digest
 from gatewayd.ingest.interfaces import LexicalIndex
+from gatewayd.ingest.packing import packed
 from gatewayd.ingest.records import Chunk, Extraction, File, FileStatus, Scope, ScopeKind, Space, VectorBatch
 from gatewayd.knowledge.records import Collection, Link
 from gatewayd.storage.collections import TortoiseCollections
@@ -108,11 +109,6 @@ def extraction(*texts: str) -> Extraction:
     starts = [sum(len(text) + 1 for text in texts[:number]) for number in range(len(texts))]
     chunks = [Chunk(number, at, at + len(texts[number])) for number, at in enumerate(starts)]
     return Extraction(whole, tuple(chunks))
-
-
-def packed(ids: Sequence[int]) -> bytes:
-    """Return ids as the batches hold them."""
-    return array("q", ids).tobytes()
 
 
 def direction(text: str, dimension: int = SPACE.dimension) -> bytes:

@@ -1,6 +1,6 @@
 """A scripted daemon behind the client that an ingestion uses: files on a shelf, and failures on demand."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from gatewayctl.client import ControlClient
 from gatewayctl.failures import CommandError
@@ -122,8 +122,3 @@ def failing(method: str, detail: str, kind: str) -> Callable[[str, str], None]:
             raise CommandError(kind, f"cannot {method} {detail}")
 
     return fail
-
-
-def uploads(calls: Sequence[str]) -> int:
-    """Count the uploads among calls."""
-    return calls.count("add_file")

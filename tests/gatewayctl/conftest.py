@@ -6,11 +6,27 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.control import Control, Ctl, control_socket
+from tests.fakes.control_documents import boss
 
 
 @pytest.fixture
 async def control(tmp_path: Path) -> AsyncIterator[Control]:
     async with control_socket(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def owner(control: Control) -> None:
+    """Make the administrator who owns what nobody is named for."""
+    await boss(control)
+
+
+@pytest.fixture
+async def idle(tmp_path: Path) -> AsyncIterator[Control]:
+    """A control socket where nothing is processed until the queue is started."""
+    (tmp_path / "idle").mkdir()
+    async with control_socket(tmp_path / "idle", works=False) as running:
+        await boss(running)
         yield running
 
 

@@ -17,6 +17,7 @@ import pytest
 from tests.conftest import missing
 from tests.fakes.daemon import Daemon, environment, free_port, run_daemon, running_daemon, wait_ready
 from tests.fakes.slow import slow_provider
+from tests.fakes.uploads import FORM, file_part, form
 
 CHAT = {"model": "slow", "messages": [{"role": "user", "content": "hi"}], "stream": True}
 
@@ -171,12 +172,11 @@ def test_stop_does_not_wait_longer_than_the_drain_timeout(state: Path) -> None:
 def test_stop_does_not_wait_for_who_waits_for_a_file(state: Path) -> None:
     with running_daemon(state, DRAIN_TIMEOUT="120") as daemon:
         key = first_key(daemon)
-        form = b'--B\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nx\r\n--B--\r\n'
-        headers = {"Authorization": f"Bearer {key}", "Content-Type": "multipart/form-data; boundary=B"}
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": FORM}
         host, port = daemon.base_url.removeprefix("http://").split(":")
         connection = http.client.HTTPConnection(host, int(port), timeout=30)
         # Only stored, it is never finished.
-        connection.request("POST", "/api/v1/files/?process=false", form, headers)
+        connection.request("POST", "/api/v1/files/?process=false", form(file_part(b"x")), headers)
         file_id = json.loads(connection.getresponse().read())["id"]
         connection.request("GET", f"/api/v1/files/{file_id}/process/status?stream=true", headers=headers)
         reply = connection.getresponse()

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.accounts.records import Role
 from gatewayd.catalog.replies import Chunk
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.control import Control, Ctl, Terminal, say
+from tests.fakes.control_documents import boss
 
 
 async def test_streams_plain_text_into_a_pipe(ctl: Ctl, control: Control) -> None:
@@ -76,7 +76,7 @@ async def test_text_comes_in_both_text_forms(ctl: Ctl, output: str) -> None:
 async def test_answers_from_a_collection_name_their_sources(
     ctl: Ctl, control: Control, tmp_path: Path
 ) -> None:
-    await control.accounts.add_user("root", role=Role.ADMIN)
+    await boss(control)
     manual = tmp_path / "pump.md"
     manual.write_text("The pump is switched off with the green lever.")
     assert (await ctl("collection", "create", "handbook")).code == 0
@@ -89,7 +89,7 @@ async def test_answers_from_a_collection_name_their_sources(
     assert whole["sources"][0]["metadata"][0]["name"] == "pump.md"
 
 
-async def test_a_document_that_cannot_be_used_is_a_warning(ctl: Ctl, control: Control) -> None:
+async def test_a_document_that_cannot_be_used_is_a_warning(ctl: Ctl) -> None:
     answer = await ctl("chat", "alpha", "hi", "--file", "none")
     assert (answer.code, answer.out) == (0, "hello\n")
     assert "warning: cannot" in answer.err

@@ -1,7 +1,6 @@
 """gatewayctl collection."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -9,12 +8,7 @@ from gatewayctl.client import ControlClient
 from gatewayctl.failures import CommandError
 from gatewayctl.wire.collections import Answer, CheckReport, Passage, Reindex
 from tests.fakes.control import Control, Ctl
-from tests.fakes.control_documents import boss, processed
-
-
-@pytest.fixture
-async def owner(control: Control) -> None:
-    await boss(control)
+from tests.fakes.control_documents import processed
 
 
 async def test_create_show_list(ctl: Ctl, owner: None) -> None:
@@ -150,6 +144,6 @@ async def test_a_reindex_that_runs_is_joined(ctl: Ctl, monkeypatch: pytest.Monke
     assert (told.code, "the model is gone" in told.out) == (1, True)
 
 
-async def test_names_with_slashes_are_addressed(ctl: Ctl, owner: None, tmp_path: Path) -> None:
+async def test_names_with_slashes_are_addressed(ctl: Ctl, owner: None) -> None:
     assert (await ctl("collection", "create", "team a/b ?")).code == 0
     assert (await ctl("collection", "show", "team a/b ?", "-o", "name")).out == "team a/b ?\n"

@@ -2,18 +2,11 @@
 
 import json
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.control import Control, Ctl, Terminal, control_socket
-from tests.fakes.control_documents import boss
-
-
-@pytest.fixture
-async def owner(control: Control) -> None:
-    await boss(control)
+from tests.fakes.control import Control, Ctl, Terminal
 
 
 @pytest.fixture
@@ -118,15 +111,6 @@ async def test_retry(ctl: Ctl, owner: None, note: Path) -> None:
     assert [row["id"] for row in json.loads(again.out)] == [failed]
     assert (await ctl("file", "retry", failed)).out == f"changed file empty.txt {failed}\n"
     assert (await ctl("file", "retry", "none")).code == 5
-
-
-@pytest.fixture
-async def idle(tmp_path: Path) -> AsyncIterator[Control]:
-    """A control socket where nothing is processed."""
-    (tmp_path / "idle").mkdir()
-    async with control_socket(tmp_path / "idle", works=False) as running:
-        await boss(running)
-        yield running
 
 
 async def test_a_file_that_is_deleted_is_not_waited_for(ctl: Ctl, idle: Control, note: Path) -> None:

@@ -8,21 +8,15 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fakes.control import Control, Ctl, control_socket
-from tests.fakes.control_documents import boss
+from tests.fakes.control import Control, Ctl
 from tests.fakes.documents_site import LIMIT
-
-
-@pytest.fixture
-async def owner(control: Control) -> None:
-    await boss(control)
 
 
 @pytest.fixture
@@ -266,15 +260,6 @@ async def test_the_collection_may_be_named_by_its_id(ctl: Ctl, owner: None, fold
     assert told.code == 0
     assert (await ctl("collection", "list", "-o", "name")).out == "c\n"
     assert len(await held(ctl)) == 2
-
-
-@pytest.fixture
-async def idle(tmp_path: Path) -> AsyncIterator[Control]:
-    """A control socket where nothing is processed until the queue is started."""
-    (tmp_path / "idle").mkdir()
-    async with control_socket(tmp_path / "idle", works=False) as running:
-        await boss(running)
-        yield running
 
 
 async def test_what_is_left_to_the_daemon_is_waited_for_by_the_next_run(

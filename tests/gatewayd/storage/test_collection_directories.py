@@ -132,11 +132,7 @@ async def test_files_that_move_lose_the_paths_of_no_origin(collections: Tortoise
     assert await collections.move_files("\x00", ["f1"], None) == []
     await collections.unplace("\x00", ["a"])
     # Another file may come to the place that was left.
-    assert await collections.link(link("c1", await _another(), path="a/f1"))
+    await TortoiseFiles().add(file("f4"))
+    assert await collections.link(link("c1", "f4", path="a/f1"))
     refused = await refusal(collections.move_files("c1", ["f1"], "\x00"))
     assert refused == (Kind.INVALID_REQUEST, "directory_id")
-
-
-async def _another() -> str:
-    await TortoiseFiles().add(file("f4"))
-    return "f4"

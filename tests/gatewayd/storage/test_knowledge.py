@@ -13,6 +13,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.files import Files, Upload, UploadRules
 from gatewayd.ingest.intake import Intake
+from gatewayd.ingest.packing import packed
 from gatewayd.ingest.processing import Processor
 from gatewayd.ingest.records import FileStatus, Purpose, Scope, ScopeKind, VectorBatch
 from gatewayd.ingest.updates import IngestStores, Removal, Updates
@@ -61,8 +62,8 @@ class Services:
         space = await self.embedder.space()
         missing = await passages.missing(file_id, space.name, 99)
         vectors = await self.embedder.embed([each for _, each in missing], Purpose.PASSAGE)
-        packed = b"".join(key.to_bytes(8, "little") for key, _ in missing)
-        await passages.add_vectors(space.name, VectorBatch(file_id, packed, vectors))
+        ids = packed([key for key, _ in missing])
+        await passages.add_vectors(space.name, VectorBatch(file_id, ids, vectors))
         file = await self.holdings.files.get(ANN, file_id)
         done = replace(file, status=FileStatus.COMPLETED, text_hash=f"hash of {text}")
         await passages.publish(done)

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.packing import unpacked
+from gatewayd.ingest.packing import packed, unpacked
 from gatewayd.ingest.records import Chunk, Extraction, FileStatus, Job, Scope, ScopeKind, VectorBatch
 from gatewayd.knowledge.records import Link, StoredPassage
 from gatewayd.storage.database import Database
 from gatewayd.storage.jobs import TortoiseJobs
-from tests.fakes.passages import SPACE, Shelf, direction, document, extraction, open_shelf, packed
+from tests.fakes.passages import SPACE, Shelf, direction, document, extraction, open_shelf
 
 FILE = Scope(ScopeKind.FILE, "f")
 A, B = Scope(ScopeKind.COLLECTION, "a"), Scope(ScopeKind.COLLECTION, "b")

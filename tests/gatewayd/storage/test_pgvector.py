@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from tortoise.connection import get_connection
 
+from gatewayd.ingest.packing import packed
 from gatewayd.ingest.records import FileStatus, Scope, ScopeKind, Space, VectorBatch
 from gatewayd.knowledge.records import Link
 from gatewayd.storage.database import Database
@@ -14,7 +15,7 @@ from gatewayd.storage.pgvector import PgVectorIndex, open_pgvector
 from gatewayd.tasks import Tasks
 from tests.fakes.indexes import BATCH, IndexConformance, IndexHarness, Rows
 from tests.fakes.indexes import SPACE as PLAIN
-from tests.fakes.passages import SPACE, Shelf, direction, document, extraction, open_shelf, packed
+from tests.fakes.passages import SPACE, Shelf, direction, document, extraction, open_shelf
 
 A = Scope(ScopeKind.COLLECTION, "a")
 FILE = Scope(ScopeKind.FILE, "f")

@@ -3,9 +3,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.packing import packed
 from gatewayd.ingest.records import Space, VectorBatch
 from gatewayd.storage.database import Database
-from tests.fakes.passages import SPACE, Shelf, direction, extraction, open_shelf, packed
+from tests.fakes.passages import SPACE, Shelf, direction, extraction, open_shelf
 
 OTHER = Space("test:other", 2)
 
