@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import io
+import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -17,6 +18,8 @@ from tortoise.migrations.schema_editor import AsyncpgSchemaEditor
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.failures import translated
 from gatewayd.storage.transactions import run_savepoint, run_transaction
+
+log = logging.getLogger(__name__)
 
 ACQUIRE_SECONDS = 8.0
 FOREIGN = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
@@ -112,9 +115,16 @@ class Engine(AsyncpgDBClient):
         return await pool.acquire(timeout=ACQUIRE_SECONDS)
 
     async def give(self, connection: Any) -> None:
-        """Put a connection back; a pool that was closed meanwhile has taken it already."""
+        """Put a connection back; a pool that was closed meanwhile has taken it already.
+
+        One that breaks at this moment is closed by the pool, which opens another. What was done with it is
+        done, or has failed by itself.
+        """
         if self._pool:
-            await self._pool.release(connection)
+            try:
+                await self._pool.release(connection)
+            except FOREIGN as error:
+                log.debug("a connection to the database broke when it was put back: %r", error)
 
     def acquire_connection(self) -> Any:
         """Return the context of one statement."""

@@ -5,6 +5,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
+import asyncpg
 import pytest
 from tortoise.connection import get_connection
 
@@ -50,6 +51,20 @@ async def test_the_server_gives_up_on_what_takes_too_long(database: Database) ->
         assert await show("statement_timeout") == "0"
         assert await show("lock_timeout") == "0"
     assert await show("statement_timeout") == "8s"
+
+
+@pytest.mark.parametrize("error", [asyncpg.InternalClientError("cannot switch"), ConnectionResetError()])
+async def test_a_connection_that_breaks_when_it_is_put_back_takes_no_change_with_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def reset(_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncpg.Connection, "_reset", reset)
+        await TortoiseUsers().add(user("u1"), None)
+        assert await show("lock_timeout") == "5s"
+    assert await TortoiseUsers().find("u1") is not None
 
 
 async def test_the_connections_say_whose_they_are(database: Database) -> None:
