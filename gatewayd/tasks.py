@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gatewayd import ids
@@ -12,15 +13,38 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """For whom a task works, and at which message; tasks of the gateway itself have none."""
+
+    user_id: str
+    chat_id: str = ""
+    message_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInfo:
+    """One running task that a user started; `started_at` is in epoch seconds."""
+
+    id: str
+    name: str
+    purpose: Purpose
+    started_at: int
+
+
 class Tasks:
     """Owns every background task, so that none is lost, forgotten or left running at shutdown."""
 
     def __init__(self) -> None:
         self._running: dict[str, asyncio.Task[Any]] = {}
+        self._started: dict[str, TaskInfo] = {}
 
-    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> str:
+    def spawn(self, name: str, work: Coroutine[Any, Any, None], purpose: Purpose | None = None) -> str:
         """Start `work` and return its task id; a failure is logged with `name`, never lost."""
         task_id, task = self._start(name, self._guard(name, work))
+        if purpose is not None:
+            self._started[task_id] = TaskInfo(task_id, name, purpose, ids.now())
+            task.add_done_callback(lambda _: self._started.pop(task_id, None))
         # A task that is cancelled before its first step never awaits its work.
         task.add_done_callback(lambda _: work.close())
         return task_id
@@ -33,6 +57,14 @@ class Tasks:
     def list(self) -> dict[str, str]:
         """Return the names of the running tasks by id."""
         return {task_id: task.get_name() for task_id, task in self._running.items()}
+
+    def started(self, *, chat_id: str | None = None) -> Sequence[TaskInfo]:
+        """Return the running tasks that users started, all or those of one chat, oldest first."""
+        return [info for info in self._started.values() if chat_id is None or info.purpose.chat_id == chat_id]
+
+    def find(self, task_id: str) -> TaskInfo | None:
+        """Return a running task that a user started."""
+        return self._started.get(task_id)
 
     async def stop(self, task_id: str) -> bool:
         """Cancel a task and wait until it has ended; False when no such task runs."""

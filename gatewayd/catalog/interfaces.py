@@ -32,7 +32,8 @@ class CallContext:
     """What a source may know about a call beside its body; the user is named only where a setting says so.
 
     `is_converted` tells that the body was made from another dialect and may hold what only that one knows
-    (`cache_control`, `thinking_blocks`): a source that does not speak it must leave that out.
+    (`cache_control`, `thinking_blocks`): a source that does not speak it must leave that out. `scope` is what
+    a function model may know beside that, and nobody else looks at it.
     """
 
     request_id: str
@@ -41,6 +42,7 @@ class CallContext:
     user_email: str = ""
     user_role: str = ""
     is_converted: bool = False
+    scope: object | None = None
 
 
 class ChunkStream(Protocol):

@@ -5,6 +5,7 @@ from typing import Any
 
 from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.catalog.replies import Body, Completion
+from gatewayd.plugins.context import CallScope, RequestFacts
 
 
 @dataclass(slots=True)
@@ -14,7 +15,8 @@ class ChatRequest:
     `body` is the OpenAI-shaped request without the gateway's own fields; filters may change it. `files` are
     references as sent (2.3). `options` holds the gateway's own fields that later steps read. `warnings` are
     sentences for the caller about parts of the request that could not be honoured. `native` is the request as
-    it came in the messages dialect (4.3), for a source that speaks it too.
+    it came in the messages dialect (4.3), for a source that speaks it too. `facts` are those of the HTTP
+    request. `scope` is what plugins are told: the pipeline makes it unless the caller already has.
     """
 
     model: str
@@ -25,6 +27,24 @@ class ChatRequest:
     warnings: list[str] = field(default_factory=list)
     request_id: str = ""
     native: Body | None = None
+    facts: RequestFacts | None = None
+    scope: CallScope | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStep:
+    """A call of a tool that the gateway has run: its arguments as JSON text, and what came of it.
+
+    `files` and `embeds` are what the result added to the message (6.5), `sources` its citations.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    result: str
+    files: tuple[dict[str, Any], ...] = ()
+    embeds: tuple[Any, ...] = ()
+    sources: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(slots=True)
@@ -32,7 +52,8 @@ class Answer:
     """What comes back: a completion, or a stream whose first chunk has already arrived.
 
     Exactly one of `completion` and `chunks` is set. `sources` are the passages used (2.4). With `is_native`
-    the completion is a message, and the chunks' `raw` are events, of the messages dialect.
+    the completion is a message, and the chunks' `raw` are events, of the messages dialect. `steps` are the
+    calls of tools that the gateway ran; while a stream is read, they grow before the chunk that follows them.
     """
 
     completion: Completion | None = None
@@ -40,3 +61,4 @@ class Answer:
     sources: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     is_native: bool = False
+    steps: list[ToolStep] = field(default_factory=list)

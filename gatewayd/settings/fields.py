@@ -16,6 +16,10 @@ BUILT_IN_MODEL: Final = "Built-in model"
 DOCUMENTS: Final = "Documents"
 EMBEDDING: Final = "Embedding"
 RETRIEVAL: Final = "Retrieval"
+PLUGINS: Final = "Plugins"
+TOOL_SERVERS: Final = "Tool servers"
+EVENTS: Final = "Events"
+CHATS: Final = "Chats"
 LIMITS: Final = "Limits and time-outs"
 LOGGING: Final = "Logging"
 
@@ -32,6 +36,10 @@ CATEGORIES: Final = (
     DOCUMENTS,
     EMBEDDING,
     RETRIEVAL,
+    PLUGINS,
+    TOOL_SERVERS,
+    EVENTS,
+    CHATS,
     LIMITS,
     LOGGING,
 )

@@ -29,6 +29,7 @@ from gatewayd.settings.fields import (
 from gatewayd.settings.layers import Layer, LayerSource
 from gatewayd.settings.origins import BUILT_IN, Origin
 from gatewayd.settings.permissions import PermissionFields
+from gatewayd.settings.plugins import PluginFields
 from gatewayd.settings.providers import Provider, from_ollama_list, from_openai_lists
 from gatewayd.settings.retrieval import RetrievalFields
 
@@ -56,7 +57,7 @@ class ConfiguredRuntime:
     explicit: bool
 
 
-class Settings(RetrievalFields, PermissionFields):
+class Settings(PluginFields, RetrievalFields, PermissionFields):
     """Every setting. `Settings()` is the built-in defaults; `gatewayd.settings.load` reads the real ones."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)

@@ -4,6 +4,7 @@ Text from the environment and typed values from TOML meet the same types: a numb
 `true` is no number and 1 is no switch.
 """
 
+import json
 import re
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
@@ -189,6 +190,16 @@ def _switch_word(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool | str) else value
 
 
+def _tool_servers(secret: SecretStr) -> SecretStr:
+    try:
+        value = json.loads(secret.get_secret_value() or "[]")
+    except ValueError as error:
+        raise ValueError(f"it is no JSON: {error}") from None
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise ValueError("it is no JSON list of objects")
+    return secret
+
+
 class _Split:
     """Splits text at a separator, dropping empty elements at the end or, with `sparse` False, everywhere."""
 
@@ -270,6 +281,7 @@ SigningSecret = Annotated[
     AfterValidator(_signing_secret),
     Expect(f'text of at least {MINIMUM_SECRET_BYTES} bytes, or ""'),
 ]
+ToolServers = Annotated[SecretStr, AfterValidator(_tool_servers), Expect("a JSON list of objects")]
 DatabaseUrl = Annotated[
     SecretStr,
     AfterValidator(_database),

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import Purpose, Tasks
 
 
 async def test_stop_cancels_and_waits() -> None:
@@ -65,3 +65,22 @@ async def test_close_ends_everything() -> None:
     tasks.spawn("two", asyncio.Event().wait())  # type: ignore[arg-type]
     await tasks.close()
     assert tasks.list() == {}
+
+
+async def test_tasks_that_users_started_are_found_by_chat() -> None:
+    tasks = Tasks()
+
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    tasks.spawn("of the gateway", work())
+    task_id = tasks.spawn("answer", work(), Purpose("u1", "c1", "m1"))
+    found = tasks.find(task_id)
+    assert found is not None
+    assert (found.name, found.purpose) == ("answer", Purpose("u1", "c1", "m1"))
+    assert tasks.started() == [found]
+    assert tasks.started(chat_id="c1") == [found]
+    assert not tasks.started(chat_id="c2")
+    await tasks.close()
+    assert tasks.find(task_id) is None
+    assert not tasks.started()

@@ -68,6 +68,7 @@ def test_secrets_are_known_as_such() -> None:
         "rag_openai_api_key",
         "rag_ollama_api_key",
         "rag_external_reranker_api_key",
+        "tool_server_connections",
     }
 
 

@@ -1,0 +1,1 @@
+"""Carries events between the processes of one gateway."""

@@ -1,0 +1,98 @@
+"""What stored chats need from storage; every implementation passes one conformance suite.
+
+All changes are committed when a method returns, or, inside a block of `commits.Transactor`, when it ends. A
+write to a message never rewrites its chat: it touches `updated_at` alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, MessageChange, SharedChat, Tag
+
+
+class ChatStore(Protocol):
+    """Chats, their tags and what was shared of them."""
+
+    async def add(self, chat: Chat, messages: Sequence[Message]) -> None:
+        """Insert a chat with its messages; conflict when the id is taken."""
+        ...
+
+    async def find(self, chat_id: str) -> Chat | None:
+        """Return one chat."""
+        ...
+
+    async def list(self, query: ChatQuery) -> tuple[Sequence[Chat], int]:
+        """Return one page of chats without their messages, and the count of all that match."""
+        ...
+
+    async def change(self, chat_id: str, change: ChatChange, at: int) -> bool:
+        """Change a chat; `at` is its new `updated_at`. False when there is none."""
+        ...
+
+    async def touch(self, chat_id: str, at: int) -> bool:
+        """Set `updated_at` alone."""
+        ...
+
+    async def remove(self, chat_id: str) -> bool:
+        """Delete a chat with its messages, tags and what was shared of it."""
+        ...
+
+    async def remove_all(self, user_id: str) -> int:
+        """Delete every chat of a user; return how many there were."""
+        ...
+
+    async def add_tag(self, chat_id: str, tag: Tag) -> None:
+        """Give a chat a tag; nothing happens when it has it."""
+        ...
+
+    async def remove_tags(self, chat_id: str, tag_ids: Sequence[str] | None = None) -> None:
+        """Take these tags from a chat, or all."""
+        ...
+
+    async def tags(self, *, user_id: str | None = None, chat_id: str | None = None) -> Sequence[Tag]:
+        """Return the tags of a chat, or all that the chats of a user have, each once, by name."""
+        ...
+
+    async def share(self, shared: SharedChat) -> None:
+        """Keep a chat as it is now, in place of what was shared of it before."""
+        ...
+
+    async def find_shared(self, share_id: str) -> SharedChat | None:
+        """Return what was shared under an id."""
+        ...
+
+    async def unshare(self, chat_id: str) -> bool:
+        """Forget what was shared of a chat."""
+        ...
+
+
+class MessageStore(Protocol):
+    """The messages of chats, a row each; the lists of ITEM_KINDS are rows of their own."""
+
+    async def list(self, chat_id: str) -> Sequence[Message]:
+        """Return all messages of a chat in the order of their making."""
+        ...
+
+    async def find(self, chat_id: str, message_id: str) -> Message | None:
+        """Return one message."""
+        ...
+
+    async def branch(self, chat_id: str, message_id: str) -> Sequence[Message]:
+        """Return the messages from the root to this one; a parent that is missing or repeated ends it."""
+        ...
+
+    async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
+        """Insert messages, or replace them whole, in one transaction."""
+        ...
+
+    async def change(self, chat_id: str, message_id: str, change: MessageChange) -> bool:
+        """Change one message, in one transaction; False when there is none."""
+        ...
+
+    async def remove(self, chat_id: str, message_id: str) -> bool:
+        """Delete a message; its children get its parent."""
+        ...
+
+    async def end_running(self, error: Mapping[str, Any]) -> int:
+        """Make every message in the state RUNNING done with `error`: its writer died. Return how many."""
+        ...

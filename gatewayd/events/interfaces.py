@@ -1,0 +1,45 @@
+"""What events need: stored messages to write to, and a bus between processes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from gatewayd.events.records import Frame
+
+
+class MessageEffects(Protocol):
+    """Writes to stored messages, each one atomic statement, right under concurrency (6.5).
+
+    All return False, and do nothing, when there is no such message. They are committed on return.
+    """
+
+    async def append_content(self, chat_id: str, message_id: str, text: str) -> bool:
+        """Add text to the end of the content."""
+        ...
+
+    async def replace_content(self, chat_id: str, message_id: str, text: str) -> bool:
+        """Make the content this text."""
+        ...
+
+    async def append_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
+        """Add JSON values to the end of `statusHistory`, `embeds`, `files` or `sources`, in their order."""
+        ...
+
+    async def replace_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
+        """Make a list of a message these values."""
+        ...
+
+    async def items(self, chat_id: str, message_id: str, kind: str) -> Sequence[Any]:
+        """Return the values of a list of a message, oldest first; empty when there is no such message."""
+        ...
+
+
+class Bus(Protocol):
+    """Carries frames between the processes of one gateway."""
+
+    async def publish(self, user_id: str, frame: Frame) -> None:
+        """Give a frame to the listeners in every process, this one included."""
+        ...
+
+    def subscribe(self, listener: Callable[[str, Frame], None]) -> None:
+        """Call the listener with the user's id and each frame that any process publishes."""
+        ...

@@ -1,0 +1,83 @@
+"""Events, where they go, and what listeners get."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whose event it is, and of which message.
+
+    `chat_id` and `message_id` are empty where nothing is stored. `session_id` is any text.
+    """
+
+    user_id: str
+    chat_id: str = ""
+    message_id: str = ""
+    session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event (2.9). `data` is an object for every type but `chat:title` and `chat:tags`."""
+
+    type: str
+    data: Any
+
+
+class Effect(StrEnum):
+    """What an event does to the stored message (6.5)."""
+
+    NONE = "none"
+    APPEND_STATUS = "statusHistory"
+    APPEND_CONTENT = "append"
+    REPLACE_CONTENT = "replace"
+    APPEND_EMBEDS = "embeds"
+    APPEND_FILES = "files"
+    APPEND_SOURCES = "sources"
+
+
+class Helper(StrEnum):
+    """Which helper sends an event (6.1)."""
+
+    EMITTER = "emitter"
+    CALL = "call"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """An event as listeners get it.
+
+    `id` is the position in the user's stream, `payload` the JSON of
+    `{"chat_id", "message_id", "data": {"type", "data"}}`, with `call_id` for a call. `chat_id` is what
+    listeners of one chat are chosen by.
+    """
+
+    id: str
+    chat_id: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A question to a user that waits for its answer."""
+
+    id: str
+    target: Target
+    event: Event
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a listener is told first: its session, and from where it goes on; `gap` when frames are lost."""
+
+    session_id: str
+    user_id: str
+    resume_from: str | None
+    gap: bool
+
+
+Payload = Mapping[str, Any]

@@ -1,0 +1,1 @@
+"""What plugins may ask of the gateway, answered by its services."""

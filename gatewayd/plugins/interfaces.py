@@ -1,0 +1,171 @@
+"""What plugins need: a store for them, and what they may ask of the gateway.
+
+Records that plugins get are mappings in the shapes that they know (peer-compatible), made anew for each call.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from gatewayd.plugins.context import CallScope
+from gatewayd.plugins.records import Family, Plugin, Problem
+
+Record = Mapping[str, Any]
+
+
+class PluginStore(Protocol):
+    """Plugins of the database, and what is kept about those from files (their valves and switches).
+
+    All changes are committed on return, or at the end of the surrounding transaction.
+    """
+
+    async def list(self, family: Family | None = None) -> Sequence[Plugin]:
+        """Return the plugins by id, with their sources and grants."""
+        ...
+
+    async def find(self, family: Family, plugin_id: str) -> Plugin | None:
+        """Return one plugin."""
+        ...
+
+    async def put(self, plugin: Plugin) -> None:
+        """Insert or replace a plugin and its grants."""
+        ...
+
+    async def remove(self, family: Family, plugin_id: str) -> bool:
+        """Delete a plugin, its grants, its valves and those of every user."""
+        ...
+
+    async def note(self, family: Family, plugin_id: str, problem: Problem | None) -> None:
+        """Keep the last problem alone; nothing happens when there is no such plugin."""
+        ...
+
+
+class UserValvesStore(Protocol):
+    """What users set for themselves in plugins."""
+
+    async def find(self, user_id: str, family: Family, plugin_id: str) -> dict[str, Any] | None:
+        """Return the values; None when the user set none."""
+        ...
+
+    async def put(self, user_id: str, family: Family, plugin_id: str, values: dict[str, Any]) -> None:
+        """Replace the values."""
+        ...
+
+
+class HostUsers(Protocol):
+    """Accounts and groups, as `__user__` and the peer's group record show them."""
+
+    async def find(self, user_id: str) -> Record | None: ...  # noqa: D102
+    async def find_by_email(self, email: str) -> Record | None: ...  # noqa: D102
+    async def list(self, query: str, offset: int, limit: int | None) -> Sequence[Record]: ...  # noqa: D102
+    async def change_settings(self, user_id: str, settings: Record) -> Record | None: ...  # noqa: D102
+    async def groups(self, user_id: str | None) -> Sequence[Record]: ...  # noqa: D102
+    async def find_group(self, group_id: str) -> Record | None: ...  # noqa: D102
+
+
+class HostChats(Protocol):
+    """Stored chats as clients see them; `user_id` None leaves the owner unchecked."""
+
+    async def find(self, chat_id: str, user_id: str | None) -> Record | None: ...  # noqa: D102
+    async def list(self, user_id: str, offset: int, limit: int | None) -> Sequence[Record]: ...  # noqa: D102
+    async def create(self, user_id: str, document: Record) -> Record: ...  # noqa: D102
+    async def change(self, chat_id: str, document: Record) -> Record | None: ...  # noqa: D102
+    async def find_message(self, chat_id: str, message_id: str) -> Record | None: ...  # noqa: D102
+    async def put_message(self, chat_id: str, message_id: str, fields: Record) -> bool: ...  # noqa: D102
+    async def remove(self, chat_id: str, user_id: str | None) -> bool: ...  # noqa: D102
+    async def tags(self, chat_id: str) -> Sequence[Record]: ...  # noqa: D102
+
+
+class HostFiles(Protocol):
+    """Files as clients see them (2.6)."""
+
+    async def find(self, file_id: str) -> Record | None: ...  # noqa: D102
+    async def list(self, user_id: str | None) -> Sequence[Record]: ...  # noqa: D102
+    async def store(self, user_id: str, upload: "HostUpload") -> Record: ...  # noqa: D102
+    async def path(self, file_id: str) -> Path | None: ...  # noqa: D102
+    async def set_data(self, file_id: str, data: Record) -> Record | None: ...  # noqa: D102
+    async def remove(self, file_id: str) -> bool: ...  # noqa: D102
+
+
+class HostModels(Protocol):
+    """Models as listings show them (2.4), and what administrators keep about them."""
+
+    async def find_record(self, model_id: str) -> Record | None: ...  # noqa: D102
+    async def list_records(self, user_id: str | None) -> Sequence[Record]: ...  # noqa: D102
+    async def list(self, user_id: str) -> Sequence[Record]: ...  # noqa: D102
+    async def all(self) -> Mapping[str, Record]: ...  # noqa: D102
+
+
+class HostCompletions(Protocol):
+    """Chat requests from inside."""
+
+    async def run(
+        self, user_id: str, body: Record, *, whole_pipeline: bool, scope: CallScope | None
+    ) -> "Record | AsyncIterator[bytes]":
+        """Answer a chat request for a user: a completion, or `data:` frames when `stream` is true.
+
+        Without `whole_pipeline` the model is asked directly: no filters, documents or tools. The right to use
+        the model is checked either way. Raises GatewayError.
+        """
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...  # noqa: D102
+
+
+class HostPlugins(Protocol):
+    """Other plugins: their records and valves, and the tools that a user may call."""
+
+    async def list(self, family: Family, kind: str | None) -> Sequence[Record]: ...  # noqa: D102
+    async def find(self, family: Family, plugin_id: str) -> Record | None: ...  # noqa: D102
+    async def valves(self, family: Family, plugin_id: str) -> Record | None: ...  # noqa: D102
+    async def set_valves(self, family: Family, plugin_id: str, values: Record) -> bool: ...  # noqa: D102
+    async def user_valves(self, user_id: str, family: Family, plugin_id: str) -> Record | None: ...  # noqa: D102
+    async def set_user_valves(  # noqa: D102
+        self, user_id: str, family: Family, plugin_id: str, values: Record
+    ) -> bool: ...
+    async def tools(self, tool_ids: Sequence[str], scope: CallScope) -> Mapping[str, Record]: ...  # noqa: D102
+
+
+class HostKnowledge(Protocol):
+    """Collections and the search in them."""
+
+    async def find(self, collection_id: str) -> Record | None: ...  # noqa: D102
+    async def list(self, user_id: str) -> Sequence[Record]: ...  # noqa: D102
+    async def search(  # noqa: D102
+        self, user_id: str, names: Sequence[str], query: str, k: int | None
+    ) -> Sequence[Record]: ...
+
+
+class HostSettings(Protocol):
+    """Settings by their upper-case names; secrets are not among them."""
+
+    async def get(self, name: str) -> Any: ...  # noqa: D102
+    async def all(self) -> Record: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class HostUpload:
+    """A file that a plugin stores; `meta` is kept beside it, `process` asks for its text and vectors."""
+
+    name: str
+    content: bytes
+    content_type: str | None = None
+    meta: Mapping[str, Any] | None = None
+    process: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What the compatible import names reach the gateway through."""
+
+    users: HostUsers
+    chats: HostChats
+    files: HostFiles
+    models: HostModels
+    completions: HostCompletions
+    plugins: HostPlugins
+    knowledge: HostKnowledge
+    settings: HostSettings
+    data_dir: Path
+    secret_key: str

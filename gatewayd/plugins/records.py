@@ -1,0 +1,71 @@
+"""Plugins as they are kept, and as they are once loaded."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from gatewayd.catalog.records import Grant
+
+
+class Family(StrEnum):
+    """The two name spaces of plugins: an id may be used once in each (peer-compatible)."""
+
+    FUNCTION = "function"
+    TOOL = "tool"
+
+
+class PluginKind(StrEnum):
+    """What a plugin is, told by the class that it has."""
+
+    TOOL = "tool"
+    PIPE = "pipe"
+    FILTER = "filter"
+    ACTION = "action"
+
+
+class Origin(StrEnum):
+    """Where a plugin's source is kept."""
+
+    DATABASE = "database"
+    FILE = "file"
+    BUILTIN = "builtin"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The last failure: when (epoch seconds), doing what (`load`, `inlet`, ...), and a sentence."""
+
+    at: int
+    doing: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One plugin.
+
+    `manifest` is its frontmatter, all values text. `specs` are the OpenAI function specifications of a tool's
+    methods. `valves` are what an administrator set, over the defaults of the class. `missing` names what it
+    imports from the host and this gateway does not have. `path` is that of its file, if it has one.
+    """
+
+    id: str
+    family: Family
+    kind: PluginKind
+    user_id: str
+    name: str
+    content: str
+    description: str = ""
+    manifest: dict[str, str] = field(default_factory=dict)
+    meta: dict[str, Any] = field(default_factory=dict)
+    specs: list[dict[str, Any]] = field(default_factory=list)
+    valves: dict[str, Any] = field(default_factory=dict)
+    is_active: bool = False
+    is_global: bool = False
+    origin: Origin = Origin.DATABASE
+    path: str | None = None
+    missing: tuple[str, ...] = ()
+    problem: Problem | None = None
+    grants: tuple[Grant, ...] = ()
+    updated_at: int = 0
+    created_at: int = 0
