@@ -95,7 +95,7 @@ class Tool(Protocol):
 
 
 class ToolSources(Protocol):
-    """Finds the tools of servers by what `tool_ids` name: `server:<id>`, `server:mcp:<id>`, `...|fn1,fn2`."""
+    """Finds tools of servers as `tool_ids` name them: `server:<id>`, `server:mcp:<id>`, `...|fn1,fn2`."""
 
     async def tools(self, names: Sequence[str], actor: Actor, scope: CallScope) -> Sequence[Tool]:
         """Return the tools that the actor may use; a server that fails raises, named in its sentence."""
