@@ -29,8 +29,8 @@ class ToolServer:
     """One tool server.
 
     `path` is that of the description below `url`; `spec` is the description itself when it is not fetched.
-    `key` is sent as a bearer token; `headers` may hold placeholders such as `{{CHAT_ID}}`. `functions` are the
-    names that are offered, all when empty. `timeout` is in seconds, None for that of the settings.
+    `key` is sent as a bearer token; `headers` may hold placeholders such as `{{CHAT_ID}}`. `functions` are
+    the names that are offered, all when empty. `timeout` is in seconds, None for that of the settings.
     """
 
     id: str
