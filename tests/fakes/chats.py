@@ -1,0 +1,259 @@
+"""Stored chats in memory: what `gatewayd.chats.interfaces` and `MessageEffects` promise, over one state."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from gatewayd.chats.records import (
+    Chat,
+    ChatChange,
+    ChatQuery,
+    Message,
+    MessageChange,
+    MessageState,
+    SharedChat,
+    Tag,
+)
+from gatewayd.errors import GatewayError, Kind
+
+
+@dataclass
+class ChatState:
+    """What the fakes of one gateway keep together."""
+
+    chats: dict[str, Chat] = field(default_factory=dict)
+    messages: dict[str, dict[str, Message]] = field(default_factory=dict)
+    tags: dict[str, dict[str, Tag]] = field(default_factory=dict)
+    shared: dict[str, SharedChat] = field(default_factory=dict)
+
+    def chat(self, chat_id: str) -> Chat:
+        """Return a copy of a chat with its tags and share id."""
+        share = next((one.id for one in self.shared.values() if one.chat_id == chat_id), None)
+        tags = tuple(sorted(self.tags.get(chat_id, {})))
+        return deepcopy(replace(self.chats[chat_id], tags=tags, share_id=share))
+
+    def message(self, chat_id: str, message_id: str) -> Message | None:
+        """Return one message itself, not a copy."""
+        return self.messages.get(chat_id, {}).get(message_id)
+
+
+class MemoryChats:
+    """A `ChatStore` in memory."""
+
+    def __init__(self, state: ChatState) -> None:
+        self._state = state
+
+    async def add(self, chat: Chat, messages: Sequence[Message]) -> None:
+        """Insert a chat with its messages and tags' ids; conflict when the id is taken."""
+        if chat.id in self._state.chats:
+            raise GatewayError(Kind.CONFLICT, f"cannot add chat {chat.id!r}: the id is taken")
+        self._state.chats[chat.id] = deepcopy(chat)
+        self._state.messages[chat.id] = {message.id: deepcopy(message) for message in messages}
+
+    async def find(self, chat_id: str) -> Chat | None:
+        """Return one chat."""
+        return self._state.chat(chat_id) if chat_id in self._state.chats else None
+
+    async def list(self, query: ChatQuery) -> tuple[Sequence[Chat], int]:
+        """Return one page and the count of all."""
+        every = [self._state.chat(chat_id) for chat_id in self._state.chats]
+        found = [chat for chat in every if self._matches(chat, query)]
+        key = query.sort_by
+        found.sort(
+            key=lambda chat: (chat.title.lower() if key == "title" else getattr(chat, key), chat.id),
+            reverse=query.descending,
+        )
+        last = None if query.limit is None else query.offset + query.limit
+        return found[query.offset : last], len(found)
+
+    async def change(self, chat_id: str, change: ChatChange, at: int) -> bool:
+        """Change a chat; False when there is none."""
+        chat = self._state.chats.get(chat_id)
+        if chat is None:
+            return False
+        given = {one.name: getattr(change, one.name) for one in fields(change)}
+        values = {name: deepcopy(value) for name, value in given.items() if value is not None}
+        if values.get("folder_id") == "":
+            values["folder_id"] = None
+        self._state.chats[chat_id] = replace(chat, **values, updated_at=at)
+        return True
+
+    async def touch(self, chat_id: str, at: int) -> bool:
+        """Set `updated_at` alone."""
+        return await self.change(chat_id, ChatChange(), at)
+
+    async def remove(self, chat_id: str) -> bool:
+        """Delete a chat with all that hangs on it."""
+        found = self._state.chats.pop(chat_id, None)
+        self._state.messages.pop(chat_id, None)
+        self._state.tags.pop(chat_id, None)
+        await self.unshare(chat_id)
+        return found is not None
+
+    async def remove_all(self, user_id: str) -> int:
+        """Delete every chat of a user."""
+        mine = [chat.id for chat in self._state.chats.values() if chat.user_id == user_id]
+        for chat_id in mine:
+            await self.remove(chat_id)
+        return len(mine)
+
+    async def add_tag(self, chat_id: str, tag: Tag) -> None:
+        """Give a chat a tag."""
+        self._state.tags.setdefault(chat_id, {}).setdefault(tag.id, tag)
+
+    async def remove_tags(self, chat_id: str, tag_ids: Sequence[str] | None = None) -> None:
+        """Take these tags from a chat, or all."""
+        kept = self._state.tags.get(chat_id, {})
+        for tag_id in list(kept) if tag_ids is None else tag_ids:
+            kept.pop(tag_id, None)
+
+    async def tags(self, *, user_id: str | None = None, chat_id: str | None = None) -> Sequence[Tag]:
+        """Return the tags of a chat or of a user, each once, by name."""
+        found = {
+            tag.id: tag
+            for one, tags in self._state.tags.items()
+            if chat_id in (None, one)
+            for tag in tags.values()
+            if user_id in (None, tag.user_id)
+        }
+        return sorted(found.values(), key=lambda tag: (tag.name, tag.id))
+
+    async def share(self, shared: SharedChat) -> None:
+        """Keep a chat as it is now."""
+        await self.unshare(shared.chat_id)
+        self._state.shared[shared.id] = deepcopy(shared)
+
+    async def find_shared(self, share_id: str) -> SharedChat | None:
+        """Return what was shared under an id."""
+        return deepcopy(self._state.shared.get(share_id))
+
+    async def unshare(self, chat_id: str) -> bool:
+        """Forget what was shared of a chat."""
+        gone = [one.id for one in self._state.shared.values() if one.chat_id == chat_id]
+        for share_id in gone:
+            del self._state.shared[share_id]
+        return bool(gone)
+
+    def _matches(self, chat: Chat, query: ChatQuery) -> bool:
+        wanted = {"user_id", "archived", "pinned", "folder_id"}
+        if any(getattr(query, name) not in (None, getattr(chat, name)) for name in wanted):
+            return False
+        if query.shared not in (None, chat.share_id is not None) or not set(query.tags) <= set(chat.tags):
+            return False
+        texts = [chat.title, *(one.content for one in self._state.messages.get(chat.id, {}).values())]
+        return any(query.text.lower() in text.lower() for text in texts)
+
+
+class MemoryMessages:
+    """A `MessageStore` in memory."""
+
+    def __init__(self, state: ChatState) -> None:
+        self._state = state
+
+    async def list(self, chat_id: str) -> Sequence[Message]:
+        """Return all messages of a chat in the order of their making."""
+        return deepcopy(list(self._state.messages.get(chat_id, {}).values()))
+
+    async def find(self, chat_id: str, message_id: str) -> Message | None:
+        """Return one message."""
+        return deepcopy(self._state.message(chat_id, message_id))
+
+    async def branch(self, chat_id: str, message_id: str) -> Sequence[Message]:
+        """Return the messages from the root to this one."""
+        found: dict[str, Message] = {}
+        at = self._state.message(chat_id, message_id)
+        while at is not None and at.id not in found:
+            found[at.id] = at
+            at = None if at.parent_id is None else self._state.message(chat_id, at.parent_id)
+        return deepcopy(list(reversed(found.values())))
+
+    async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
+        """Insert messages, or replace them whole."""
+        self._state.messages.setdefault(chat_id, {}).update({one.id: deepcopy(one) for one in messages})
+
+    async def change(self, chat_id: str, message_id: str, change: MessageChange) -> bool:
+        """Change one message; False when there is none."""
+        message = self._state.message(chat_id, message_id)
+        if message is None:
+            return False
+        values: dict[str, Any] = {
+            name: deepcopy(getattr(change, name))
+            for name in ("role", "content", "parts", "done", "state")
+            if getattr(change, name) is not None
+        }
+        if change.content is not None:
+            values["parts"] = None
+        elif change.parts is not None:
+            values["content"] = ""
+        attributes = {**message.attributes, **deepcopy(change.attributes or {})}
+        values["attributes"] = {name: value for name, value in attributes.items() if value is not None}
+        items = {**message.items, **deepcopy(change.items or {})}
+        values["items"] = {kind: kept for kind, kept in items.items() if kept}
+        self._state.messages[chat_id][message_id] = replace(message, **values)
+        return True
+
+    async def remove(self, chat_id: str, message_id: str) -> bool:
+        """Delete a message; its children get its parent."""
+        kept = self._state.messages.get(chat_id, {})
+        gone = kept.pop(message_id, None)
+        if gone is None:
+            return False
+        for one in list(kept.values()):
+            if one.parent_id == message_id:
+                kept[one.id] = replace(one, parent_id=gone.parent_id)
+        return True
+
+    async def end_running(self, error: Mapping[str, Any]) -> int:
+        """Make every running message done with `error`."""
+        running = [
+            (chat_id, one.id)
+            for chat_id, kept in self._state.messages.items()
+            for one in kept.values()
+            if one.state is MessageState.RUNNING
+        ]
+        ended = MessageChange(done=True, state=MessageState.IDLE, attributes={"error": dict(error)})
+        for chat_id, message_id in running:
+            await self.change(chat_id, message_id, ended)
+        return len(running)
+
+
+class MemoryEffects:
+    """`MessageEffects` in memory."""
+
+    def __init__(self, state: ChatState) -> None:
+        self._state = state
+
+    async def append_content(self, chat_id: str, message_id: str, text: str) -> bool:
+        """Add text to the end of the content."""
+        message = self._state.message(chat_id, message_id)
+        return message is not None and self._put(chat_id, replace(message, content=message.content + text))
+
+    async def replace_content(self, chat_id: str, message_id: str, text: str) -> bool:
+        """Make the content this text."""
+        message = self._state.message(chat_id, message_id)
+        return message is not None and self._put(chat_id, replace(message, content=text, parts=None))
+
+    async def append_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
+        """Add values to the end of a list of a message."""
+        before = await self.items(chat_id, message_id, kind)
+        return await self.replace_items(chat_id, message_id, kind, [*before, *values])
+
+    async def replace_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
+        """Make a list of a message these values."""
+        message = self._state.message(chat_id, message_id)
+        if message is None:
+            return False
+        items = {**message.items, kind: deepcopy(list(values))}
+        return self._put(
+            chat_id, replace(message, items={name: kept for name, kept in items.items() if kept})
+        )
+
+    async def items(self, chat_id: str, message_id: str, kind: str) -> Sequence[Any]:
+        """Return the values of a list of a message."""
+        message = self._state.message(chat_id, message_id)
+        return [] if message is None else deepcopy(message.items.get(kind, []))
+
+    def _put(self, chat_id: str, message: Message) -> bool:
+        self._state.messages[chat_id][message.id] = message
+        return True
