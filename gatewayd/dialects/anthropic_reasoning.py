@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gatewayd.catalog.replies import Body
+from gatewayd.chat.foreign import mapping, sequence
 from gatewayd.dialects.anthropic_completion import THOUGHTS
-from gatewayd.dialects.foreign import mapping, sequence
 from gatewayd.errors import invalid
 
 LEVELS: Final = ("low", "medium", "high", "xhigh", "max")

@@ -6,10 +6,10 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.replies import Body
+from gatewayd.chat.foreign import count, mapping, sequence
+from gatewayd.chat.gather import usage_of as usage_in
 from gatewayd.dialects.anthropic_blocks import Block, Blocks
 from gatewayd.dialects.anthropic_reply import message_id, stop_of, usage_of
-from gatewayd.dialects.foreign import count, mapping, sequence
-from gatewayd.dialects.gather import usage_of as usage_in
 from gatewayd.ids import NewId
 
 _END_FIELDS: Final = frozenset(

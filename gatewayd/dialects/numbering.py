@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.dialects.foreign import mapping, sequence
-from gatewayd.dialects.gather import ToolCalls
+from gatewayd.chat.foreign import mapping, sequence
+from gatewayd.chat.gather import ToolCalls
 
 CHUNK = "chat.completion.chunk"
 

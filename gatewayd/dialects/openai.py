@@ -12,9 +12,9 @@ import orjson
 from gatewayd import ids
 from gatewayd.catalog.replies import Body, Completion
 from gatewayd.chat.endpoints import model_of
+from gatewayd.chat.foreign import mapping, sequence
+from gatewayd.chat.gather import ToolCalls
 from gatewayd.chat.records import ChatRequest
-from gatewayd.dialects.foreign import mapping, sequence
-from gatewayd.dialects.gather import ToolCalls
 from gatewayd.errors import GatewayError, invalid
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})

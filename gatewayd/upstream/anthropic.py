@@ -8,10 +8,10 @@ from gatewayd import ids
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.chat.foreign import mapping
 from gatewayd.dialects.anthropic_completion import to_completion
 from gatewayd.dialects.anthropic_events import EventDecoder
 from gatewayd.dialects.anthropic_source import to_request
-from gatewayd.dialects.foreign import mapping
 from gatewayd.dialects.openai import wants_usage
 from gatewayd.errors import GatewayError
 from gatewayd.upstream.answer import AnswerChunks

@@ -1,13 +1,13 @@
-"""Tests for gatewayd.dialects.foreign, and of the dialects that read providers and callers with it."""
+"""Tests for gatewayd.chat.foreign, and of the dialects that read providers and callers with it."""
 
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gatewayd.chat.foreign import MAX_COUNT, count, mapping, sequence, text
 from gatewayd.dialects import anthropic_completion, anthropic_source, ollama_source
 from gatewayd.dialects.anthropic_events import EventDecoder
-from gatewayd.dialects.foreign import MAX_COUNT, count, mapping, sequence, text
 from gatewayd.errors import GatewayError, Kind
 
 WORDS = (

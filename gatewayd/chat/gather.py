@@ -10,8 +10,8 @@ import orjson
 
 from gatewayd import ids
 from gatewayd.catalog.replies import Body
-from gatewayd.dialects.foreign import mapping, sequence, text
-from gatewayd.dialects.json_end import JsonEnd
+from gatewayd.chat.foreign import mapping, sequence, text
+from gatewayd.chat.json_end import JsonEnd
 
 REASONING = ("reasoning_content", "reasoning", "thinking")
 """Where providers put the text of their reasoning, the most usual first; several may say the same."""
