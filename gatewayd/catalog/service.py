@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gatewayd import ids
+from gatewayd.catalog.custom import check_base, with_custom
 from gatewayd.catalog.failover import Candidate, Failover
 from gatewayd.catalog.interfaces import ModelRecordStore, ModelSource, Viewer
 from gatewayd.catalog.listing import SourceListing, states
@@ -129,26 +130,21 @@ class Catalog:
         """Store a record with its grants and return it with its timestamps."""
         if not record.id or len(record.id) > MAX_ID_LENGTH:
             raise invalid(f"cannot store the model: id must have 1 to {MAX_ID_LENGTH} characters", param="id")
-        if record.base_model_id is not None:
-            raise GatewayError(
-                Kind.INVALID_REQUEST,
-                "cannot store the model: base_model_id is not supported by this version",
-                param="base_model_id",
-            )
+        check_base(record, self._records)
         for grant in record.grants:
             check_grant(grant)
         at = self._clock()
         known = self._records.get(record.id)
         stored = replace(record, updated_at=at, created_at=known.created_at if known else at)
         await self._store.put(stored)
-        after_commit(lambda: self._records.update({stored.id: stored}))
+        after_commit(lambda: self._put(stored))
         return stored
 
     async def remove_record(self, model_id: str) -> None:
         """Delete a record; only administrators can use the model then."""
         if not await self._store.remove(model_id):
             raise not_found("model record", model_id)
-        after_commit(lambda: self._records.pop(model_id, None))
+        after_commit(lambda: self._take(model_id))
 
     async def describe(self, record: ModelRecord, grants: Sequence[Grant] | None) -> ModelRecord:
         """Insert or replace a record; its owner and, without `grants`, its access list stay as they are."""
@@ -202,7 +198,7 @@ class Catalog:
             for item in self._listings:
                 for model in item.models:
                     merged[model.id] = (Candidate(model, item.source), *merged.get(model.id, ()))
-            self._merged = merged
+            self._merged = with_custom(merged, self._records.values())
         return self._merged
 
     def _listing(self, source: ModelSource) -> SourceListing:
@@ -211,6 +207,14 @@ class Catalog:
         )
         item.on_change = self._forget
         return item
+
+    def _put(self, record: ModelRecord) -> None:
+        self._records[record.id] = record
+        self._forget()
+
+    def _take(self, model_id: str) -> None:
+        self._records.pop(model_id, None)
+        self._forget()
 
     def _forget(self) -> None:
         self._merged = None

@@ -22,15 +22,29 @@ def before_question(messages: Sequence[Message], text: str) -> list[Message]:
     return _replaced(messages, index, lambda said: f"{text}\n{said}")
 
 
+def before_system(messages: Sequence[Message], text: str) -> list[Message]:
+    """Return the messages with a text put at the start of the first system message, or as one before all."""
+    return _with_system(messages, text, lambda said: f"{text}\n{said}", lambda part, parts: [part, *parts])
+
+
 def after_system(messages: Sequence[Message], text: str) -> list[Message]:
     """Return the messages with a text put at the end of the first system message, or as one before all."""
+    return _with_system(messages, text, lambda said: f"{said}\n\n{text}", lambda part, parts: [*parts, part])
+
+
+def _with_system(
+    messages: Sequence[Message],
+    text: str,
+    join: Callable[[str], str],
+    add: Callable[[Message, Sequence[Message]], list[Message]],
+) -> list[Message]:
     for index, message in enumerate(messages):
         if message.get("role") in SYSTEM_ROLES:
             content = message.get("content")
             if isinstance(content, list):
-                changed = {**message, "content": [*content, {"type": "text", "text": text}]}
+                changed = {**message, "content": add({"type": "text", "text": text}, content)}
             else:
-                changed = {**message, "content": f"{content}\n\n{text}" if content else text}
+                changed = {**message, "content": join(content) if content else text}
             return [*messages[:index], changed, *messages[index + 1 :]]
     return [{"role": "system", "content": text}, *messages]
 

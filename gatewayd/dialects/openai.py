@@ -14,6 +14,7 @@ from gatewayd.catalog.replies import Body, Completion
 from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.foreign import mapping, sequence
 from gatewayd.chat.gather import ToolCalls
+from gatewayd.chat.presets import OWN_PARAMS
 from gatewayd.chat.records import ChatRequest
 from gatewayd.errors import GatewayError, invalid
 
@@ -45,17 +46,6 @@ OWN_FIELDS: Final = frozenset(
         "params",
         "model_item",
         "new_chat",
-    }
-)
-OWN_PARAMS: Final = frozenset(
-    {
-        "stream_response",
-        "stream_delta_chunk_size",
-        "function_calling",
-        "reasoning_tags",
-        "compact_token_threshold",
-        "system",
-        "note_id",
     }
 )
 

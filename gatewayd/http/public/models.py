@@ -6,6 +6,7 @@ from typing import Any, Final
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
+from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Grant, Model, ModelRecord
 from gatewayd.catalog.service import Catalog
 from gatewayd.errors import not_found
@@ -93,7 +94,7 @@ class ModelRoutes:
         """
         refresh = request.query.get("refresh", "").lower() == "true"
         models = await self._catalog.list(actor(request), refresh=refresh)
-        listed = [self._listed(model) for model in models]
+        listed = [self._listed(model, actor(request)) for model in models]
         if model_pages.is_wanted(request):
             return body.json_reply(model_pages.page(listed, request.query))
         return body.json_reply({"object": "list", "data": listed})
@@ -102,13 +103,15 @@ class ModelRoutes:
         """Answer one element of the list."""
         model_id = request.match_info["id"].rstrip("/")
         model, _ = await self._catalog.get(model_id, actor(request))
-        listed = self._listed(model)
+        listed = self._listed(model, actor(request))
         return body.json_reply(model_pages.described(listed) if model_pages.is_wanted(request) else listed)
 
     async def list_base(self, request: web.Request) -> web.StreamResponse:
         """Answer every model, whoever may use it."""
         models = await self._catalog.list_all()
-        return body.json_reply({"object": "list", "data": [self._listed(model) for model in models]})
+        return body.json_reply(
+            {"object": "list", "data": [self._listed(model, actor(request)) for model in models]}
+        )
 
     async def list_records(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"items": [record], "total"}`."""
@@ -161,7 +164,7 @@ class ModelRoutes:
             raise not_found("model record", model_id)
         return record
 
-    def _listed(self, model: Model) -> dict[str, Any]:
+    def _listed(self, model: Model, viewer: Actor) -> dict[str, Any]:
         listed: dict[str, Any] = {
             "id": model.id,
             "name": model.name,
@@ -178,6 +181,9 @@ class ModelRoutes:
         if record is not None:
             listed["name"] = record.name or model.name
             listed["info"] = render_record(record)
+            if not viewer.is_admin:
+                # How a model is prompted is for those who keep it.
+                del listed["info"]["params"]
         return listed
 
 

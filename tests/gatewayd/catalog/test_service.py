@@ -187,3 +187,16 @@ async def test_refresh_of_one_source_is_newer_than_what_was_on_its_way(tasks: Ta
     await catalog.refresh(one)
     assert [model.id for model in await catalog.list(ADMIN)] == ["b", "c"]
     assert [item.source for item in catalog.listings()] == [one, two]
+
+
+async def test_a_custom_model_is_listed_as_soon_as_it_is_stored_and_gone_when_removed(tasks: Tasks) -> None:
+    catalog = make_catalog(tasks, FakeSource("one", [make_model("b")]))
+    await catalog.put_record(
+        ModelRecord("c", "u1", "Custom", "b", grants=(Grant("user", USER.user_id, "read"),))
+    )
+    assert [model.id for model in await catalog.list(USER)] == ["c"]
+    assert (await catalog.get("c", USER))[0].upstream_id == make_model("b").upstream_id
+    with pytest.raises(GatewayError):
+        await catalog.get("b", USER)
+    await catalog.remove_record("c")
+    assert [model.id for model in await catalog.list(ADMIN)] == ["b"]

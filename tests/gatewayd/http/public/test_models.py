@@ -95,12 +95,25 @@ async def test_create_update_and_show_a_record() -> None:
 
 @pytest.mark.parametrize(
     ("form", "status"),
-    [({}, 422), ({"id": ""}, 400), ({"id": "x" * 300}, 400), ({"id": "x", "base_model_id": "b"}, 400)],
+    [({}, 422), ({"id": ""}, 400), ({"id": "x" * 300}, 400), ({"id": "x", "base_model_id": "x"}, 400)],
 )
 async def test_bad_records_are_refused(form: dict[str, str], status: int) -> None:
     async with listing() as client:
         reply = await client.post("/api/v1/models/create", json=form, headers=bearer("admin"))
         assert reply.status == status
+
+
+async def test_how_a_custom_model_is_prompted_is_for_administrators() -> None:
+    async with listing() as client:
+        form = {"id": "c", "base_model_id": "b", "params": {"system": "secret"}, "access_grants": [PUBLIC]}
+        reply = await client.post("/api/v1/models/create", json=form, headers=bearer("admin"))
+        assert reply.status == 200, await reply.text()
+        mine = await (await client.get("/api/models", headers=bearer("user"))).json()
+        assert [model["id"] for model in mine["data"]] == ["c"]
+        assert mine["data"][0]["info"]["base_model_id"] == "b"
+        assert "params" not in mine["data"][0]["info"]
+        all_of_them = await (await client.get("/api/models/c", headers=bearer("admin"))).json()
+        assert all_of_them["info"]["params"] == {"system": "secret"}
 
 
 async def test_the_official_client_of_the_messages_dialect_lists_models() -> None:
