@@ -13,6 +13,9 @@ class Resource(StrEnum):
 
     MODEL = "model"
     KNOWLEDGE = "knowledge"
+    TOOL = "tool"
+    FUNCTION = "function"
+    TOOL_SERVER = "tool_server"
 
 
 async def read(resource: Resource, ids: Sequence[str]) -> Mapping[str, tuple[Grant, ...]]:

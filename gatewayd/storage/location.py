@@ -11,6 +11,7 @@ from gatewayd.errors import GatewayError, Kind
 
 APP: Final = "gatewayd"
 MIGRATIONS: Final = "gatewayd.storage.migrations"
+TABLES: Final = ("gatewayd.storage.rows", "gatewayd.storage.chat_rows", "gatewayd.storage.plugin_rows")
 NETWORK_FILE_SYSTEMS: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "afs", "lustre", "beegfs", "ncpfs"}
 )
@@ -49,7 +50,7 @@ class Location:
             "connections": {self.connection: {"engine": self.engine, "credentials": self.credentials}},
             "apps": {
                 APP: {
-                    "models": ["gatewayd.storage.rows"],
+                    "models": list(TABLES),
                     "default_connection": self.connection,
                     "migrations": MIGRATIONS,
                 }
