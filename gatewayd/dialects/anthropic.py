@@ -15,11 +15,12 @@ from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.foreign import mapping, sequence, text
 from gatewayd.chat.gather import usage_of as usage_in
 from gatewayd.chat.records import ChatRequest
+from gatewayd.chat.scopes import OWN_FIELDS
 from gatewayd.dialects.anthropic_blocks import Blocks
 from gatewayd.dialects.anthropic_content import Omissions, system_messages, to_messages
 from gatewayd.dialects.anthropic_reply import message_id, stop_of, usage_of
 from gatewayd.dialects.anthropic_request import add_fields
-from gatewayd.dialects.openai import OWN_FIELDS, parse_files
+from gatewayd.dialects.openai import parse_files
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.ids import NewId
 

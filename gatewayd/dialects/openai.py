@@ -16,38 +16,10 @@ from gatewayd.chat.foreign import mapping, sequence
 from gatewayd.chat.gather import ToolCalls
 from gatewayd.chat.presets import OWN_PARAMS
 from gatewayd.chat.records import ChatRequest
+from gatewayd.chat.scopes import OWN_FIELDS
 from gatewayd.errors import GatewayError, invalid
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
-
-# Fields of this API family that the gateway consumes; a provider never sees them (peer-compatible names).
-OWN_FIELDS: Final = frozenset(
-    {
-        "files",
-        "chat_id",
-        "id",
-        "message_ids",
-        "session_id",
-        "parent_id",
-        "user_message",
-        "parent_message",
-        "assistant_message_id",
-        "regeneration_prompt",
-        "background_tasks",
-        "features",
-        "variables",
-        "chat_variables",
-        "filter_ids",
-        "tool_ids",
-        "tool_servers",
-        "skill_ids",
-        "terminal_id",
-        "folder_id",
-        "params",
-        "model_item",
-        "new_chat",
-    }
-)
 
 # Fields that the gateway itself reads on some path; all others are the provider's to judge.
 _SHAPES: Final[tuple[tuple[str, tuple[type, ...], str], ...]] = (

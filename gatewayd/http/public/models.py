@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Grant, Model, ModelRecord
 from gatewayd.catalog.service import Catalog
+from gatewayd.chat.modelfacts import describe_model, render_record
 from gatewayd.errors import not_found
 from gatewayd.http import body
 from gatewayd.http.context import actor
@@ -165,49 +166,11 @@ class ModelRoutes:
         return record
 
     def _listed(self, model: Model, viewer: Actor) -> dict[str, Any]:
-        listed: dict[str, Any] = {
-            "id": model.id,
-            "name": model.name,
-            "object": "model",
-            "created": model.created,
-            "owned_by": model.owned_by,
-            "connection_type": model.connection_type,
-            "tags": [],
-            "actions": [],
-            "filters": [],
-            **model.detail,
-        }
-        record = self._catalog.find_record(model.id)
-        if record is not None:
-            listed["name"] = record.name or model.name
-            listed["info"] = render_record(record)
-            if not viewer.is_admin:
-                # How a model is prompted is for those who keep it.
-                del listed["info"]["params"]
+        listed = describe_model(model, self._catalog.find_record(model.id))
+        if "info" in listed and not viewer.is_admin:
+            # How a model is prompted is for those who keep it.
+            del listed["info"]["params"]
         return listed
-
-
-def render_record(record: ModelRecord) -> dict[str, Any]:
-    """Return a record in the shape of 1.5."""
-    return {
-        "id": record.id,
-        "user_id": record.user_id,
-        "base_model_id": record.base_model_id,
-        "name": record.name,
-        "params": record.params,
-        "meta": record.meta,
-        "access_grants": [
-            {
-                "principal_type": grant.principal_type,
-                "principal_id": grant.principal_id,
-                "permission": grant.permission,
-            }
-            for grant in record.grants
-        ],
-        "is_active": record.is_active,
-        "updated_at": record.updated_at,
-        "created_at": record.created_at,
-    }
 
 
 def _grants(rows: Sequence[GrantBody]) -> tuple[Grant, ...]:

@@ -1,0 +1,56 @@
+"""A model as listings and plugins show it (2.4), with what an administrator keeps about it; pure."""
+
+from typing import Any
+
+from gatewayd.catalog.records import Model, ModelRecord
+
+
+def describe_model(model: Model, record: ModelRecord | None) -> dict[str, Any]:
+    """Return an element of the model list, made anew for each call; `info` is the whole record."""
+    described: dict[str, Any] = {
+        "id": model.id,
+        "name": model.name,
+        "object": "model",
+        "created": model.created,
+        "owned_by": model.owned_by,
+        "connection_type": model.connection_type,
+        "tags": [],
+        "actions": [],
+        "filters": [],
+        **model.detail,
+    }
+    if record is not None:
+        described["name"] = record.name or model.name
+        described["info"] = render_record(record)
+    return described
+
+
+def render_record(record: ModelRecord) -> dict[str, Any]:
+    """Return a record in the shape of 1.5."""
+    return {
+        "id": record.id,
+        "user_id": record.user_id,
+        "base_model_id": record.base_model_id,
+        "name": record.name,
+        "params": record.params,
+        "meta": record.meta,
+        "access_grants": [
+            {
+                "principal_type": grant.principal_type,
+                "principal_id": grant.principal_id,
+                "permission": grant.permission,
+            }
+            for grant in record.grants
+        ],
+        "is_active": record.is_active,
+        "updated_at": record.updated_at,
+        "created_at": record.created_at,
+    }
+
+
+def assigned(record: ModelRecord | None, name: str) -> frozenset[str]:
+    """Return the ids in a list of a record's `meta`, for example `filterIds`; empty when it is none."""
+    given = record.meta.get(name) if record is not None else None
+    if not isinstance(given, list):
+        return frozenset()
+    return frozenset(item for item in given if isinstance(item, str))
