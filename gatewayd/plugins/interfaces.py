@@ -63,6 +63,10 @@ class HostUsers(Protocol):
     async def groups(self, user_id: str | None) -> Sequence[Record]: ...  # noqa: D102
     async def find_group(self, group_id: str) -> Record | None: ...  # noqa: D102
 
+    async def permissions(self, user_id: str) -> Record | None:
+        """Return the permissions that a user has in effect; None when there is no such user."""
+        ...
+
 
 class HostChats(Protocol):
     """Stored chats as clients see them; `user_id` None leaves the owner unchecked."""
@@ -76,6 +80,15 @@ class HostChats(Protocol):
     async def remove(self, chat_id: str, user_id: str | None) -> bool: ...  # noqa: D102
     async def tags(self, chat_id: str) -> Sequence[Record]: ...  # noqa: D102
 
+    async def append_items(
+        self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]
+    ) -> Sequence[Any] | None:
+        """Add to `statusHistory`, `embeds`, `files` or `sources` of a message; return the whole list.
+
+        None when there is no such message.
+        """
+        ...
+
 
 class HostFiles(Protocol):
     """Files as clients see them (2.6)."""
@@ -85,6 +98,15 @@ class HostFiles(Protocol):
     async def store(self, user_id: str, upload: "HostUpload") -> Record: ...  # noqa: D102
     async def path(self, file_id: str) -> Path | None: ...  # noqa: D102
     async def set_data(self, file_id: str, data: Record) -> Record | None: ...  # noqa: D102
+    async def set_meta(self, file_id: str, meta: Record) -> Record | None: ...  # noqa: D102
+
+    async def process(self, file_id: str, collection_id: str | None) -> Record | None:
+        """Make the text and vectors of a file, in a collection when one is named, and wait for the end.
+
+        Returns the file; None when there is none. Raises GatewayError when it cannot be read.
+        """
+        ...
+
     async def remove(self, file_id: str) -> bool: ...  # noqa: D102
 
 
@@ -146,18 +168,26 @@ class HostSettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HostUpload:
-    """A file that a plugin stores; `meta` is kept beside it, `process` asks for its text and vectors."""
+    """A file that a plugin stores; `meta` is kept beside it, `process` asks for its text and vectors.
+
+    `id` is the one that the plugin chose, None for a new one.
+    """
 
     name: str
     content: bytes
     content_type: str | None = None
     meta: Mapping[str, Any] | None = None
     process: bool = False
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What the compatible import names reach the gateway through."""
+    """What the compatible import names reach the gateway through.
+
+    `data_dir` is a directory for what plugins keep themselves, not that of the gateway's own data. Of
+    `secret_key` plugins see only what is derived from it.
+    """
 
     users: HostUsers
     chats: HostChats
