@@ -12,6 +12,7 @@ from gatewayd.assembly.gateway import assemble, make_pipeline
 from gatewayd.assembly.routes import Parts, public_rows
 from gatewayd.catalog import failover, runtimes
 from gatewayd.chat import embeddings as batches
+from gatewayd.chat import gather
 from gatewayd.dialects import (
     anthropic,
     anthropic_calls,
@@ -22,7 +23,6 @@ from gatewayd.dialects import (
     anthropic_request,
     anthropic_source,
     embeddings,
-    gather,
     ollama,
     ollama_options,
     ollama_source,
