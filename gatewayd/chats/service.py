@@ -1,0 +1,199 @@
+"""Stored chats: make, read, change and remove them and their messages."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from gatewayd import ids
+from gatewayd.accounts.records import Actor
+from gatewayd.accounts.texts import is_plain
+from gatewayd.chats.access import ChatAccess, require_chat
+from gatewayd.chats.interfaces import ChatStore, MessageStore
+from gatewayd.chats.merging import Merging, new_chat
+from gatewayd.chats.reading import read_document, read_id, read_node
+from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message
+from gatewayd.chats.rendering import show_branch, show_chat, show_element
+from gatewayd.commits import Transactor
+from gatewayd.errors import invalid, not_found
+from gatewayd.tasks import Tasks
+
+MAX_TEXT: Final = 1000
+SORTINGS: Final = ("updated_at", "created_at", "title")
+
+Record = dict[str, Any]
+"""A chat or message as clients get it."""
+
+Records = list[Record]
+
+
+class Chats:
+    """Keeps the chats of users; `tasks` are what runs for them, and is stopped before they are deleted."""
+
+    def __init__(
+        self,
+        store: ChatStore,
+        messages: MessageStore,
+        transactor: Transactor,
+        clock: ids.Clock = ids.now,
+        *,
+        admin_access: bool,
+        tasks: Tasks | None = None,
+    ) -> None:
+        self.access = ChatAccess(store, admin_access=admin_access)
+        self._store = store
+        self._messages = messages
+        self._transactor = transactor
+        self._clock = clock
+        self._tasks = tasks
+        self._merging = Merging(messages)
+
+    async def create(self, actor: Actor, document: Any, folder_id: str | None = None) -> Record:
+        """Make a chat of a client's `chat` object and return its record."""
+        if folder_id is not None:
+            raise not_found("folder", str(folder_id))
+        now = self._clock()
+        chat, messages = new_chat(actor.user_id, read_document(document), now)
+        await self._store.add(chat, messages)
+        return await self.record(chat.id)
+
+    async def get(self, actor: Actor, chat_id: str) -> Record:
+        """Return the record of a chat that the actor may read."""
+        chat = await self.access.owned(actor, chat_id)
+        return show_chat(chat, await self._messages.list(chat_id))
+
+    async def owned(self, actor: Actor, chat_id: str) -> Chat:
+        """Return a chat of the actor's own, or any that it may read as an administrator; else not_found."""
+        return await self.access.owned(actor, chat_id)
+
+    async def record(self, chat_id: str) -> Record:
+        """Return the record of a chat, whoever asks."""
+        found = await self.find_record(chat_id)
+        if found is None:
+            raise not_found("chat", chat_id)
+        return found
+
+    async def find_record(self, chat_id: str) -> Record | None:
+        """Return the record of a chat, whoever asks; None when there is none."""
+        chat = await self._store.find(chat_id)
+        return None if chat is None else show_chat(chat, await self._messages.list(chat_id))
+
+    async def list(self, actor: Actor, query: ChatQuery) -> tuple[Records, int]:
+        """Return one page of the actor's own chats as list elements, and the count of all."""
+        found, total = await self.find(actor, query)
+        return [show_element(chat) for chat in found], total
+
+    async def list_of(self, actor: Actor, user_id: str, query: ChatQuery) -> tuple[Records, int]:
+        """Return one page of the chats of any user; forbidden to who may not read them."""
+        self.access.require_all(actor)
+        found, total = await self._search(replace(query, user_id=user_id))
+        return [show_element(chat) for chat in found], total
+
+    async def find(self, actor: Actor, query: ChatQuery) -> tuple[Sequence[Chat], int]:
+        """Return one page of the actor's own chats, and the count of all that match."""
+        return await self._search(replace(query, user_id=actor.user_id))
+
+    async def change(self, actor: Actor, chat_id: str, document: Any) -> Record:
+        """Merge a partial `chat` object into a chat and return its record.
+
+        Top-level members replace those of their name. Messages are merged by id, and in a message its
+        members; the rest stays. The current message stays what it is unless another is named.
+        """
+        read = read_document(document)
+        async with self._transactor.exclusive(_lock(chat_id)):
+            chat = await self.access.changeable(actor, chat_id)
+            now = self._clock()
+            current_id = await self._merging.merge(chat, read, now)
+            head = {**chat.head, **read.head} if read.head else None
+            await self._store.change(chat_id, ChatChange(read.title, head, current_id), now)
+            return await self.record(chat_id)
+
+    async def put_message(self, actor: Actor, chat_id: str, message_id: str, message: Any) -> Message:
+        """Change a message, or add it after the current one, which it then is; return it.
+
+        `message` is `{"content", ...}`, of which a new message takes every member. To change what is there
+        takes the permission chat.edit.
+        """
+        node = read_node(message, "message", read_id(message_id, "message_id"))
+        if not node.id:
+            raise invalid("cannot accept message_id: it is empty", param="message_id")
+        async with self._transactor.exclusive(_lock(chat_id)):
+            chat = await self.access.owned(actor, chat_id)
+            known = await self._messages.find(chat_id, node.id)
+            if known is not None:
+                require_chat(actor, "edit")
+                made = await self._merging.rewrite(chat_id, known, node)
+                await self._store.touch(chat_id, self._clock())
+                return made
+            made = await self._merging.add(chat, node, self._clock())
+            await self._store.change(chat_id, ChatChange(current_id=made.id), self._clock())
+            return made
+
+    async def remove_message(self, actor: Actor, chat_id: str, message_id: str) -> None:
+        """Delete a message; its children get its parent. The current one is then its parent, too."""
+        require_chat(actor, "delete_message")
+        async with self._transactor.exclusive(_lock(chat_id)):
+            chat = await self.access.owned(actor, chat_id)
+            known = await self._messages.find(chat_id, message_id) if is_plain(message_id) else None
+            if known is None:
+                raise not_found("message", message_id)
+            await self._messages.remove(chat_id, message_id)
+            current_id = known.parent_id if chat.current_id == message_id else None
+            await self._store.change(chat_id, ChatChange(current_id=current_id), self._clock())
+
+    async def branch(self, chat_id: str, message_id: str) -> Records:
+        """Return the messages from the root to this one, whoever asks."""
+        return show_branch(await self._messages.branch(chat_id, message_id))
+
+    async def toggle_pinned(self, actor: Actor, chat_id: str) -> Record:
+        """Pin a chat, or no longer, and return its record."""
+        async with self._transactor.exclusive(_lock(chat_id)):
+            chat = await self.access.changeable(actor, chat_id)
+            await self._store.change(chat_id, ChatChange(pinned=not chat.pinned), chat.updated_at)
+        return await self.record(chat_id)
+
+    async def toggle_archived(self, actor: Actor, chat_id: str) -> Record:
+        """Archive a chat, or no longer, and return its record."""
+        async with self._transactor.exclusive(_lock(chat_id)):
+            chat = await self.access.changeable(actor, chat_id)
+            await self._store.change(chat_id, ChatChange(archived=not chat.archived), chat.updated_at)
+        return await self.record(chat_id)
+
+    async def archive_all(self, actor: Actor, *, archived: bool) -> None:
+        """Archive every chat of the actor's, or none."""
+        async with self._transactor.transaction():
+            found, _ = await self.find(actor, ChatQuery(archived=not archived))
+            for chat in found:
+                await self._store.change(chat.id, ChatChange(archived=archived), chat.updated_at)
+
+    async def remove(self, actor: Actor, chat_id: str) -> None:
+        """Stop what runs for a chat and delete it; takes the permission chat.delete."""
+        require_chat(actor, "delete")
+        await self.access.owned(actor, chat_id)
+        await self._stop(chat_id)
+        if not await self._store.remove(chat_id):
+            raise not_found("chat", chat_id)
+
+    async def remove_all(self, actor: Actor) -> int:
+        """Delete every chat of the actor's, and return how many there were."""
+        require_chat(actor, "delete")
+        found, _ = await self.find(actor, ChatQuery())
+        for chat in found:
+            await self._stop(chat.id)
+        return await self._store.remove_all(actor.user_id)
+
+    async def _search(self, query: ChatQuery) -> tuple[Sequence[Chat], int]:
+        if query.sort_by not in SORTINGS:
+            raise invalid(f"cannot sort by {query.sort_by[:50]!r}: expected {', '.join(SORTINGS)}")
+        if not all(map(is_plain, (query.text, *query.tags))) or len(query.text) > MAX_TEXT:
+            return [], 0
+        return await self._store.list(query)
+
+    async def _stop(self, chat_id: str) -> None:
+        if self._tasks is None:
+            return
+        for task in self._tasks.started(chat_id=chat_id):
+            await self._tasks.stop(task.id)
+
+
+def _lock(chat_id: str) -> str:
+    return f"chat {chat_id}"

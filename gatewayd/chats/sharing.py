@@ -1,0 +1,46 @@
+"""Shares chats as they are at a moment: who knows the share id reads that, and nothing later."""
+
+from typing import Any
+
+from gatewayd import ids
+from gatewayd.accounts.records import Actor
+from gatewayd.chats.access import require_chat
+from gatewayd.chats.interfaces import ChatStore
+from gatewayd.chats.records import SharedChat
+from gatewayd.chats.service import Chats, Record
+
+
+class Sharing:
+    """Keeps what chats were when they were shared."""
+
+    def __init__(self, chats: Chats, store: ChatStore, clock: ids.Clock = ids.now) -> None:
+        self._chats = chats
+        self._store = store
+        self._clock = clock
+
+    async def share(self, actor: Actor, chat_id: str) -> Record:
+        """Share a chat as it is now, under the id that it was shared under before, and return its record.
+
+        Takes the permission chat.share.
+        """
+        require_chat(actor, "share")
+        chat = await self._chats.access.changeable(actor, chat_id)
+        share_id = chat.share_id or ids.new_id()
+        document = _snapshot(await self._chats.record(chat_id), share_id)
+        await self._store.share(SharedChat(share_id, chat_id, chat.user_id, document, self._clock()))
+        return await self._chats.record(chat_id)
+
+    async def unshare(self, actor: Actor, chat_id: str) -> bool:
+        """Share a chat no longer; False when it was not shared."""
+        await self._chats.access.changeable(actor, chat_id)
+        return await self._store.unshare(chat_id)
+
+    async def get(self, share_id: str) -> Record:
+        """Return what was shared under an id: every verified account may read it."""
+        return (await self._chats.access.shared(share_id)).document
+
+
+def _snapshot(record: Record, share_id: str) -> dict[str, Any]:
+    """Return the record as others see it: without where its owner keeps it."""
+    private: Record = {"folder_id": None, "pinned": False, "archived": False, "last_read_at": None}
+    return {**record, **private, "id": share_id, "share_id": share_id, "meta": {}}

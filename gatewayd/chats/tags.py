@@ -1,0 +1,64 @@
+"""The tags of stored chats."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from gatewayd.accounts.records import Actor
+from gatewayd.accounts.texts import clean
+from gatewayd.chats.access import ChatAccess
+from gatewayd.chats.interfaces import ChatStore
+from gatewayd.chats.records import Chat, ChatQuery, Tag
+
+MAX_TAG: Final = 255
+
+
+def tag_id(name: str) -> str:
+    """Return the id of a tag: its name in lower case with `_` for blanks."""
+    return name.strip().lower().replace(" ", "_")[:MAX_TAG]
+
+
+def make_tag(user_id: str, name: str) -> Tag:
+    """Return the tag of a name; invalid_request for one that is empty, too long or odd."""
+    cleaned = clean(name, "name", longest=MAX_TAG)
+    return Tag(tag_id(cleaned), cleaned, user_id)
+
+
+def show_tag(tag: Tag) -> dict[str, Any]:
+    """Return a tag as clients get it."""
+    return {"id": tag.id, "name": tag.name, "user_id": tag.user_id, "meta": None}
+
+
+class ChatTags:
+    """Gives chats tags, and finds chats by them."""
+
+    def __init__(self, store: ChatStore, access: ChatAccess) -> None:
+        self._store = store
+        self._access = access
+
+    async def all(self, actor: Actor) -> Sequence[Tag]:
+        """Return every tag that the actor's chats have."""
+        return await self._store.tags(user_id=actor.user_id)
+
+    async def list(self, actor: Actor, chat_id: str) -> Sequence[Tag]:
+        """Return the tags of a chat."""
+        await self._access.owned(actor, chat_id)
+        return await self._store.tags(chat_id=chat_id)
+
+    async def add(self, actor: Actor, chat_id: str, name: str) -> Sequence[Tag]:
+        """Give a chat a tag and return all that it has."""
+        chat = await self._access.changeable(actor, chat_id)
+        await self._store.add_tag(chat_id, make_tag(chat.user_id, name))
+        return await self._store.tags(chat_id=chat_id)
+
+    async def remove(self, actor: Actor, chat_id: str, name: str | None = None) -> Sequence[Tag]:
+        """Take a tag, by name or id, from a chat, or all of them; return what it has left."""
+        await self._access.changeable(actor, chat_id)
+        tag_ids = None if name is None else [tag_id(clean(name, "name", longest=MAX_TAG))]
+        await self._store.remove_tags(chat_id, tag_ids)
+        return await self._store.tags(chat_id=chat_id)
+
+    async def chats(self, actor: Actor, name: str, offset: int, limit: int | None) -> Sequence[Chat]:
+        """Return the actor's chats that have a tag, last changed first."""
+        wanted = (tag_id(clean(name, "name", longest=MAX_TAG)),)
+        query = ChatQuery(actor.user_id, tags=wanted, offset=offset, limit=limit)
+        return (await self._store.list(query))[0]

@@ -1,0 +1,141 @@
+"""Chats as whole records: out by export, in by import, and copied."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from gatewayd import ids
+from gatewayd.accounts.records import Actor
+from gatewayd.chats.access import require_chat
+from gatewayd.chats.interfaces import ChatStore
+from gatewayd.chats.merging import new_chat
+from gatewayd.chats.plain import check, refused
+from gatewayd.chats.reading import LATEST, MAX_TITLE, read_document
+from gatewayd.chats.records import Chat, ChatQuery, Message, Tag
+from gatewayd.chats.service import Chats, Record
+from gatewayd.chats.tags import make_tag
+from gatewayd.commits import Transactor
+
+MOST_IMPORTED: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """One chat to import as it is read."""
+
+    chat: Chat
+    messages: Sequence[Message]
+    tags: Sequence[Tag] = field(default_factory=tuple)
+
+
+class Transfer:
+    """Takes chats in, gives them out, and copies them."""
+
+    def __init__(
+        self, chats: Chats, store: ChatStore, transactor: Transactor, clock: ids.Clock = ids.now
+    ) -> None:
+        self._chats = chats
+        self._store = store
+        self._transactor = transactor
+        self._clock = clock
+
+    async def take(self, actor: Actor, forms: Any) -> Sequence[Record]:
+        """Import records, all or none, and return them as they are stored, with new ids.
+
+        `forms` is `[{"chat", "meta"?, "pinned"?, "archived"?, "created_at"?, "updated_at"?}]`, which is what
+        `give` gives. Takes the permission chat.import.
+        """
+        require_chat(actor, "import")
+        if not isinstance(forms, list):
+            raise refused("chats", "expected a list")
+        if len(forms) > MOST_IMPORTED:
+            raise refused("chats", f"there are more than {MOST_IMPORTED}")
+        now = self._clock()
+        read = [_read(actor.user_id, form, f"chats.{place}", now) for place, form in enumerate(forms)]
+        async with self._transactor.transaction():
+            for each in read:
+                await self._store.add(each.chat, each.messages)
+                for tag in each.tags:
+                    await self._store.add_tag(each.chat.id, tag)
+        return [await self._chats.record(each.chat.id) for each in read]
+
+    async def give(self, actor: Actor, chat_id: str) -> Record:
+        """Return the record of a chat for keeping elsewhere; takes the permission chat.export."""
+        require_chat(actor, "export")
+        return await self._chats.get(actor, chat_id)
+
+    async def give_all(self, actor: Actor, query: ChatQuery) -> AsyncIterator[Record]:
+        """Return the records of the actor's own chats, one after the other; takes chat.export."""
+        require_chat(actor, "export")
+        found, _ = await self._chats.find(actor, query)
+        return self._records(found)
+
+    async def give_everything(self, actor: Actor) -> AsyncIterator[Record]:
+        """Return the records of the chats of every user; forbidden to who may not read them."""
+        self._chats.access.require_all(actor)
+        found, _ = await self._store.list(ChatQuery())
+        return self._records(found)
+
+    async def clone(self, actor: Actor, chat_id: str, title: str | None = None) -> Record:
+        """Copy a chat that the actor may read into one of its own, and return the copy's record."""
+        return await self._copy(actor, await self._chats.get(actor, chat_id), title)
+
+    async def clone_shared(self, actor: Actor, share_id: str) -> Record:
+        """Copy what was shared under an id into a chat of the actor's own."""
+        return await self._copy(actor, (await self._chats.access.shared(share_id)).document, None)
+
+    async def _copy(self, actor: Actor, record: Record, title: str | None) -> Record:
+        name = (title or f"Clone of {record['title']}")[:MAX_TITLE]
+        document = {**record["chat"], "title": name, "originalChatId": record["id"]}
+        document["branchPointMessageId"] = record["chat"]["history"]["currentId"]
+        return await self._chats.create(actor, document)
+
+    async def _records(self, chats: Sequence[Chat]) -> AsyncIterator[Record]:
+        for chat in chats:
+            found = await self._chats.find_record(chat.id)
+            if found is not None:
+                yield found
+
+
+def _read(user_id: str, form: Any, where: str, now: int) -> Imported:
+    if not isinstance(form, Mapping):
+        raise refused(where, "expected an object")
+    meta = form.get("meta")
+    if meta is not None and not isinstance(meta, dict):
+        raise refused(f"{where}.meta", "expected an object")
+    check(meta, f"{where}.meta")
+    chat, messages = new_chat(user_id, read_document(form.get("chat"), f"{where}.chat"), now)
+    created_at = _read_time(form, "created_at", where, now)
+    chat = replace(
+        chat,
+        pinned=_read_flag(form, "pinned", where),
+        archived=_read_flag(form, "archived", where),
+        meta={name: value for name, value in (meta or {}).items() if name != "tags"},
+        created_at=created_at,
+        updated_at=_read_time(form, "updated_at", where, created_at),
+    )
+    return Imported(chat, messages, _read_tags(user_id, (meta or {}).get("tags"), f"{where}.meta.tags"))
+
+
+def _read_tags(user_id: str, names: Any, where: str) -> Sequence[Tag]:
+    if names is None:
+        return ()
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise refused(where, "expected a list of names")
+    return [make_tag(user_id, name) for name in names]
+
+
+def _read_flag(form: Mapping[str, Any], name: str, where: str) -> bool:
+    value = form.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise refused(f"{where}.{name}", "expected true or false")
+    return bool(value)
+
+
+def _read_time(form: Mapping[str, Any], name: str, where: str, default: int) -> int:
+    value = form.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LATEST:
+        raise refused(f"{where}.{name}", "expected a time in seconds")
+    return value
