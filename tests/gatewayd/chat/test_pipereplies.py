@@ -1,0 +1,155 @@
+"""Tests for gatewayd.chat.pipereplies."""
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, field_serializer
+
+from gatewayd.chat.pipereplies import Gathering, PipeReading, sentence_of, whole_mapping, whole_text
+from gatewayd.errors import GatewayError, Kind
+
+
+def read(*items: Any) -> list[dict[str, Any]]:
+    reading = PipeReading("p.m", new_id=lambda: "x", clock=lambda: 7)
+    return [event for item in items for event in reading.feed(item)] + reading.finish()
+
+
+def said(events: list[dict[str, Any]]) -> str:
+    deltas = [choice["delta"] for event in events for choice in event.get("choices", [])]
+    return "".join(delta.get("content") or "" for delta in deltas)
+
+
+def ends(events: list[dict[str, Any]]) -> list[str]:
+    return [
+        choice["finish_reason"]
+        for event in events
+        for choice in event.get("choices", [])
+        if choice.get("finish_reason")
+    ]
+
+
+def gathered(*items: Any) -> dict[str, Any]:
+    gathering = Gathering()
+    for event in read(*items):
+        gathering.add(event)
+    return gathering.body("p.m")
+
+
+class Said(BaseModel):
+    choices: list[dict[str, Any]]
+
+
+class Broken(BaseModel):
+    value: int = 1
+
+    @field_serializer("value")
+    def fail(self, value: int) -> int:
+        raise ValueError("no")
+
+
+def delta(text: str, **more: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"content": text}, **more}]}
+
+
+def test_texts_become_chunks_with_one_role_and_an_end() -> None:
+    events = read("a", b"b", None, "")
+    assert said(events) == "ab"
+    assert [event["choices"][0]["delta"].get("role") for event in events] == ["assistant", None, None]
+    assert ends(events) == ["stop"]
+    assert {(event["id"], event["object"], event["created"], event["model"]) for event in events} == {
+        ("p.m-x", "chat.completion.chunk", 7, "p.m")
+    }
+
+
+def test_nothing_at_all_still_ends() -> None:
+    assert ends(read()) == ["stop"]
+    assert ends(read(None)) == ["stop"]
+
+
+def test_mappings_models_and_lines_are_chunks_as_they_are() -> None:
+    line = 'data: {"id": "u1", "model": "up", "choices": [{"index": 0, "delta": {"content": "c"}}]}'
+    events = read(delta("a"), Said(choices=delta("b")["choices"]), line, "data: [DONE]\n\n")
+    assert said(events) == "abc"
+    assert events[2]["id"] == "u1"
+    assert ends(events) == ["stop"]
+
+
+def test_an_end_of_the_pipes_own_is_the_only_one() -> None:
+    assert ends(read(delta("a"), delta("", finish_reason="length"))) == ["length"]
+
+
+def test_calls_without_an_end_end_as_calls() -> None:
+    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}
+    events = read({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]})
+    assert ends(events) == ["tool_calls"]
+
+
+def test_a_whole_completion_in_a_stream_becomes_deltas() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = {"role": "assistant", "content": "hello", "tool_calls": [call]}
+    events = read({"choices": [{"message": message}], "usage": {"total_tokens": 3}, "sources": [1]})
+    assert said(events) == "hello"
+    assert events[0]["choices"][0]["delta"]["tool_calls"][0]["index"] == 0
+    assert events[0]["sources"] == [1]
+    assert ends(events) == ["tool_calls"]
+    assert events[-1]["usage"] == {"total_tokens": 3}
+
+
+def test_events_and_errors_come_as_they_are() -> None:
+    event = {"event": {"type": "status", "data": {"done": True}}}
+    events = read(event, 'data: {"error": {"detail": "no"}}\n\n')
+    assert events[0] is event
+    assert events[1] == {"error": {"detail": "no"}}
+
+
+def test_frames_without_choices_get_none() -> None:
+    events = read({"sources": [{"source": {}}]}, {"usage": {"total_tokens": 1}})
+    assert [event["choices"] for event in events[:2]] == [[], []]
+
+
+@pytest.mark.parametrize("item", [object(), {"choices": {1, 2}}, {"a": object()}, Broken(), [1], ("a",)])
+def test_what_is_no_answer_is_the_functions_failure(item: Any) -> None:
+    with pytest.raises(GatewayError) as caught:
+        read(item)
+    assert caught.value.kind is Kind.PLUGIN_FAILED
+
+
+def test_numbers_are_text() -> None:
+    assert said(read(4, 2.5)) == "42.5"
+
+
+def test_an_answer_is_gathered_whole() -> None:
+    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    body = gathered(
+        "a",
+        {"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}}]},
+        {"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]},
+        {"sources": [1]},
+        {"choices": [], "usage": {"total_tokens": 5}},
+        "b",
+    )
+    message = body["choices"][0]["message"]
+    assert (message["content"], message["reasoning_content"]) == ("ab", "hm")
+    assert message["tool_calls"][0]["function"]["name"] == "f"
+    assert body["choices"][0]["finish_reason"] == "tool_calls"
+    assert (body["sources"], body["usage"], body["model"]) == ([1], {"total_tokens": 5}, "p.m")
+
+
+def test_text_and_nothing_are_whole_answers() -> None:
+    assert whole_text("m", "hi")["choices"][0]["message"] == {"role": "assistant", "content": "hi"}
+    assert whole_text("m", None)["choices"][0]["message"]["content"] is None
+
+
+def test_a_returned_completion_keeps_what_it_says() -> None:
+    body = whole_mapping("m", {"id": "own", "choices": [{"message": {"content": "x"}}]})
+    assert (body["id"], body["object"], body["model"]) == ("own", "chat.completion", "m")
+    assert body["choices"] == [{"message": {"content": "x"}}]
+    with pytest.raises(GatewayError):
+        whole_mapping("m", {"choices": {1}})
+
+
+@pytest.mark.parametrize(
+    "error", ["no", {"message": "no"}, {"detail": "no"}, {"detail": {"message": "no"}}, {"error": 1}]
+)
+def test_the_sentence_of_an_error_is_found(error: Any) -> None:
+    assert "no" in sentence_of(error) or sentence_of(error) == '{"error":1}'
