@@ -68,6 +68,14 @@ class Authenticator(Protocol):
         ...
 
 
+class TicketDoor(Protocol):
+    """What the edge needs to know of tickets."""
+
+    def redeem(self, ticket: str) -> str | None:
+        """Return the credential behind a ticket, which is used up; None when it is not good."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class EdgeOptions:
     """Where credentials may stand, which origins may call, which proxies are believed."""
@@ -85,6 +93,7 @@ class Doors:
     accounts: Authenticator
     provisioning: ProvisioningDoor
     shut_out: ShutOut
+    tickets: TicketDoor | None = None
 
 
 class Edge:
@@ -95,6 +104,7 @@ class Edge:
         self._authenticator = doors.accounts
         self._provisioning = doors.provisioning
         self._shut_out = doors.shut_out
+        self._tickets = doors.tickets
         self._tasks = tasks
         self._options = options
 
@@ -152,7 +162,8 @@ class Edge:
         return reply
 
     async def _identify(self, route: Route, request: web.Request) -> Actor | None:
-        credential = self._credential(request)
+        credential = self._ticketed(request) if route.tickets else None
+        credential = credential or self._credential(request)
         if credential is None:
             if route.access is Access.OPTIONAL:
                 return None
@@ -169,6 +180,18 @@ class Edge:
         admit(route.access, actor)
         request[CREDENTIAL] = credential
         return actor
+
+    def _ticketed(self, request: web.Request) -> str | None:
+        """Return the credential behind the ticket in the query, None without one."""
+        ticket = request.query.get("ticket")
+        if ticket is None or self._tickets is None:
+            return None
+        credential = self._tickets.redeem(ticket)
+        if credential is None:
+            raise GatewayError(
+                Kind.UNAUTHENTICATED, "cannot accept the ticket: unknown, used before, or older than 30 s"
+            )
+        return credential
 
     def _credential(self, request: web.Request) -> str | None:
         scheme, _, value = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")

@@ -52,6 +52,7 @@ class Route:
     client leaves; the others run to their end, so that what was committed is also announced. `slashes`
     permits an encoded slash in the path, for ids that hold one. Handlers with `invites` tell a client that
     waits for it to send the body (`Expect: 100-continue`) themselves, once they know that they want it.
+    `tickets` lets callers in who show a ticket in the query instead of a credential.
     """
 
     method: str
@@ -66,6 +67,7 @@ class Route:
     interruptible: bool = False
     slashes: bool = False
     invites: bool = False
+    tickets: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,161 @@
+"""Questions to users that wait for an answer: confirmation, input and execute (6.1, 6.5)."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gatewayd import ids
+from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.events.hub import Hub
+from gatewayd.events.records import Call, Event, Payload, Target
+from gatewayd.events.rooms import Subscription
+
+GRACE_SECONDS: Final = 5.0
+"""How long a call waits for a user who does not listen, or not any more."""
+
+REMEMBERED: Final = 1000
+"""Answered calls that are known as such, over all users."""
+
+
+class CallTimeout(TimeoutError):  # noqa: N818 - it is one, and says so
+    """Nobody answered: in time, or at all because the user does not listen."""
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    call: Call
+    answer: asyncio.Future[Any]
+    grace: asyncio.TimerHandle | None = field(default=None)
+
+
+class Calls:
+    """Asks users and takes their answers. `timeout` is in seconds, 0 for none.
+
+    A call goes to the session that it is for, or to all sessions of the user when that one is gone; those who
+    connect later get it then. Any of them may answer, and the first answer counts.
+    """
+
+    def __init__(self, hub: Hub, *, timeout: float, grace: float = GRACE_SECONDS) -> None:
+        self._hub = hub
+        self._timeout = timeout or None
+        self._grace = grace
+        self._waiting: dict[str, dict[str, _Waiting]] = {}
+        # The users by the ids of the calls that they answered.
+        self._answered: OrderedDict[str, str] = OrderedDict()
+        hub.watch(self)
+
+    async def ask(self, target: Target, event: Event) -> Any:
+        """Return the user's answer, any JSON value.
+
+        Raises CallTimeout when there is none in time, or no session for 5 s; RuntimeError with the client's
+        words when it says that it failed. A caller that is cancelled takes its call back.
+        """
+        call = Call(ids.new_id(), target, event, ids.now())
+        waiting = _Waiting(call, asyncio.get_running_loop().create_future())
+        mine = self._waiting.setdefault(target.user_id, {})
+        mine[call.id] = waiting
+        try:
+            self._hub.tell(self._addressed(call), payload_of(call))
+            self._look(waiting)
+            async with asyncio.timeout(self._timeout):
+                return await waiting.answer
+        except CallTimeout:
+            raise
+        except TimeoutError:
+            raise CallTimeout(
+                f"cannot get an answer to {event.type}: none came within {self._timeout:g} s"
+            ) from None
+        finally:
+            self._end(waiting)
+
+    def pending(self, user_id: str) -> Sequence[Call]:
+        """Return the calls that wait for a user, oldest first."""
+        return [waiting.call for waiting in self._waiting.get(user_id, {}).values()]
+
+    def answer(self, user_id: str, call_id: str, result: Any) -> None:
+        """Give a call its result; conflict when it has one, not_found when this user has no such call."""
+        self._open(user_id, call_id).answer.set_result(result)
+        self._remember(user_id, call_id)
+
+    def refuse(self, user_id: str, call_id: str, error: str) -> None:
+        """Make a call fail; errors as for `answer`."""
+        waiting = self._open(user_id, call_id)
+        asked = waiting.call.event.type
+        waiting.answer.set_exception(RuntimeError(f"the client could not answer {asked}: {error}"))
+        self._remember(user_id, call_id)
+
+    def joined(self, listener: Subscription) -> None:
+        """Give a new listener the calls that wait for somebody like it."""
+        for waiting in list(self._waiting.get(listener.opened.user_id, {}).values()):
+            if listener in self._addressed(waiting.call):
+                self._hub.tell([listener], payload_of(waiting.call))
+            self._look(waiting)
+
+    def left(self, listener: Subscription) -> None:
+        """Give the calls of a session that went to the others."""
+        for waiting in list(self._waiting.get(listener.opened.user_id, {}).values()):
+            if waiting.call.target.session_id == listener.opened.session_id:
+                self._hub.tell(self._addressed(waiting.call), payload_of(waiting.call))
+            self._look(waiting)
+
+    def _addressed(self, call: Call) -> Sequence[Subscription]:
+        """Return the listeners to ask: the session that the call is for alone, so that a script runs once."""
+        target = call.target
+        listeners = self._hub.listeners(target.user_id, target.chat_id)
+        wanted = [one for one in listeners if one.opened.session_id == target.session_id]
+        return wanted or listeners
+
+    def _look(self, waiting: _Waiting) -> None:
+        """Begin or end the grace of a call, by whether somebody hears it."""
+        target = waiting.call.target
+        is_heard = self._hub.is_live(target.user_id, target.chat_id)
+        if is_heard and waiting.grace is not None:
+            waiting.grace.cancel()
+            waiting.grace = None
+        elif not is_heard and waiting.grace is None:
+            loop = asyncio.get_running_loop()
+            waiting.grace = loop.call_later(self._grace, self._give_up, waiting)
+
+    def _give_up(self, waiting: _Waiting) -> None:
+        if not waiting.answer.done():
+            asked = waiting.call.event.type
+            waiting.answer.set_exception(
+                CallTimeout(f"cannot get an answer to {asked}: the user has no live connection")
+            )
+
+    def _open(self, user_id: str, call_id: str) -> _Waiting:
+        waiting = self._waiting.get(user_id, {}).get(call_id)
+        if waiting is not None and not waiting.answer.done():
+            return waiting
+        if self._answered.get(call_id) == user_id:
+            raise GatewayError(Kind.CONFLICT, f"cannot answer call {call_id!r}: it has an answer")
+        raise not_found("call", call_id)
+
+    def _remember(self, user_id: str, call_id: str) -> None:
+        self._answered[call_id] = user_id
+        if len(self._answered) > REMEMBERED:
+            self._answered.popitem(last=False)
+
+    def _end(self, waiting: _Waiting) -> None:
+        if waiting.grace is not None:
+            waiting.grace.cancel()
+        user_id = waiting.call.target.user_id
+        mine = self._waiting[user_id]
+        del mine[waiting.call.id]
+        if not mine:
+            del self._waiting[user_id]
+        # An answer that came together with a cancellation is taken by nobody.
+        if waiting.answer.done() and not waiting.answer.cancelled():
+            waiting.answer.exception()
+
+
+def payload_of(call: Call) -> Payload:
+    """Return a call as listeners get it."""
+    return {
+        "chat_id": call.target.chat_id,
+        "message_id": call.target.message_id,
+        "call_id": call.id,
+        "data": {"type": call.event.type, "data": call.event.data},
+    }

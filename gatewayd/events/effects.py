@@ -1,0 +1,56 @@
+"""What events do to the stored message they are about (6.5)."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gatewayd.events.interfaces import MessageEffects
+from gatewayd.events.records import Effect, Target
+
+UNSTORED_CHATS: Final = ("local:", "temporary:", "channel:")
+"""How the ids of chats begin of which nothing is stored."""
+
+# Which list of the payload goes into which list of the message; a status and a source go in whole.
+_LISTS: Final = {Effect.APPEND_EMBEDS: "embeds", Effect.APPEND_FILES: "files"}
+
+
+def is_stored(target: Target) -> bool:
+    """Tell whether there can be a stored message behind a target."""
+    return bool(target.message_id and target.chat_id) and not target.chat_id.startswith(UNSTORED_CHATS)
+
+
+class StoredEffects:
+    """Writes the effect of one event and says what listeners are told."""
+
+    def __init__(self, store: MessageEffects) -> None:
+        self._store = store
+
+    async def apply(self, target: Target, effect: Effect, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Change the stored message and return the payload to deliver: `data` itself, or for a list the
+        whole of it, old values first, as pages put it in place of what they show.
+
+        Nothing is stored when there is no such message.
+        """
+        chat_id, message_id = target.chat_id, target.message_id
+        match effect:
+            case Effect.NONE:
+                pass
+            case Effect.APPEND_CONTENT:
+                if data["content"]:
+                    await self._store.append_content(chat_id, message_id, data["content"])
+            case Effect.REPLACE_CONTENT:
+                await self._store.replace_content(chat_id, message_id, data["content"])
+            case Effect.APPEND_STATUS | Effect.APPEND_SOURCES:
+                await self._store.append_items(chat_id, message_id, effect.value, [data])
+            case Effect.APPEND_EMBEDS | Effect.APPEND_FILES:
+                return await self._extend(target, effect, data)
+        return data
+
+    async def _extend(self, target: Target, effect: Effect, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        field, kind = _LISTS[effect], effect.value
+        chat_id, message_id = target.chat_id, target.message_id
+        if effect is Effect.APPEND_EMBEDS and data.get("replace") is True:
+            await self._store.replace_items(chat_id, message_id, kind, data[field])
+            return data
+        if not await self._store.append_items(chat_id, message_id, kind, data[field]):
+            return data
+        return {**data, field: list(await self._store.items(chat_id, message_id, kind))}

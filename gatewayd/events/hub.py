@@ -1,0 +1,199 @@
+"""Who hears an event: rooms by user, bounded queues, and a bounded replay.
+
+All of it runs on one event loop. A frame is made once, whatever number of listeners gets it.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Protocol
+
+from gatewayd import ids
+from gatewayd.events.interfaces import Bus
+from gatewayd.events.records import Frame, Opened, Payload
+from gatewayd.events.rooms import Kept, Limits, Room, Subscription
+from gatewayd.events.values import written
+
+BEAT: Final = b": keep-alive\n\n"
+BEAT_SECONDS: Final = 15.0
+TICK_SECONDS: Final = 1.0
+AT_ONCE: Final = 100
+"""Listeners that get their beat before the loop does something else."""
+
+LONGEST_NUMBER: Final = 18
+
+
+class Watcher(Protocol):
+    """Wants to know who listens."""
+
+    def joined(self, listener: Subscription) -> None:
+        """Hear of a listener that came."""
+        ...
+
+    def left(self, listener: Subscription) -> None:
+        """Hear of a listener that went."""
+        ...
+
+
+class Hub:
+    """Gives frames to the listeners of a user, and to those who come back what they missed.
+
+    `run` is to be spawned once: it is the keep-alive of all listeners.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        limits: Limits | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        today: ids.Clock = ids.now,
+    ) -> None:
+        self._bus = bus
+        self._limits = limits or Limits()
+        self._clock = clock
+        self._today = today
+        self._boot = ids.new_secret(4)
+        self._number = 0
+        # The newest frame that was not kept because its user had no room.
+        self._unkept = 0
+        self._rooms: dict[str, Room] = {}
+        self._watchers: list[Watcher] = []
+        self._is_open = True
+        bus.subscribe(self._receive)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell a watcher of every listener that comes and goes from now on."""
+        self._watchers.append(watcher)
+
+    async def publish(self, user_id: str, chat_id: str, payload: Payload) -> None:
+        """Give an event to all listeners of a user, in every process; each hub numbers it by itself.
+
+        Without a listener it is kept for those who were there in the last ten minutes.
+        """
+        await self._bus.publish(user_id, Frame("", chat_id, written(payload)))
+
+    def tell(self, listeners: Sequence[Subscription], payload: Payload) -> None:
+        """Give a frame to these listeners alone; it has no id and is not kept."""
+        wire = b"data: %b\n\n" % written(payload)
+        for listener in listeners:
+            listener.push(wire)
+
+    def subscribe(
+        self, user_id: str, *, last_id: str | None = None, chat_id: str | None = None
+    ) -> Subscription:
+        """Return a new listener of a user, of one chat or of all, which goes on after the frame `last_id`.
+
+        `opened.gap` tells that frames after it are lost: too old, or from before a restart. What is kept of
+        them comes all the same. The listener is to be closed.
+        """
+        now = self._clock()
+        room = self._rooms.get(user_id)
+        if room is None:
+            room = self._rooms[user_id] = Room(self._limits, self._unkept)
+        room.prune(now)
+        seen = None if last_id is None else self._seen(last_id)
+        is_gap = last_id is not None and (seen is None or seen < room.floor)
+        start = self._number if last_id is None else max(seen or 0, room.floor)
+        opened = Opened(ids.new_id(), user_id, last_id if seen is not None else None, is_gap)
+        listener = Subscription(opened, f"{self._boot}-{start}", chat_id, self._limits, self._leave)
+        listener.touched = now
+        missed = [kept.wire for kept in room.frames if kept.number > start and listener.hears(kept.chat_id)]
+        if missed:
+            # In one piece: what is kept may be more than what may wait.
+            listener.push(b"".join(missed))
+        if not self._is_open:
+            listener.close()
+            return listener
+        room.listeners[opened.session_id] = listener
+        for watcher in self._watchers:
+            watcher.joined(listener)
+        return listener
+
+    def listeners(self, user_id: str, chat_id: str | None = None) -> Sequence[Subscription]:
+        """Return the listeners of a user who hear a chat, or all, those that came first first."""
+        room = self._rooms.get(user_id)
+        found = () if room is None else room.listeners.values()
+        return [one for one in found if chat_id is None or one.hears(chat_id)]
+
+    def is_live(self, user_id: str, chat_id: str | None = None) -> bool:
+        """Tell whether anybody listens for a user, to a chat if one is named."""
+        return bool(self.listeners(user_id, chat_id))
+
+    def put_out(self, user_id: str | None = None) -> None:
+        """Close all listeners of a user, or of everybody, at once."""
+        rooms = [self._rooms[user_id]] if user_id in self._rooms else []
+        for room in self._rooms.values() if user_id is None else rooms:
+            for listener in list(room.listeners.values()):
+                listener.close()
+
+    def close(self) -> None:
+        """Close all listeners, and those that still come: the gateway stops."""
+        self._is_open = False
+        self.put_out()
+
+    async def run(self) -> None:
+        """Keep the listeners' connections alive and forget what nobody waits for, until cancelled."""
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            await self.tick()
+
+    async def tick(self) -> None:
+        """Give a comment to every listener that got nothing for 15 s, and drop what is kept too long."""
+        now = self._clock()
+        self._end_expired()
+        for user_id, room in list(self._rooms.items()):
+            room.prune(now)
+            if room.is_forgotten(now):
+                del self._rooms[user_id]
+                self._unkept = max(self._unkept, room.frames[-1].number if room.frames else room.floor)
+        due = now - BEAT_SECONDS + TICK_SECONDS
+        for count, listener in enumerate(list(self._silent(due)), 1):
+            listener.push(BEAT)
+            listener.touched = now
+            if count % AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    def _end_expired(self) -> None:
+        today = self._today()
+        for room in self._rooms.values():
+            for listener in list(room.listeners.values()):
+                if listener.until is not None and listener.until <= today:
+                    listener.close()
+
+    def _silent(self, due: float) -> Iterator[Subscription]:
+        for room in self._rooms.values():
+            for listener in room.listeners.values():
+                # Who has not taken the last frame yet needs no further one.
+                if listener.touched <= due and listener.is_idle:
+                    yield listener
+
+    def _receive(self, user_id: str, frame: Frame) -> None:
+        self._number += 1
+        room = self._rooms.get(user_id)
+        if room is None:
+            self._unkept = self._number
+            return
+        now = self._clock()
+        wire = b"id: %b-%d\ndata: %b\n\n" % (self._boot.encode(), self._number, frame.payload)
+        room.keep(Kept(self._number, frame.chat_id, wire, now))
+        for listener in list(room.listeners.values()):
+            if listener.hears(frame.chat_id):
+                listener.push(wire)
+                listener.touched = now
+
+    def _seen(self, last_id: str) -> int | None:
+        """Return the number in an id of ours, None for an id of before the start or of nobody."""
+        boot, _, digits = last_id.rpartition("-")
+        if boot != self._boot or not (digits.isascii() and digits.isdigit()) or len(digits) > LONGEST_NUMBER:
+            return None
+        number = int(digits)
+        return number if number <= self._number else None
+
+    def _leave(self, listener: Subscription) -> None:
+        room = self._rooms.get(listener.opened.user_id)
+        if room is None or room.listeners.pop(listener.opened.session_id, None) is None:
+            return
+        room.empty_since = self._clock()
+        for watcher in self._watchers:
+            watcher.left(listener)

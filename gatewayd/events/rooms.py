@@ -1,0 +1,160 @@
+"""One user's room: who listens, and the frames that are kept for clients that connect again."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gatewayd.events.records import Opened
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is kept and what may wait: frames, bytes and seconds, per user or per listener."""
+
+    queue_frames: int = 1000
+    queue_bytes: int = 8 * 1024 * 1024
+    replay_frames: int = 1000
+    replay_bytes: int = 1024 * 1024
+    replay_seconds: float = 600.0
+
+
+class Kept(NamedTuple):
+    """A frame as it was sent: its number, its chat, its bytes and when that was."""
+
+    number: int
+    chat_id: str
+    wire: bytes
+    at: float
+
+
+class Subscription:
+    """One listener: a bounded queue of bytes that are ready to be sent.
+
+    `opened` is what the listener is told first, `position` the id from which it goes on. At `until`, in epoch
+    seconds, its credential ends and so does it. Who does not take
+    what waits is closed, and comes back with the id of the last frame that it got.
+    """
+
+    __slots__ = (
+        "_left",
+        "_limits",
+        "_size",
+        "_waiting",
+        "_waker",
+        "chat_id",
+        "is_closed",
+        "opened",
+        "position",
+        "touched",
+        "until",
+    )
+
+    def __init__(
+        self,
+        opened: Opened,
+        position: str,
+        chat_id: str | None,
+        limits: Limits,
+        left: "Callable[[Subscription], None]",
+    ) -> None:
+        self.opened = opened
+        self.position = position
+        self.chat_id = chat_id
+        self.is_closed = False
+        self.touched = 0.0
+        self.until: int | None = None
+        self._limits = limits
+        self._left = left
+        # A list, as an empty deque takes 600 bytes and most listeners have nothing waiting.
+        self._waiting: list[bytes] = []
+        self._size = 0
+        self._waker: asyncio.Future[None] | None = None
+
+    def hears(self, chat_id: str) -> bool:
+        """Tell whether the listener wants the events of a chat."""
+        return self.chat_id is None or self.chat_id == chat_id
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits to be sent."""
+        return not self._waiting
+
+    def push(self, wire: bytes) -> None:
+        """Let bytes wait to be sent; a listener with too many waiting is closed."""
+        if self.is_closed:
+            return
+        is_full = len(self._waiting) >= self._limits.queue_frames or (
+            self._waiting and self._size + len(wire) > self._limits.queue_bytes
+        )
+        if is_full:
+            self.close()
+            return
+        self._waiting.append(wire)
+        self._size += len(wire)
+        self._wake()
+
+    async def next(self) -> bytes:
+        """Return all that waits, at least one frame; b"" once the listener is closed. For one reader."""
+        while not self._waiting and not self.is_closed:
+            self._waker = asyncio.get_running_loop().create_future()
+            try:
+                await self._waker
+            finally:
+                self._waker = None
+        ready = b"".join(self._waiting)
+        self._waiting.clear()
+        self._size = 0
+        return ready
+
+    def close(self) -> None:
+        """Leave the room; what waits is thrown away. May be called again."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._waiting.clear()
+        self._left(self)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waker is not None and not self._waker.done():
+            self._waker.set_result(None)
+
+
+@dataclass(slots=True)
+class Room:
+    """The listeners of one user, and the last frames for those who come back.
+
+    `floor` is the number of the newest frame that is not kept: who has seen less than that has a gap.
+    """
+
+    limits: Limits
+    floor: int
+    listeners: dict[str, Subscription] = field(default_factory=dict)
+    frames: deque[Kept] = field(default_factory=deque)
+    size: int = 0
+    empty_since: float = 0.0
+
+    def keep(self, frame: Kept) -> None:
+        """Keep a frame, and drop the oldest ones over the limits."""
+        self.frames.append(frame)
+        self.size += len(frame.wire)
+        while self.frames and (
+            len(self.frames) > self.limits.replay_frames or self.size > self.limits.replay_bytes
+        ):
+            self._drop()
+
+    def prune(self, now: float) -> None:
+        """Drop the frames that are too old."""
+        while self.frames and self.frames[0].at < now - self.limits.replay_seconds:
+            self._drop()
+
+    def is_forgotten(self, now: float) -> bool:
+        """Tell whether nobody has listened for so long that nobody is expected back."""
+        return not self.listeners and self.empty_since < now - self.limits.replay_seconds
+
+    def _drop(self) -> None:
+        dropped = self.frames.popleft()
+        self.size -= len(dropped.wire)
+        self.floor = dropped.number

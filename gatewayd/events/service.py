@@ -1,0 +1,105 @@
+"""The one door for events: what plugins, runs and external tools emit and ask."""
+
+import logging
+from typing import Any
+
+from gatewayd.errors import GatewayError
+from gatewayd.events.calls import Calls
+from gatewayd.events.effects import StoredEffects, is_stored
+from gatewayd.events.emitting import Envelope, Turns, read_event
+from gatewayd.events.hub import Hub
+from gatewayd.events.interfaces import MessageEffects
+from gatewayd.events.records import Effect, Event, Helper, Target
+from gatewayd.events.table import Fault, find_type, names_of
+
+log = logging.getLogger(__name__)
+
+
+class Events:
+    """Stores what an event does to its message, then tells the listeners of the user."""
+
+    def __init__(self, effects: MessageEffects, hub: Hub, calls: Calls) -> None:
+        self._effects = StoredEffects(effects)
+        self._hub = hub
+        self._calls = calls
+        self._turns = Turns()
+
+    async def emit(self, target: Target, event: Any) -> bool:
+        """Send an event (6.1): its effect is stored first, browser or no browser, then it is delivered.
+
+        The events of one message stay in their order. What is no event is dropped. A payload that does not
+        fit a type is delivered and not stored. False when the message could not be written; the event is
+        delivered all the same.
+        """
+        envelope = read_event(event)
+        if envelope is None:
+            return True
+        effect = self._effect_of(target, envelope)
+        async with self._turns.of(target):
+            is_written = await self._store(target, effect, envelope)
+            await self._publish(target, envelope)
+        return is_written
+
+    async def call(self, target: Target, event: Any) -> Any:
+        """Ask the user (6.1) and return the answer, any JSON value.
+
+        Raises `calls.CallTimeout` when nobody answers in time or nobody is there, RuntimeError when the
+        client says that it failed, or when the event is not one to ask with.
+        """
+        envelope = read_event(event)
+        if envelope is None:
+            raise RuntimeError("cannot ask the user: the event is no object with a type")
+        asked = Event(envelope["type"], envelope["data"])
+        row = find_type(asked.type)
+        if row is None or row.helper is not Helper.CALL:
+            known = ", ".join(names_of(Helper.CALL))
+            raise RuntimeError(f"cannot ask the user with an event of type {asked.type!r}: only {known} can")
+        fault = row.check(asked.data)
+        if fault is not None:
+            raise RuntimeError(f"cannot ask the user: {fault.field} is not {fault.expected}")
+        # What was emitted before is shown before.
+        async with self._turns.of(target):
+            pass
+        return await self._calls.ask(target, asked)
+
+    def is_allowed_outside(self, name: str) -> bool:
+        """Tell whether tools outside of the gateway may send events of a type (6.4)."""
+        row = find_type(name)
+        return row is not None and row.external
+
+    def fault_of(self, name: str, data: Any) -> Fault | None:
+        """Return what is wrong with a payload; nothing ever is with a type of somebody's own."""
+        row = find_type(name)
+        return None if row is None else row.check(data)
+
+    def _effect_of(self, target: Target, envelope: Envelope) -> Effect:
+        name, data = envelope["type"], envelope["data"]
+        row = find_type(name)
+        if row is None or row.effect is Effect.NONE or not is_stored(target):
+            return Effect.NONE
+        fault = row.check(data)
+        if fault is not None:
+            log.warning(
+                "event not stored: %s is not %s",
+                fault.field,
+                fault.expected,
+                extra={"type": name, "chat_id": target.chat_id, "message_id": target.message_id},
+            )
+            return Effect.NONE
+        return row.effect_of(name, data)
+
+    async def _store(self, target: Target, effect: Effect, envelope: Envelope) -> bool:
+        try:
+            envelope["data"] = await self._effects.apply(target, effect, envelope["data"])
+        except GatewayError as error:
+            log.error(
+                "event not stored: %s",
+                error.message,
+                extra={"type": envelope["type"], "chat_id": target.chat_id, "message_id": target.message_id},
+            )
+            return False
+        return True
+
+    async def _publish(self, target: Target, envelope: Envelope) -> None:
+        payload = {"chat_id": target.chat_id, "message_id": target.message_id, "data": envelope}
+        await self._hub.publish(target.user_id, target.chat_id, payload)

@@ -1,0 +1,142 @@
+"""The event types, in the order of sections 6.2 and 6.5 of the interface specification."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from gatewayd.events.records import Effect, Helper
+
+UNSTORED_PREFIX: Final = "chat:"
+"""Names that begin so are delivered and never stored; the short names beside them are (6.5)."""
+
+
+class Fault(NamedTuple):
+    """What is wrong with a payload: the field, as `data.content`, and what it should be."""
+
+    field: str
+    expected: str
+
+
+Check = Callable[[Any], Fault | None]
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """One row: what the event is called, what it carries, who sends it and what it does.
+
+    `check` finds the fault of a payload. `effect` is that of the names without the prefix `chat:`. `external`
+    says that tools outside of the gateway may send it (6.4).
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    check: Check
+    helper: Helper = Helper.EMITTER
+    effect: Effect = Effect.NONE
+    external: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name of the type."""
+        return (self.name, *self.aliases)
+
+    def effect_of(self, name: str, data: Any) -> Effect:
+        """Return what an event of this type does under one of its names; `data` has passed the check.
+
+        A source of a code that ran (`data.type` is set) is not stored.
+        """
+        if name.startswith(UNSTORED_PREFIX):
+            return Effect.NONE
+        if self.effect is Effect.APPEND_SOURCES and data.get("type"):
+            return Effect.NONE
+        return self.effect
+
+
+def an_object(data: Any) -> Fault | None:
+    """Accept any object."""
+    return None if isinstance(data, Mapping) else Fault("data", "an object")
+
+
+def a_title(data: Any) -> Fault | None:
+    """Accept `{"title"}` or the bare title."""
+    return None if isinstance(data, str | Mapping) else Fault("data", "an object or a string")
+
+
+def tags(data: Any) -> Fault | None:
+    """Accept a list or an object of tags."""
+    return None if isinstance(data, list | Mapping) else Fault("data", "an object or a list")
+
+
+def text_in(field: str) -> Check:
+    """Accept an object with a text in a field."""
+
+    def check(data: Any) -> Fault | None:
+        fault = an_object(data)
+        if fault is None and not isinstance(data.get(field), str):
+            fault = Fault(f"data.{field}", "a string")
+        return fault
+
+    return check
+
+
+def list_in(field: str) -> Check:
+    """Accept an object with a list in a field."""
+
+    def check(data: Any) -> Fault | None:
+        fault = an_object(data)
+        if fault is None and not isinstance(data.get(field), list):
+            fault = Fault(f"data.{field}", "a list")
+        return fault
+
+    return check
+
+
+EVENT_TYPES: Final = (
+    # Section 6.2.
+    EventType("status", (), an_object, effect=Effect.APPEND_STATUS, external=True),
+    EventType("chat:completion", (), an_object),
+    EventType(
+        "chat:message:delta",
+        ("message",),
+        text_in("content"),
+        effect=Effect.APPEND_CONTENT,
+        external=True,
+    ),
+    EventType("chat:message", ("replace",), text_in("content"), effect=Effect.REPLACE_CONTENT, external=True),
+    EventType("chat:message:files", ("files",), list_in("files"), effect=Effect.APPEND_FILES, external=True),
+    EventType("chat:title", (), a_title),
+    EventType("chat:tags", (), tags),
+    EventType("source", ("citation",), an_object, effect=Effect.APPEND_SOURCES, external=True),
+    EventType("notification", (), an_object, external=True),
+    EventType("chat:message:favorite", (), an_object),
+    EventType("confirmation", (), an_object, Helper.CALL),
+    EventType("input", (), an_object, Helper.CALL),
+    EventType("execute", (), text_in("code"), Helper.CALL),
+    # Section 6.5, and below the table of 6.2.
+    EventType("chat:message:embeds", ("embeds",), list_in("embeds"), effect=Effect.APPEND_EMBEDS),
+    EventType("chat:message:error", (), an_object),
+    EventType("chat:message:follow_ups", (), an_object),
+    # What the gateway itself tells a page about a chat.
+    EventType("chat:active", (), an_object),
+    EventType("chat:list", (), an_object),
+    EventType("chat:outlet", (), an_object),
+    EventType("chat:tasks:cancel", (), an_object),
+)
+"""Every type that the gateway knows; others are delivered as they are and never stored."""
+
+_BY_NAME: Final = {name: row for row in EVENT_TYPES for name in row.names}
+
+
+def find_type(name: str) -> EventType | None:
+    """Return the row of a name, an alias too; None for a type of somebody's own."""
+    return _BY_NAME.get(name)
+
+
+def names_of(helper: Helper) -> tuple[str, ...]:
+    """Return the names of all types that a helper sends, in the order of the table."""
+    return tuple(name for row in EVENT_TYPES if row.helper is helper for name in row.names)
+
+
+def external_names() -> tuple[str, ...]:
+    """Return the names of all types that tools outside of the gateway may send (6.4)."""
+    return tuple(name for row in EVENT_TYPES if row.external for name in row.names)

@@ -1,0 +1,86 @@
+"""Foreign values as JSON: what a plugin sends may be anything, and must not fail where it is written."""
+
+from types import MappingProxyType
+from typing import Any, Final
+
+import orjson
+from pydantic import BaseModel
+
+DEEPEST: Final = 64
+"""How many levels of lists and objects a value may have; orjson itself ends at 254."""
+
+FURTHEST: Final = 2**63
+"""Integers beyond this, which no JSON reader keeps exactly, become floats."""
+
+_OPTIONS: Final = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+
+# What readers of text take for a line end although event streams do not (WHATWG HTML, section 9.2.6).
+_LINE_ENDS: Final = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
+
+
+def plain(value: Any) -> Any:
+    """Return a copy of a value that is JSON: models become objects, sets lists, what is unknown its type.
+
+    Code of the value itself is not run. Raises ValueError when it nests too deep.
+    """
+    try:
+        return orjson.loads(orjson.dumps(value, _known, _OPTIONS))
+    except (TypeError, ValueError, RecursionError):
+        # A lone surrogate, a number over 64 bits or a value that holds itself.
+        return _cleaned(value, DEEPEST)
+
+
+def written(value: Any) -> bytes:
+    """Return a value of `plain` as JSON on one line, whatever a reader takes for a line end."""
+    data = orjson.dumps(value)
+    for found, escaped in _LINE_ENDS:
+        if found in data:
+            data = data.replace(found, escaped)
+    return data
+
+
+def _known(value: Any) -> Any:
+    match value:
+        case BaseModel():
+            return dict(value.__dict__)
+        case MappingProxyType():
+            return dict(value)
+        case set() | frozenset() | tuple():
+            return list(value)
+        case bytes() | bytearray():
+            return value.decode("utf-8", "replace")
+        case BaseException():
+            return " ".join(part for part in value.args if isinstance(part, str))
+        case _:
+            return f"<{type(value).__name__}>"
+
+
+def _cleaned(value: Any, levels: int) -> Any:
+    if levels < 0:
+        raise ValueError(f"it nests deeper than {DEEPEST} levels")
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return str.encode(value, "utf-8", "replace").decode()
+        case int():
+            return int(value) if -FURTHEST <= value < FURTHEST else _float(value)
+        case float():
+            return orjson.loads(orjson.dumps(float(value)))
+        case dict():
+            return {_key(key): _cleaned(item, levels - 1) for key, item in dict.items(value)}
+        case list() | tuple():
+            return [_cleaned(item, levels - 1) for item in value]
+        case _:
+            return _cleaned(_known(value), levels - 1)
+
+
+def _key(key: object) -> str:
+    return _cleaned(key, 0) if isinstance(key, str) else f"{_cleaned(key, 1)}"
+
+
+def _float(value: int) -> float | str:
+    try:
+        return float(value)
+    except OverflowError:
+        return "<int>"

@@ -1,0 +1,189 @@
+"""The event stream, answers to calls, and events from tools outside of the gateway (6.4)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import orjson
+from aiohttp import web
+from pydantic import BaseModel
+
+from gatewayd.accounts.changes import Change
+from gatewayd.accounts.records import Actor
+from gatewayd.chats.records import Chat
+from gatewayd.errors import invalid, shortened
+from gatewayd.events.calls import Calls, payload_of
+from gatewayd.events.hub import Hub
+from gatewayd.events.records import Call, Target
+from gatewayd.events.rooms import Subscription
+from gatewayd.events.service import Events
+from gatewayd.events.table import external_names
+from gatewayd.events.tickets import LIFE_SECONDS, Tickets
+from gatewayd.http.body import json_reply, read_object
+from gatewayd.http.context import actor, credential
+from gatewayd.http.public.session_replies import NO_STORE
+from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.sse import open_stream, send
+
+RETRY_MS: Final = 1000
+"""How long a browser waits before it connects again: less than a call waits for it."""
+
+LAST_EVENT_ID: Final = "Last-Event-ID"
+
+EVENTS: Final = Noun("/api/v1/events", "events")
+MESSAGES: Final = Noun("/api/v1/chats/{chat_id}/messages/{message_id}", "events")
+
+
+class Ownership(Protocol):
+    """Knows whose a chat is."""
+
+    async def owned(self, actor: Actor, chat_id: str) -> Chat:
+        """Return a chat that the actor may write to: its owner and administrators; an error otherwise."""
+        ...
+
+
+class EventBody(BaseModel):
+    """What an external tool sends (4.9)."""
+
+    type: str
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EventServices:
+    """What the routes stand on."""
+
+    events: Events
+    hub: Hub
+    calls: Calls
+    tickets: Tickets
+    chats: Ownership
+
+
+class EventRoutes:
+    """Lets clients listen, answer, and tools report. `on_change` is to be subscribed to account changes."""
+
+    def __init__(self, services: EventServices, *, body_limit: int) -> None:
+        self._events = services.events
+        self._hub = services.hub
+        self._calls = services.calls
+        self._tickets = services.tickets
+        self._chats = services.chats
+        self._body_limit = body_limit
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of the stream and of calls, then the one of 4.9."""
+        verified = Access.VERIFIED
+        return [
+            Route(
+                "GET",
+                EVENTS.prefix,
+                self.stream,
+                verified,
+                "Listen to events",
+                tag=EVENTS.tag,
+                tickets=True,
+            ),
+            EVENTS.row("POST", "/ticket", self.ticket, verified, "Get a ticket for the event stream"),
+            EVENTS.row("GET", "/calls", self.list, verified, "List the calls that wait for an answer"),
+            EVENTS.row("POST", "/calls/{id}", self.answer, verified, "Answer a call"),
+            MESSAGES.row("POST", "/event", self.emit, verified, "Emit an event", EventBody),
+        ]
+
+    def on_change(self, change: Change) -> None:
+        """Close the streams of an account whose rights may have ended; who still has them comes back."""
+        if change.is_out or change.asks_again:
+            self._hub.put_out(change.user_id)
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        """Answer an event stream: `event: session`, then a frame for each event, until the client leaves.
+
+        The first frame is `{"session_id", "user_id", "resume_from", "gap"}`. Further ones are
+        `{"chat_id", "message_id", "data": {"type", "data"}}` with an id, calls with a `call_id` and without
+        an id. `?chat_id=` chooses one chat. Last-Event-ID, or `?last_event_id=`, is where it goes on.
+        """
+        who = actor(request)
+        if request.method == "HEAD":
+            return web.Response(content_type="text/event-stream")
+        last_id = request.headers.get(LAST_EVENT_ID) or request.query.get("last_event_id") or None
+        chat_id = request.query.get("chat_id") or None
+        listener = self._hub.subscribe(who.user_id, last_id=last_id, chat_id=chat_id)
+        listener.until = who.expires_at
+        try:
+            reply = await open_stream(request, {})
+            await send(request, reply, session_frame(listener))
+            while frames := await listener.next():
+                await send(request, reply, frames)
+            await reply.write_eof()
+        finally:
+            listener.close()
+        return reply
+
+    async def ticket(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"ticket", "expires_in"}`: `GET /api/v1/events?ticket=` takes it once, within 30 s."""
+        ticket = self._tickets.issue(credential(request))
+        return json_reply({"ticket": ticket, "expires_in": LIFE_SECONDS}, headers=NO_STORE)
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"calls": [{"call_id", "chat_id", "message_id", "data", "created_at"}], "total"}`."""
+        calls = self._calls.pending(actor(request).user_id)
+        return json_reply({"calls": [_shown(call) for call in calls], "total": len(calls)})
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """`{"result": any}` or `{"error": "..."}` -> true; 409 when answered before, 404 when not waiting."""
+        body = await read_object(request, self._body_limit)
+        user_id, call_id = actor(request).user_id, request.match_info["id"]
+        if ("result" in body) == ("error" in body):
+            raise invalid("cannot accept the answer: send either result or error", param="result")
+        if "result" in body:
+            self._calls.answer(user_id, call_id, body["result"])
+            return json_reply(data=True)
+        if not isinstance(body["error"], str):
+            raise invalid("cannot accept error: expected a string", param="error")
+        self._calls.refuse(user_id, call_id, body["error"])
+        return json_reply(data=True)
+
+    async def emit(self, request: web.Request) -> web.StreamResponse:
+        """`{"type": str, "data": object}` -> true, or false when the message could not be written (4.9).
+
+        400 for a type that tools may not send (6.4) and for a payload that does not fit the type.
+        """
+        chat = await self._chats.owned(actor(request), request.match_info["chat_id"])
+        body = await read_object(request, self._body_limit)
+        name, data = _event_of(body)
+        if not self._events.is_allowed_outside(name):
+            known = ", ".join(external_names())
+            raise invalid(
+                f"cannot accept an event of type {shortened(name)!r} from outside: only {known}", param="type"
+            )
+        fault = self._events.fault_of(name, data)
+        if fault is not None:
+            raise invalid(f"cannot accept {fault.field}: expected {fault.expected}", param=fault.field)
+        target = Target(chat.user_id, chat.id, request.match_info["message_id"])
+        return json_reply(data=await self._events.emit(target, {"type": name, "data": data}))
+
+
+def session_frame(listener: Subscription) -> bytes:
+    """Return what a stream begins with; its id is where it goes on when nothing else comes."""
+    opened = listener.opened
+    told = {
+        "session_id": opened.session_id,
+        "user_id": opened.user_id,
+        "resume_from": opened.resume_from,
+        "gap": opened.gap,
+    }
+    head = f"retry: {RETRY_MS}\nid: {listener.position}\nevent: session\n"
+    return b"%bdata: %b\n\n" % (head.encode(), orjson.dumps(told))
+
+
+def _event_of(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    name, data = body.get("type"), body.get("data")
+    if not isinstance(name, str) or not name:
+        raise invalid("cannot accept type: expected the name of an event type", param="type")
+    if not isinstance(data, dict):
+        raise invalid("cannot accept data: expected an object", param="data")
+    return name, data
+
+
+def _shown(call: Call) -> dict[str, Any]:
+    return {**payload_of(call), "created_at": call.created_at}
