@@ -12,10 +12,13 @@ class Change:
     """What one user may do has changed; `user_id` None means everybody.
 
     `is_out` says that the account was removed, deactivated or made pending: what it has open must end.
+    `asks_again` says that its role, its password, a session or a key changed or ended: what stays open for
+    hours must be asked for again.
     """
 
     user_id: str | None
     is_out: bool = False
+    asks_again: bool = False
 
 
 Listener = Callable[[Change], None]

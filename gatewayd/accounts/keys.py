@@ -84,14 +84,14 @@ class Keys:
             raise not_found("API key", key_id)
         if not await self._keys.remove(key_id):
             raise not_found("API key", key_id)
-        self._changes.publish(Change(key.user_id))
+        self._changes.publish(Change(key.user_id, asks_again=True))
 
     async def revoke_all(self, user_id: str) -> int:
         """End every key of a user; return how many there were."""
         count = 0
         for key in await self._keys.list(user_id=user_id):
             count += await self._keys.remove(key.id)
-        self._changes.publish(Change(user_id))
+        self._changes.publish(Change(user_id, asks_again=True))
         return count
 
     async def why(self, user: User) -> Sequence[str]:

@@ -81,7 +81,7 @@ class Sessions:
     async def revoke(self, claims: Claims) -> None:
         """End this session at once; doing it twice is no error."""
         await self._revocations.add(claims.jti, claims.user_id, claims.expires_at)
-        self._changes.publish(Change(claims.user_id))
+        self._changes.publish(Change(claims.user_id, asks_again=True))
 
     async def prune(self) -> int:
         """Forget revocations of tokens that have expired anyway; return how many."""

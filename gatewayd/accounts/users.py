@@ -143,7 +143,9 @@ class Users:
                 token_version=before.token_version + _ends_sessions(before, user, password_hash),
             )
             await self._write(user, password_hash)
-        self._changes.publish(Change(user_id, is_out=before.is_verified and not user.is_verified))
+        is_out = before.is_verified and not user.is_verified
+        asks_again = before.token_version != user.token_version
+        self._changes.publish(Change(user_id, is_out=is_out, asks_again=asks_again))
         return user
 
     async def change_shown(self, user_id: str, change: UserChange, by: Actor | None) -> User:

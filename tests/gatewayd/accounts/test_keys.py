@@ -102,7 +102,7 @@ async def test_revoking(accounts: Accounts) -> None:
     assert caught.value.kind is Kind.NOT_FOUND
     accounts.heard.clear()
     await accounts.keys.revoke(key.id, ann.id)
-    assert accounts.heard == [Change(ann.id)]
+    assert accounts.heard == [Change(ann.id, asks_again=True)]
     with pytest.raises(GatewayError):
         await accounts.keys.revoke(key.id)
     await accounts.keys.issue(ann, "two")

@@ -128,7 +128,7 @@ async def test_revocation_is_remembered_until_the_token_has_expired(accounts: Ac
     accounts.heard.clear()
     await accounts.sessions.revoke(claims)
     await accounts.sessions.revoke(claims)
-    assert accounts.heard == [Change(ann.id)] * 2
+    assert accounts.heard == [Change(ann.id, asks_again=True)] * 2
     assert await accounts.sessions.is_revoked(claims)
     assert not await accounts.sessions.is_revoked(other)
     assert await accounts.sessions.prune() == 0

@@ -146,19 +146,22 @@ async def test_an_account_made_by_hand_gets_no_identity_by_a_change(accounts: Ac
 
 
 @pytest.mark.parametrize(
-    ("change", "is_out"),
+    ("change", "is_out", "asks_again"),
     [
-        (UserChange(name="Bea"), False),
-        (UserChange(active=False), True),
-        (UserChange(role=Role.PENDING), True),
-        (UserChange(role=Role.ADMIN), False),
+        (UserChange(name="Bea"), False, False),
+        (UserChange(active=False), True, True),
+        (UserChange(role=Role.PENDING), True, True),
+        (UserChange(role=Role.ADMIN), False, True),
+        (UserChange(password="a longer password"), False, True),
     ],
 )
-async def test_who_is_out_is_told(accounts: Accounts, change: UserChange, is_out: bool) -> None:
+async def test_who_is_out_and_who_must_ask_again_is_told(
+    accounts: Accounts, change: UserChange, is_out: bool, asks_again: bool
+) -> None:
     user = await accounts.users.create(ANN)
     accounts.heard.clear()
     await accounts.users.change(user.id, change, None)
-    assert accounts.heard == [Change(user.id, is_out=is_out)]
+    assert accounts.heard == [Change(user.id, is_out=is_out, asks_again=asks_again)]
     await accounts.users.remove((await accounts.add_user("bob")).id, None)
     assert accounts.heard[-1].is_out
 
