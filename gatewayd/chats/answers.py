@@ -43,11 +43,11 @@ class Answers:
             raise not_found("chat", chat_id)
         message_id = _checked(message_id, "id")
         parent_id = read_id(parent_id, "parent_id")
+        if parent_id == message_id:
+            raise invalid("cannot accept parent_id: a message cannot follow itself", param="parent_id")
         known = await self._messages.find(chat_id, message_id)
         asked = await self._put_question(chat, user_message, message_id)
         follows = parent_id or asked or (_other(chat, message_id) if known is None else None)
-        if follows == message_id:
-            raise invalid("cannot accept parent_id: a message cannot follow itself", param="parent_id")
         answer = await self._put_answer(chat_id, known, self._placeholder(message_id, follows, model))
         await self._chats.change(chat_id, ChatChange(current_id=message_id), self._clock())
         return answer
@@ -114,7 +114,14 @@ class Answers:
             attributes={**wanted.attributes, "error": None},
         )
         await self._messages.change(chat_id, wanted.id, again)
-        return replace(wanted, parent_id=known.parent_id, items=known.items)
+        kept = {name: value for name, value in known.attributes.items() if name != "error"}
+        return replace(
+            wanted,
+            parent_id=known.parent_id,
+            items=known.items,
+            timestamp=known.timestamp,
+            attributes={**kept, **wanted.attributes},
+        )
 
     async def _put_question(
         self, chat: Chat, user_message: Mapping[str, Any] | None, answer_id: str

@@ -1,0 +1,44 @@
+"""Reads what people type to search their chats: text with tokens in between."""
+
+from dataclasses import replace
+from typing import Final
+
+from gatewayd.chats.records import ChatQuery
+from gatewayd.chats.tags import tag_id
+
+FLAGS: Final = ("pinned", "archived", "shared")
+
+
+def read_search(text: str) -> ChatQuery:
+    """Return the query of a text with `tag:NAME`, `pinned:true`, `archived:false`, `shared:true` in it.
+
+    Everything else is looked for as it stands. Archived chats are found only where `archived:` asks for them.
+    """
+    query = ChatQuery(archived=False)
+    words = []
+    for word in text.split():
+        found = _with_token(query, word)
+        if found is None:
+            words.append(word)
+        else:
+            query = found
+    return replace(query, text=" ".join(words))
+
+
+def _with_token(query: ChatQuery, word: str) -> ChatQuery | None:
+    """Return the query with a token put in, None when the word is none."""
+    name, colon, value = word.partition(":")
+    if not colon or not value:
+        return None
+    if name == "tag":
+        return replace(query, tags=(*query.tags, tag_id(value)))
+    switch = {"true": True, "false": False}.get(value.lower())
+    if switch is None or name not in FLAGS:
+        return None
+    match name:
+        case "pinned":
+            return replace(query, pinned=switch)
+        case "archived":
+            return replace(query, archived=switch)
+        case _:
+            return replace(query, shared=switch)

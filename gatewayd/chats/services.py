@@ -1,0 +1,18 @@
+"""The services of stored chats, as one bundle for who serves them."""
+
+from dataclasses import dataclass
+
+from gatewayd.chats.service import Chats
+from gatewayd.chats.sharing import Sharing
+from gatewayd.chats.tags import ChatTags
+from gatewayd.chats.transfer import Transfer
+
+
+@dataclass(frozen=True, slots=True)
+class ChatServices:
+    """What the routes of stored chats are served by."""
+
+    chats: Chats
+    tags: ChatTags
+    sharing: Sharing
+    transfer: Transfer

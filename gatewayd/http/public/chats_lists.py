@@ -1,0 +1,150 @@
+"""Lists of stored chats and their tags: `/api/v1/chats`."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from gatewayd.chats.records import ChatQuery
+from gatewayd.chats.rendering import show_element
+from gatewayd.chats.searching import read_search
+from gatewayd.chats.service import SORTINGS
+from gatewayd.chats.services import ChatServices
+from gatewayd.chats.tags import show_tag
+from gatewayd.errors import GatewayError, invalid
+from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.context import actor
+from gatewayd.http.public.chats import PREFIX
+from gatewayd.http.public.chats_bodies import TaggedBody
+from gatewayd.http.public.queries import flag, page
+from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.sse import open_stream, send
+
+PAGE_SIZE: Final = 60
+_row = Noun(PREFIX, "chats").row
+
+
+class ChatListRoutes:
+    """Lists chats, page by page or as whole records."""
+
+    def __init__(self, services: ChatServices) -> None:
+        self._chats = services.chats
+        self._tags = services.tags
+        self._transfer = services.transfer
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of many chats."""
+        who = Access.VERIFIED
+        return [
+            _row("GET", "/", self.list, who, "List chats"),
+            _row("GET", "/list", self.list, who, "List chats"),
+            _row("GET", "/search", self.search, who, "Search chats"),
+            _row("GET", "/pinned", self.list_pinned, who, "List pinned chats"),
+            _row("GET", "/archived", self.list_archived, who, "List archived chats"),
+            _row("GET", "/shared", self.list_shared, who, "List shared chats"),
+            _row("GET", "/list/user/{user_id}", self.list_of, Access.ADMIN, "List the chats of a user"),
+            _row("GET", "/all", self.give_all, who, "Export all one's chats"),
+            _row("GET", "/all/archived", self.give_archived, who, "Export the archived chats"),
+            _row("GET", "/all/db", self.give_everything, Access.ADMIN, "Export the chats of every user"),
+            _row("GET", "/all/tags", self.list_tags, who, "List the tags of one's chats"),
+            _row("POST", "/tags", self.list_tagged, who, "List the chats with a tag", TaggedBody),
+        ]
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `[{"id", "title", "updated_at", "created_at", "last_read_at"}]`, last changed first.
+
+        `?page=` counts from 1, 60 a page, all without it; pinned chats only with `?include_pinned=true`,
+        archived ones never; `?sort_by=` updated_at, created_at or title, `?sort_dir=` asc or desc.
+        """
+        pinned = None if flag(request.query, "include_pinned", default=False) else False
+        return await self._listed(request, ChatQuery(archived=False, pinned=pinned))
+
+    async def search(self, request: web.Request) -> web.StreamResponse:
+        """`?text=` is looked for in titles and messages -> list elements, 60 a page.
+
+        `tag:NAME`, `pinned:true`, `archived:true` and `shared:true` in the text choose among the chats.
+        """
+        query = read_search(request.query.get("text", ""))
+        offset, limit = page(request.query, PAGE_SIZE)
+        found, _ = await self._chats.list(actor(request), replace(query, offset=offset, limit=limit))
+        return json_reply(found)
+
+    async def list_pinned(self, request: web.Request) -> web.StreamResponse:
+        """Answer the pinned chats as list elements."""
+        return await self._listed(request, ChatQuery(archived=False, pinned=True))
+
+    async def list_archived(self, request: web.Request) -> web.StreamResponse:
+        """Answer the archived chats as list elements; `?query=` is part of title or text."""
+        return await self._listed(request, ChatQuery(archived=True, text=request.query.get("query", "")))
+
+    async def list_shared(self, request: web.Request) -> web.StreamResponse:
+        """Answer the shared chats as list elements with `share_id`."""
+        query = _paged(request.query, ChatQuery(shared=True, text=request.query.get("query", "")))
+        found, _ = await self._chats.find(actor(request), query)
+        return json_reply([{**show_element(chat), "share_id": chat.share_id} for chat in found])
+
+    async def list_of(self, request: web.Request) -> web.StreamResponse:
+        """Answer the chats of a user as list elements; 403 unless ENABLE_ADMIN_CHAT_ACCESS is set."""
+        query = _paged(request.query, ChatQuery(text=request.query.get("query", "")))
+        found, _ = await self._chats.list_of(actor(request), request.match_info["user_id"], query)
+        return json_reply(found)
+
+    async def give_all(self, request: web.Request) -> web.StreamResponse:
+        """Answer `[record]`, sent as they are read; 403 without the permission chat.export."""
+        return await _send_records(request, await self._transfer.give_all(actor(request), ChatQuery()))
+
+    async def give_archived(self, request: web.Request) -> web.StreamResponse:
+        """Answer `[record]` of the archived chats; 403 without the permission chat.export."""
+        query = ChatQuery(archived=True)
+        return await _send_records(request, await self._transfer.give_all(actor(request), query))
+
+    async def give_everything(self, request: web.Request) -> web.StreamResponse:
+        """Answer `[record]` of every user; 403 unless ENABLE_ADMIN_CHAT_ACCESS is set."""
+        return await _send_records(request, await self._transfer.give_everything(actor(request)))
+
+    async def list_tags(self, request: web.Request) -> web.StreamResponse:
+        """Answer `[{"id", "name", "user_id", "meta"}]`."""
+        return json_reply(list(map(show_tag, await self._tags.all(actor(request)))))
+
+    async def list_tagged(self, request: web.Request) -> web.StreamResponse:
+        """`{"name", "skip"?, "limit"?}` -> list elements."""
+        form = await read_model(request, TaggedBody)
+        found = await self._tags.chats(actor(request), form.name, form.skip, form.limit)
+        return json_reply(list(map(show_element, found)))
+
+    async def _listed(self, request: web.Request, query: ChatQuery) -> web.StreamResponse:
+        found, _ = await self._chats.list(actor(request), _paged(request.query, query))
+        return json_reply(found)
+
+
+def _paged(sent: Mapping[str, str], query: ChatQuery) -> ChatQuery:
+    """Return a query with the page and order that the request asks for."""
+    sort_by = sent.get("sort_by", sent.get("order_by", SORTINGS[0]))
+    if sort_by not in SORTINGS:
+        raise _refused("sort_by", f"expected {', '.join(SORTINGS)}")
+    direction = sent.get("sort_dir", sent.get("direction", "desc"))
+    if direction not in {"asc", "desc"}:
+        raise _refused("sort_dir", "expected asc or desc")
+    query = replace(query, sort_by=sort_by, descending=direction == "desc")
+    if "page" not in sent:
+        return query
+    offset, limit = page(sent, PAGE_SIZE)
+    return replace(query, offset=offset, limit=limit)
+
+
+def _refused(name: str, reason: str) -> GatewayError:
+    return invalid(f"cannot accept {name}: {reason}", param=name, code="validation")
+
+
+async def _send_records(request: web.Request, records: AsyncIterator[Any]) -> web.StreamResponse:
+    """Write a JSON list member by member: all chats of a user may be more than fits into memory."""
+    reply = await open_stream(request, {"Content-Type": "application/json"})
+    head = b"["
+    async for record in records:
+        await send(request, reply, head + orjson.dumps(record))
+        head = b","
+    await send(request, reply, b"[]" if head == b"[" else b"]")
+    await reply.write_eof()
+    return reply

@@ -1,0 +1,55 @@
+"""Tests for gatewayd.chats.plain."""
+
+import math
+from typing import Any
+
+import pytest
+
+from gatewayd.chats.plain import check, is_storable, mended, refused
+from gatewayd.errors import GatewayError
+
+
+def nested(depth: int) -> Any:
+    value: Any = "x"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("value", [None, True, 1, -(2**63), 2**63 - 1, 1.5, "ä\n", {"a": [1]}, nested(64)])
+def test_what_can_be_kept(value: Any) -> None:
+    check(value, "chat")
+    assert mended(value) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("\0", "chat"),
+        ("\ud800", "chat"),
+        (2**63, "chat"),
+        (-(2**63) - 1, "chat"),
+        (math.inf, "chat"),
+        (math.nan, "chat"),
+        (b"x", "chat"),
+        ({1: 2}, "chat"),
+        ({"a\0": 2}, "chat"),
+        ({"a": [1, "\0"]}, "chat.a.1"),
+        (nested(66), "chat" + ".0" * 65),
+    ],
+)
+def test_what_cannot(value: Any, name: str) -> None:
+    with pytest.raises(GatewayError, match="cannot accept") as caught:
+        check(value, "chat")
+    assert caught.value.param == name
+    check(mended(value), "chat")
+
+
+def test_texts_are_mended() -> None:
+    assert mended({"a\0": ["\ud800b", math.nan, (1,)]}) == {"a\ufffd": ["\ufffdb", None, [1]]}
+
+
+def test_names_of_fields_can_be_shown() -> None:
+    error = refused("chat.\0" + "x" * 1000, "no")
+    assert is_storable(error.message)
+    assert len(error.message) < 300
