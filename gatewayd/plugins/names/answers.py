@@ -1,0 +1,51 @@
+"""What the names answer with: values that are used plainly, or awaited first.
+
+Plugins for older releases call `Users.get_user_by_id(id)`, those for newer ones await it. Awaiting one of
+these values gives the value itself. None, numbers and text are what they are.
+"""
+
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
+
+
+class Awaited:
+    """Awaiting it gives it. It has a hash of its own, because `asyncio.gather` asks for one."""
+
+    __hash__ = object.__hash__
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        yield from ()
+        return self
+
+
+class AnswerRecord(Awaited, BaseModel):
+    """A record with attributes, as pydantic models are; further fields are kept."""
+
+    model_config = ConfigDict(extra="allow", from_attributes=True)
+
+    @classmethod
+    def of(cls, value: Mapping[str, Any] | None) -> Self | None:
+        """Return the record for a mapping of the host, None for none."""
+        return None if value is None else cls.model_validate(dict(value))
+
+    @classmethod
+    def each(cls, values: Iterable[Mapping[str, Any]]) -> "AnswerList[Self]":
+        """Return the records for mappings of the host."""
+        return AnswerList(cls.model_validate(dict(value)) for value in values)
+
+
+class AnswerList(Awaited, list[Item]):  # type: ignore[misc] - it has a hash
+    """A list that may be awaited."""
+
+
+class AnswerDict(Awaited, dict[Key, Item]):  # type: ignore[misc] - it has a hash
+    """A mapping that may be awaited."""
+
+
+class AnswerTuple(Awaited, tuple[Any, ...]):
+    """A tuple that may be awaited."""

@@ -1,0 +1,20 @@
+"""The web library that plugins import themselves, loaded when one needs it and never before."""
+
+import importlib
+from typing import Any
+
+from gatewayd.errors import GatewayError, Kind
+
+
+def load(module: str) -> Any:
+    """Return a module of starlette or fastapi.
+
+    Raises not_configured when the library is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise GatewayError(
+            Kind.NOT_CONFIGURED,
+            f"cannot give plugins {module}: install the extra 'plugins' of gatewayd",
+        ) from error
