@@ -39,6 +39,9 @@ class Tasks:
         self._running: dict[str, asyncio.Task[Any]] = {}
         self._started: dict[str, TaskInfo] = {}
 
+        self.is_closing = False
+        """Whether every task is being cancelled because the gateway stops."""
+
     def spawn(self, name: str, work: Coroutine[Any, Any, None], purpose: Purpose | None = None) -> str:
         """Start `work` and return its task id; a failure is logged with `name`, never lost."""
         task_id, task = self._start(name, self._guard(name, work))
@@ -67,19 +70,25 @@ class Tasks:
         return self._started.get(task_id)
 
     async def stop(self, task_id: str) -> bool:
-        """Cancel a task and wait until it has ended; False when no such task runs."""
+        """Cancel a task and wait until it has ended; False when no such task runs.
+
+        What a cancelled task writes at its end is not cut off by a second stop.
+        """
         task = self._running.get(task_id)
         if task is None:
             return False
-        task.cancel()
+        if not task.cancelling():
+            task.cancel()
         await asyncio.wait([task])
         return True
 
     async def close(self) -> None:
         """Cancel every task and wait for all of them."""
+        self.is_closing = True
         running = list(self._running.values())
-        for task in running:
-            task.cancel()
+        for task_id, task in self._running.items():
+            if task_id not in self._started or not task.cancelling():
+                task.cancel()
         if running:
             await asyncio.wait(running)
 

@@ -14,6 +14,7 @@ from gatewayd.catalog.replies import Body, Completion
 from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.foreign import mapping, sequence
 from gatewayd.chat.gather import ToolCalls
+from gatewayd.chat.orders import has_history
 from gatewayd.chat.presets import OWN_PARAMS
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import OWN_FIELDS
@@ -54,7 +55,8 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
         stream = False
     if not isinstance(stream, bool):
         raise invalid("cannot accept stream: expected true or false", param="stream")
-    check_messages(body.get("messages"))
+    if body.get("messages") or not has_history(options):
+        check_messages(body.get("messages"))
     files = parse_files(options.pop("files", None))
     _spread_params(body, options.get("params"))
     _check_shapes(body)

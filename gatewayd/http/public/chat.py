@@ -1,17 +1,20 @@
 """Chat completions (interface specification 4.2)."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
 from gatewayd import ids
+from gatewayd.accounts.records import Actor
 from gatewayd.chat.pipeline import Pipeline
 from gatewayd.chat.records import Answer, ChatRequest
+from gatewayd.chat.runs import Runs, Started
 from gatewayd.dialects import openai
 from gatewayd.http import body
 from gatewayd.http.answers import OpenAiFrames, Streams, openai_frames, send_whole
 from gatewayd.http.context import actor, request_id
+from gatewayd.http.facts import facts_of
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.http.warnings import warning_headers
@@ -22,8 +25,16 @@ PATHS: Final = tuple(f"{base}/chat/completions" for base in BASES)
 class ChatRoutes:
     """Answers chat completions, whole or streamed."""
 
-    def __init__(self, pipeline: Pipeline, *, body_limit: int, clock: ids.Clock = ids.now) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        *,
+        body_limit: int,
+        runs: Runs | None = None,
+        clock: ids.Clock = ids.now,
+    ) -> None:
         self._pipeline = pipeline
+        self._runs = runs
         self._body_limit = body_limit
         self._clock = clock
         self._streams = Streams()
@@ -45,14 +56,26 @@ class ChatRoutes:
         ]
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"model", "messages", ...}` with a completion, or with chunks when `stream` is true."""
+        """Answer `{"model", "messages", ...}` with a completion, or with chunks when `stream` is true.
+
+        With `chat_id` and `session_id` the answer is `{"status": true, "task_ids", "task_id", "chat_id",
+        "message_ids"}`, at once: what comes is told by events, and kept in the chat.
+        """
         chat = openai.parse_request(await body.read_object(request, self._body_limit))
         chat.request_id = request_id(request)
-        answer = await self._pipeline.run(chat, actor(request))
+        chat.facts = facts_of(request)
+        answer = await self._answer(chat, actor(request))
+        if isinstance(answer, Started):
+            return body.json_reply(_show_started(answer))
         headers = warning_headers(answer.warnings)
         if answer.completion is not None and not chat.stream:
             return body.raw_reply(request, answer.completion.raw, headers)
         return await self._stream(request, chat, answer, headers)
+
+    async def _answer(self, chat: ChatRequest, asker: Actor) -> Answer | Started:
+        if self._runs is None or not chat.options:
+            return await self._pipeline.run(chat, asker)
+        return await self._runs.answer(chat, asker)
 
     async def _stream(
         self, request: web.Request, chat: ChatRequest, answer: Answer, headers: dict[str, str]
@@ -63,3 +86,13 @@ class ChatRoutes:
         if answer.sources:
             first = openai.render_sources(answer.sources, chat.model, chat.request_id, self._clock())
         return await self._streams.send(request, answer.chunks, OpenAiFrames(), headers, first)
+
+
+def _show_started(started: Started) -> dict[str, Any]:
+    return {
+        "status": True,
+        "task_ids": started.task_ids,
+        "task_id": started.task_ids[0],
+        "chat_id": started.chat_id,
+        "message_ids": started.message_ids,
+    }

@@ -1,0 +1,73 @@
+"""What follows a finished answer: the outlet filters, then what is made in the background."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from gatewayd.catalog.replies import Body
+from gatewayd.chat.assembling import Assembly
+from gatewayd.chat.background import Background
+from gatewayd.chat.running import Emitting, OwnedChats, Running, RunOptions, RunOutlets
+from gatewayd.chats.interfaces import MessageStore
+from gatewayd.chats.records import MessageChange
+from gatewayd.errors import GatewayError
+
+log = logging.getLogger(__name__)
+
+SHOWN: Final = ("id", "role", "content", "info", "timestamp", "output", "usage", "sources")
+"""What outlet filters see of a message."""
+
+
+class After:
+    """Runs what follows an answer; a step that fails is logged and leaves the answer as it is."""
+
+    def __init__(
+        self,
+        outlets: RunOutlets,
+        background: Background,
+        chats: OwnedChats,
+        messages: MessageStore,
+        events: Emitting,
+    ) -> None:
+        self._outlets = outlets
+        self._background = background
+        self._chats = chats
+        self._messages = messages
+        self._events = events
+
+    async def run(
+        self, running: Running, asked: Sequence[Body], assembly: Assembly, options: RunOptions
+    ) -> None:
+        """Do all that is asked for; `asked` is the conversation before the answer."""
+        answer = {"role": "assistant", "content": assembly.text()}
+        try:
+            await self._filter(running, [*asked, {"id": running.target.message_id, **answer}])
+        except GatewayError as error:
+            log.warning("an answer is not filtered: %s", error.message)
+        await self._background.run(running, [*asked, answer], options)
+
+    async def _filter(self, running: Running, asked: Sequence[Body]) -> None:
+        target, before = running.target, list(asked)
+        if running.chat is not None:
+            branch = await self._chats.branch(target.chat_id, target.message_id)
+            before = [{name: item[name] for name in SHOWN if name in item} for item in branch]
+        contents = {item["id"]: item.get("content") for item in before if "id" in item}
+        after = await self._outlets.run_for_run(running.request, running.actor, before)
+        if after is None:
+            return
+        if running.chat is not None:
+            for item in after:
+                await self._keep(target.chat_id, item, contents)
+        event = {"type": "chat:outlet", "data": {"messages": after}}
+        await self._events.emit(target, event)
+
+    async def _keep(self, chat_id: str, item: Mapping[str, Any], contents: Mapping[str, Any]) -> None:
+        """Keep a content that a filter has changed, and what it was before."""
+        message_id, content = item.get("id"), item.get("content")
+        if not isinstance(message_id, str) or not isinstance(content, str):
+            return
+        if message_id not in contents or contents[message_id] == content:
+            return
+        original = {"originalContent": contents[message_id]}
+        change = MessageChange(content=content, attributes=original)
+        await self._messages.change(chat_id, message_id, change)

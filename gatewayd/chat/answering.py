@@ -1,0 +1,233 @@
+"""Answers one message of a chat: asks, tells the user's listeners what comes, and keeps it."""
+
+import asyncio
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.chat.after import After
+from gatewayd.chat.assembling import Assembly
+from gatewayd.chat.following import Follower
+from gatewayd.chat.pacing import Paced
+from gatewayd.chat.records import Answer
+from gatewayd.chat.running import Answers, Asking, Emitting, Running, RunOptions
+from gatewayd.chat.thinking import chosen_tags
+from gatewayd.chats.interfaces import MessageStore
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.events.interfaces import MessageEffects
+from gatewayd.tasks import Tasks
+
+TELL_SECONDS: Final = 0.05
+"""Between two tellings of a short content; a long one, which is told whole, is told less often."""
+
+TELL_SECONDS_PER_CHARACTER: Final = 1 / 400_000
+SAVE_SECONDS: Final = 1.0
+
+GATEWAY_STOPPED: Final = "the gateway was stopped while this was answered"
+STOPPED: Final = "cannot go on: the answer was stopped"
+FAILED: Final = "cannot go on: the gateway itself failed, its log says more"
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What every answer is made with."""
+
+    pipeline: Asking
+    answers: Answers
+    messages: MessageStore
+    effects: MessageEffects
+    events: Emitting
+    tasks: Tasks
+
+
+class Answering:
+    """One answer from the question to the last thing that is made of it.
+
+    Events come in the order of peers of this API family. Whatever ends it, the message is done afterwards
+    and has what was produced.
+    """
+
+    def __init__(
+        self, desk: Desk, running: Running, options: RunOptions, after: After, follower: Follower | None
+    ) -> None:
+        self._desk = desk
+        self._running = running
+        self._options = options
+        self._after = after
+        self._follower = follower
+        self._assembly = Assembly(chosen_tags(running.request.options.get("params")))
+        self._asked = _conversation(running.request.body)
+        self._told_sources = 0
+        self._told_content = ""
+        self._is_read = False
+        self._is_kept = False
+        self._failure: GatewayError | None = None
+
+    async def run(self) -> None:
+        """Do all of it; a cancellation stops the answer, and what there is is kept."""
+        try:
+            await self._say("chat:active", {"active": True})
+            await self._answer()
+            await self._after.run(self._running, self._asked, self._assembly, self._options)
+        except GatewayError as error:
+            await self._fail(error)
+        except asyncio.CancelledError:
+            await self._stop()
+            raise
+        finally:
+            await self._end()
+
+    async def _answer(self) -> None:
+        running = self._running
+        answer = await self._desk.pipeline.run(running.request, running.actor)
+        await self._tell_sources(answer.sources)
+        completion = answer.completion
+        if completion is None:
+            await self._read(answer)
+        else:
+            self._assembly.add_steps(answer.steps)
+            self._assembly.take(Completion(raw=completion.raw).body)
+        await self._tell_more_sources()
+        if self._assembly.error is not None:
+            raise GatewayError(Kind.UPSTREAM_FAILED, self._assembly.error)
+        await self._tell_content()
+        await self._keep(None)
+        if self._follower is not None:
+            if completion is not None:
+                self._follower.begin(answer)
+            self._follower.end()
+        await self._tell_done()
+
+    async def _read(self, answer: Answer) -> None:
+        """Take the chunks of a streamed answer as they come."""
+        if answer.chunks is None:
+            raise RuntimeError("an answer has a completion or chunks")
+        if self._follower is not None:
+            self._follower.begin(answer)
+        async with AsyncExitStack() as stack:
+            chunks = await stack.enter_async_context(aclosing(answer.chunks))
+            tasks = self._desk.tasks
+            paces = [await stack.enter_async_context(Paced(tasks, self._tell_content, self._tell_pause))]
+            if self._options.is_saved_often and self._running.chat is not None:
+                paces.append(await stack.enter_async_context(Paced(tasks, self._save, _save_pause)))
+            async for chunk in chunks:
+                self._assembly.add_steps(answer.steps)
+                self._assembly.feed(self._events(chunk))
+                await self._tell_more_sources()
+                for pace in paces:
+                    pace.touch()
+        self._assembly.add_steps(answer.steps)
+        self._assembly.finish()
+        self._is_read = True
+
+    def _events(self, chunk: Chunk) -> list[Body]:
+        """Return what a chunk holds; who follows gets its bytes."""
+        if self._follower is None:
+            return chunk.events
+        raw = chunk.raw
+        self._follower.put(Chunk(raw=raw))
+        return Chunk(raw=raw).events
+
+    async def _tell_content(self) -> None:
+        content = self._assembly.content()
+        if content and content != self._told_content:
+            self._told_content = content
+            await self._say("chat:completion", {"content": content})
+
+    def _tell_pause(self) -> float:
+        return max(TELL_SECONDS, len(self._told_content) * TELL_SECONDS_PER_CHARACTER)
+
+    async def _save(self) -> None:
+        content = self._assembly.content()
+        if content:
+            target = self._running.target
+            await self._desk.answers.save(target.chat_id, target.message_id, content)
+
+    async def _tell_more_sources(self) -> None:
+        fresh = self._assembly.sources[self._told_sources :]
+        self._told_sources += len(fresh)
+        await self._tell_sources(fresh)
+
+    async def _tell_sources(self, sources: list[dict[str, Any]]) -> None:
+        if not sources:
+            return
+        target = self._running.target
+        if self._running.chat is not None:
+            effects = self._desk.effects
+            await effects.append_items(target.chat_id, target.message_id, "sources", sources)
+        await self._say("chat:completion", {"sources": sources})
+
+    async def _tell_done(self) -> None:
+        assembly, chat = self._assembly, self._running.chat
+        content = assembly.content()
+        if not content and chat is not None:
+            # Events have written it.
+            target = self._running.target
+            stored = await self._desk.messages.find(target.chat_id, target.message_id)
+            content = "" if stored is None else stored.content
+        done: dict[str, Any] = {"done": True, "content": content, "output": assembly.output()}
+        if chat is not None:
+            done["title"] = chat.title
+        if assembly.usage:
+            await self._say("chat:completion", {"usage": assembly.usage})
+            done["usage"] = assembly.usage
+        await self._say("chat:completion", done)
+
+    async def _keep(self, error: str | None) -> None:
+        """Make the message done; a None among the attributes takes away what an earlier answer left."""
+        assembly, target = self._assembly, self._running.target
+        if self._running.chat is not None:
+            attributes = {
+                "model": self._running.request.model,
+                "usage": assembly.usage or None,
+                "output": assembly.output() or None,
+                "selectedModelId": assembly.selected,
+                "error": None if error is None else {"content": error},
+            }
+            await self._desk.answers.finish(
+                target.chat_id, target.message_id, content=assembly.content() or None, attributes=attributes
+            )
+        self._is_kept = True
+
+    async def _fail(self, error: GatewayError) -> None:
+        self._failure = error
+        self._assembly.finish()
+        await self._tell_content()
+        await self._keep(error.message)
+        await self._say("chat:message:error", {"error": {"content": error.message}})
+        await self._say("chat:tasks:cancel", {})
+
+    async def _stop(self) -> None:
+        is_closing = self._desk.tasks.is_closing
+        sentence = GATEWAY_STOPPED if is_closing else STOPPED
+        self._failure = GatewayError(Kind.UNAVAILABLE if is_closing else Kind.CONFLICT, sentence)
+        if not self._is_kept:
+            self._assembly.finish()
+            await self._keep(GATEWAY_STOPPED if is_closing else None)
+            await self._tell_content()
+        await self._say("chat:tasks:cancel", {})
+
+    async def _end(self) -> None:
+        """Leave nothing half done, whatever happened, and say that it is over."""
+        is_failed = not self._is_kept and self._failure is None
+        if self._follower is not None:
+            failure = GatewayError(Kind.INTERNAL, FAILED) if is_failed else self._failure
+            # Who follows a stream has got the source's own error frame.
+            self._follower.end(None if self._is_read and self._assembly.error else failure)
+        if is_failed:
+            await self._keep(FAILED)
+            await self._say("chat:message:error", {"error": {"content": FAILED}})
+        await self._say("chat:active", {"active": False})
+
+    async def _say(self, event_type: str, data: Any) -> None:
+        await self._desk.events.emit(self._running.target, {"type": event_type, "data": data})
+
+
+def _save_pause() -> float:
+    return SAVE_SECONDS
+
+
+def _conversation(body: Body) -> list[Body]:
+    """Return the messages as they were sent, before filters and documents change them."""
+    return [{"role": item.get("role"), "content": item.get("content")} for item in body.get("messages") or ()]

@@ -1,0 +1,50 @@
+"""Does something soon after a change, but not more often than so many times a second."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Self
+
+from gatewayd.errors import GatewayError
+from gatewayd.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+
+class Paced:
+    """Inside a `with` block, calls `work` soon after a `touch`; a failure is logged, and no more."""
+
+    def __init__(
+        self, tasks: Tasks, work: Callable[[], Awaitable[object]], seconds: Callable[[], float]
+    ) -> None:
+        self._tasks = tasks
+        self._work = work
+        self._seconds = seconds
+        self._changed = asyncio.Event()
+        self._task = ""
+
+    def touch(self) -> None:
+        """Note that there is something new."""
+        self._changed.set()
+
+    async def __aenter__(self) -> Self:
+        """Begin."""
+        self._task = self._tasks.spawn("progress of an answer", self._run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End, whatever is new."""
+        await self._tasks.stop(self._task)
+
+    async def _run(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._work()
+            except GatewayError as error:
+                log.warning("progress of an answer is not kept: %s", error.message)
+            await asyncio.sleep(self._seconds())

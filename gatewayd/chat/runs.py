@@ -1,0 +1,203 @@
+"""Runs: answers to messages of chats, each a task that no HTTP request holds on to."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.service import Catalog
+from gatewayd.chat import tasktexts
+from gatewayd.chat.after import After
+from gatewayd.chat.answering import Answering, Desk
+from gatewayd.chat.following import Follower
+from gatewayd.chat.history import to_messages
+from gatewayd.chat.orders import UNSTORED, Answered, Order, copies, read_order, wants_run
+from gatewayd.chat.records import Answer, ChatRequest
+from gatewayd.chat.running import OwnedChats, Running, RunOptions
+from gatewayd.chats.interfaces import ChatStore
+from gatewayd.chats.records import Chat
+from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.events.records import Target
+from gatewayd.tasks import Purpose
+
+log = logging.getLogger(__name__)
+
+NAME: Final = "answer"
+"""The name of the tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What a caller gets who does not wait: the tasks, one for each message, in the order of the request."""
+
+    task_ids: tuple[str, ...]
+    chat_id: str
+    message_ids: tuple[str, ...]
+
+
+class Runs:
+    """Begins runs, whose callers do not wait for them or follow them."""
+
+    def __init__(
+        self, desk: Desk, catalog: Catalog, store: ChatStore, chats: OwnedChats, after: After
+    ) -> None:
+        self._desk = desk
+        self._catalog = catalog
+        self._store = store
+        self._chats = chats
+        self._after = after
+        self._options = RunOptions()
+        self._beginning: set[tuple[str, str]] = set()
+
+    def configure(self, options: RunOptions) -> None:
+        """Use these options for answers from now on."""
+        self._options = options
+
+    @property
+    def options(self) -> RunOptions:
+        """What is set for runs now."""
+        return self._options
+
+    async def check(self, request: ChatRequest, actor: Actor) -> None:
+        """Raise not_found when a request names a stored chat of somebody else."""
+        chat_id = request.options.get("chat_id")
+        if isinstance(chat_id, str) and chat_id:
+            await self._find(chat_id, actor)
+
+    async def answer(self, request: ChatRequest, actor: Actor) -> Answer | Started:
+        """Answer as the request asks for it: by a run that is not waited for, by one that is, or without one.
+
+        Raises not_found when it names a stored chat of somebody else.
+        """
+        if not wants_run(request):
+            await self.check(request, actor)
+            return await self._desk.pipeline.run(request, actor)
+        if request.options.get("session_id"):
+            return await self.start(request, actor)
+        return await self.follow(request, actor)
+
+    async def start(self, request: ChatRequest, actor: Actor) -> Started:
+        """Begin to answer and return at once; the tasks are listed before that.
+
+        Raises not_found for a chat that is not there or not the actor's and for a model that the actor may
+        not use, conflict when a message begins to be answered at this moment.
+        """
+        order = read_order(request)
+        chat = await self._find(order.chat_id, actor) if order.is_stored else None
+        if chat is None and order.is_stored:
+            raise not_found("chat", order.chat_id)
+        return await self._begin(_Launch(order, request, actor, chat, None))
+
+    async def follow(self, request: ChatRequest, actor: Actor) -> Answer:
+        """Begin to answer and return the answer as it comes; who no longer reads it does not end it.
+
+        A chat that nobody has is no chat: the request is answered and nothing is kept. Raises what the
+        pipeline raises, and what `start` does.
+        """
+        order = read_order(request)
+        chat = await self._find(order.chat_id, actor) if order.is_stored else None
+        if chat is None and order.is_stored:
+            await self._fill(_Launch(order, request, actor, None, None))
+            return await self._desk.pipeline.run(request, actor)
+        follower = Follower()
+        await self._begin(_Launch(order, request, actor, chat, follower))
+        return await follower.answer()
+
+    async def _find(self, chat_id: str, actor: Actor) -> Chat | None:
+        """Return the actor's chat, None when nobody has it; a foreign one raises not_found."""
+        if chat_id.startswith(UNSTORED):
+            return None
+        chat = await self._store.find(chat_id)
+        if chat is not None and chat.user_id != actor.user_id:
+            raise not_found("chat", chat_id)
+        return chat
+
+    async def _begin(self, launch: "_Launch") -> Started:
+        for one in launch.order.answered:
+            await self._catalog.candidates(one.model, launch.actor)
+        # A caller who leaves now would leave a message that says for ever that it is being written.
+        return await self._desk.tasks.finish("begin of an answer", self._launch(launch))
+
+    async def _launch(self, launch: "_Launch") -> Started:
+        order = launch.order
+        keys = {(order.chat_id, one.message_id) for one in order.answered}
+        if keys & self._beginning:
+            raise GatewayError(Kind.CONFLICT, "cannot answer a message that begins to be answered just now")
+        self._beginning |= keys
+        try:
+            await self._stop_earlier(order)
+            await self._prepare(launch)
+            task_ids = self._spawn(launch)
+        finally:
+            self._beginning -= keys
+        # A task that is cancelled before its first step would leave its message as it is.
+        await asyncio.sleep(0)
+        return Started(task_ids, order.chat_id, tuple(one.message_id for one in order.answered))
+
+    def _spawn(self, launch: "_Launch") -> tuple[str, ...]:
+        order, task_ids = launch.order, []
+        follower, background = launch.follower, order.background
+        for request, one in zip(copies(launch.request, order.answered), order.answered, strict=True):
+            actor = launch.actor
+            target = Target(actor.user_id, order.chat_id, one.message_id, order.session_id)
+            running = Running(request, actor, target, launch.chat, background)
+            answering = Answering(self._desk, running, self._options, self._after, follower)
+            purpose = Purpose(actor.user_id, order.chat_id, one.message_id)
+            task_ids.append(self._desk.tasks.spawn(NAME, answering.run(), purpose))
+            # One answer is followed, and names the chat.
+            follower, background = None, background & {tasktexts.FOLLOW_UPS.name}
+        return tuple(task_ids)
+
+    async def _stop_earlier(self, order: Order) -> None:
+        """Stop what still answers the same messages: the new answer takes its place."""
+        answered = {one.message_id for one in order.answered}
+        for info in self._desk.tasks.started(chat_id=order.chat_id):
+            if info.purpose.message_id in answered:
+                await self._desk.tasks.stop(info.id)
+
+    async def _prepare(self, launch: "_Launch") -> None:
+        """Keep the question and the empty answers, and take the messages from the chat if need be."""
+        order, question = launch.order, launch.order.user_message
+        begun: list[Answered] = []
+        try:
+            for one in order.answered if launch.chat is not None else ():
+                await self._desk.answers.begin(
+                    order.chat_id, one.message_id, order.parent_id, one.model, question
+                )
+                begun.append(one)
+                question = None
+            await self._fill(launch)
+        except GatewayError as error:
+            attributes = {"error": {"content": error.message}}
+            for one in begun:
+                await self._desk.answers.finish(
+                    order.chat_id, one.message_id, content=None, attributes=attributes
+                )
+            raise
+
+    async def _fill(self, launch: "_Launch") -> None:
+        order, body = launch.order, launch.request.body
+        if body.get("messages"):
+            return
+        question = order.user_message
+        if question is None:
+            raise invalid("cannot accept messages: expected a list", param="messages")
+        stored: Sequence[dict[str, object]] = [{"role": "user", **question}]
+        if launch.chat is not None:
+            stored = await self._chats.branch(order.chat_id, question["id"])
+        body["messages"] = to_messages(stored)
+        if not body["messages"]:
+            raise invalid("cannot accept user_message: it has no content", param="user_message")
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """A run about to begin."""
+
+    order: Order
+    request: ChatRequest
+    actor: Actor
+    chat: Chat | None
+    follower: Follower | None

@@ -1,0 +1,127 @@
+"""Tasks that users started (interface specification 4.8), and those that models are put to for clients."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from aiohttp import web
+
+from gatewayd.chat import tasktexts
+from gatewayd.chat.background import TaskModels
+from gatewayd.chat.endpoints import model_of
+from gatewayd.chat.records import ChatRequest
+from gatewayd.chat.runs import Runs
+from gatewayd.chat.stopping import Stopping
+from gatewayd.chat.tasktexts import TaskText
+from gatewayd.dialects import openai
+from gatewayd.http import body
+from gatewayd.http.context import actor, request_id
+from gatewayd.http.facts import facts_of
+from gatewayd.http.routes import Access, Noun, Route
+
+TASKS: Final = Noun("/api/tasks", "tasks")
+MODELS: Final = Noun("/api/v1/tasks", "tasks")
+
+
+class TaskRoutes:
+    """Lists and stops tasks, and answers the task endpoints."""
+
+    def __init__(self, stopping: Stopping, models: TaskModels, runs: Runs, *, body_limit: int) -> None:
+        self._stopping = stopping
+        self._models = models
+        self._runs = runs
+        self._body_limit = body_limit
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 4.8 and those that peers of this API family have beside them."""
+        return [
+            TASKS.row("POST", "/stop/{task_id}", self.stop, Access.VERIFIED, "Stop a task"),
+            TASKS.row("GET", "", self.list, Access.ADMIN, "List the running tasks"),
+            TASKS.row("GET", "/chat/{chat_id}", self.of_chat, Access.VERIFIED, "List the tasks of a chat"),
+            TASKS.row(
+                "POST", "/chat/{chat_id}/stop", self.stop_chat, Access.VERIFIED, "Stop the tasks of a chat"
+            ),
+            MODELS.row("GET", "/config", self.config, Access.VERIFIED, "Show what is made of conversations"),
+            MODELS.row("POST", "/title/completions", self.title, Access.VERIFIED, "Make a title"),
+            MODELS.row("POST", "/tags/completions", self.tags, Access.VERIFIED, "Make tags"),
+            MODELS.row(
+                "POST",
+                "/follow_up/completions",
+                self.follow_up,
+                Access.VERIFIED,
+                "Make questions that may follow",
+            ),
+        ]
+
+    async def stop(self, request: web.Request) -> web.Response:
+        """Stop a task: `{"status": true, "message"}`; `{"status": false, "message"}` when it is not there."""
+        task_id = request.match_info["task_id"]
+        if await self._stopping.stop(actor(request), task_id):
+            return _told(f"Task {task_id} successfully stopped.")
+        return _told(f"Task with ID {task_id} not found.", status=False)
+
+    async def list(self, request: web.Request) -> web.Response:
+        """Return `{"tasks": [id]}`, oldest first."""
+        return body.json_reply({"tasks": [info.id for info in self._stopping.every()]})
+
+    async def of_chat(self, request: web.Request) -> web.Response:
+        """Return `{"task_ids": [id]}`, none for a chat of somebody else."""
+        found = await self._stopping.of_chat(actor(request), request.match_info["chat_id"])
+        return body.json_reply({"task_ids": [info.id for info in found]})
+
+    async def stop_chat(self, request: web.Request) -> web.Response:
+        """Stop what runs for a chat: `{"status": true, "message"}`."""
+        chat_id = request.match_info["chat_id"]
+        if await self._stopping.stop_chat(actor(request), chat_id):
+            return _told(f"All tasks of chat {chat_id} stopped.")
+        return _told(f"No tasks found for chat {chat_id}.")
+
+    async def config(self, request: web.Request) -> web.Response:
+        """Return which model makes titles, tags and follow-ups, and which of them are made."""
+        options = self._runs.options
+        return body.json_reply(
+            {
+                "TASK_MODEL": options.task_model,
+                "ENABLE_TITLE_GENERATION": options.makes_titles,
+                "ENABLE_TAGS_GENERATION": options.makes_tags,
+                "ENABLE_FOLLOW_UP_GENERATION": options.makes_follow_ups,
+            }
+        )
+
+    async def title(self, request: web.Request) -> web.Response:
+        """Answer `{"model", "messages"}` with a completion of `{"title": "..."}` as JSON text."""
+        return await self._make(tasktexts.TITLE, request)
+
+    async def tags(self, request: web.Request) -> web.Response:
+        """Answer `{"model", "messages"}` with a completion of `{"tags": [...]}` as JSON text."""
+        return await self._make(tasktexts.TAGS, request)
+
+    async def follow_up(self, request: web.Request) -> web.Response:
+        """Answer `{"model", "messages"}` with a completion of `{"follow_ups": [...]}` as JSON text."""
+        return await self._make(tasktexts.FOLLOW_UPS, request)
+
+    async def _make(self, task: TaskText, request: web.Request) -> web.Response:
+        sent = await body.read_object(request, self._body_limit)
+        model, messages = model_of(sent), sent.get("messages")
+        openai.check_messages(messages)
+        options = {name: sent[name] for name in ("chat_id",) if isinstance(sent.get(name), str)}
+        chat = ChatRequest(model, {}, stream=False, options=options, request_id=request_id(request))
+        chat.facts = facts_of(request)
+        await self._runs.check(chat, actor(request))
+        said = await self._models.text(
+            task, messages or [], chat, actor(request), self._runs.options.task_model
+        )
+        message = {"role": "assistant", "content": tasktexts.as_json(task.key, said)}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        return body.json_reply(
+            {
+                "id": f"chatcmpl-{chat.request_id}",
+                "object": "chat.completion",
+                "model": model,
+                "choices": [choice],
+            }
+        )
+
+
+def _told(message: str, *, status: bool = True) -> web.Response:
+    told: dict[str, Any] = {"status": status, "message": message}
+    return body.json_reply(told)

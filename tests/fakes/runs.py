@@ -1,0 +1,200 @@
+"""Runs over stored chats in memory: a scripted pipeline, listeners that remember, and everything around."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from gatewayd.accounts.records import Actor, Role
+from gatewayd.catalog.records import EVERYBODY, Grant, ModelRecord
+from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.chat.after import After
+from gatewayd.chat.answering import Desk
+from gatewayd.chat.background import Background, TaskModels
+from gatewayd.chat.records import Answer, ChatRequest, ToolStep
+from gatewayd.chat.running import NoOutlets, RunOutlets
+from gatewayd.chat.runs import Runs
+from gatewayd.chat.stopping import Stopping
+from gatewayd.chats.access import ChatAccess
+from gatewayd.chats.answers import Answers
+from gatewayd.chats.records import Chat, Message
+from gatewayd.chats.rendering import show_branch
+from gatewayd.errors import GatewayError
+from gatewayd.events.records import Target
+from gatewayd.tasks import Tasks
+from tests.fakes.chats import ChatState, MemoryChats, MemoryEffects, MemoryMessages
+from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
+
+OWNER = make_actor("owner", Role.USER)
+STRANGER = make_actor("stranger", Role.USER)
+ADMIN = make_actor("admin")
+
+Step = str | Body | ToolStep | Exception | asyncio.Event | Callable[[], Awaitable[object]]
+"""A piece of text, an event of a stream, a tool that was run, a failure, a wait, or something to do."""
+
+
+@dataclass
+class FakeEvents:
+    """Remembers what was emitted, and applies what persists of it."""
+
+    effects: MemoryEffects
+    told: list[tuple[Target, dict[str, Any]]] = field(default_factory=list)
+
+    async def emit(self, target: Target, event: Any) -> bool:
+        where = (target.chat_id, target.message_id)
+        if event["type"] == "message":
+            await self.effects.append_content(*where, event["data"]["content"])
+        elif event["type"] == "replace":
+            await self.effects.replace_content(*where, event["data"]["content"])
+        self.told.append((target, event))
+        return True
+
+    def types(self, message_id: str | None = None) -> list[str]:
+        return [event["type"] for event in self.events(message_id)]
+
+    def events(self, message_id: str | None = None, event_type: str | None = None) -> list[dict[str, Any]]:
+        return [
+            event
+            for target, event in self.told
+            if message_id in (None, target.message_id) and event_type in (None, event["type"])
+        ]
+
+
+@dataclass
+class FakePipeline:
+    """Answers by the script of a model; `""` is that of all others."""
+
+    scripts: dict[str, Sequence[Step]] = field(default_factory=dict)
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    asked: list[ChatRequest] = field(default_factory=list)
+    closed: int = 0
+
+    async def run(self, request: ChatRequest, actor: Actor) -> Answer:
+        self.asked.append(request)
+        script = self.scripts.get(request.model, self.scripts.get("", ("hello",)))
+        if script and isinstance(script[0], GatewayError):
+            raise script[0]
+        answer = Answer(sources=list(self.sources), warnings=list(request.warnings))
+        if request.stream:
+            answer.chunks = self._chunks(script, answer)
+            return answer
+        texts = []
+        for step in script:
+            chunk = await self._do(step, answer)
+            texts += [] if chunk is None else [chunk]
+        said = "".join(text for text in texts if isinstance(text, str))
+        extra = {name: value for text in texts if isinstance(text, dict) for name, value in text.items()}
+        message = {"role": "assistant", "content": said}
+        answer.completion = Completion(
+            body={"id": "c1", "choices": [{"index": 0, "message": message}], **extra}
+        )
+        return answer
+
+    async def _chunks(self, script: Sequence[Step], answer: Answer) -> AsyncGenerator[Chunk, None]:
+        try:
+            for step in script:
+                value = await self._do(step, answer)
+                if isinstance(value, str):
+                    yield Chunk(events=[{"choices": [{"index": 0, "delta": {"content": value}}]}])
+                elif value is not None:
+                    yield Chunk(events=[value])
+        finally:
+            self.closed += 1
+
+    async def _do(self, step: Step, answer: Answer) -> str | Body | None:
+        match step:
+            case Exception():
+                raise step
+            case asyncio.Event():
+                await step.wait()
+            case ToolStep():
+                answer.steps.append(step)
+            case str() | dict():
+                return step
+            case _:
+                await step()
+        return None
+
+
+class FakeOwnedChats:
+    """Finds chats of their owners, as the service does."""
+
+    def __init__(self, chats: MemoryChats, messages: MemoryMessages) -> None:
+        self._access = ChatAccess(chats, admin_access=True)
+        self._messages = messages
+
+    async def owned(self, actor: Actor, chat_id: str) -> Chat:
+        return await self._access.owned(actor, chat_id)
+
+    async def branch(self, chat_id: str, message_id: str) -> list[dict[str, Any]]:
+        return show_branch(await self._messages.branch(chat_id, message_id))
+
+
+@dataclass
+class World:
+    """Everything that runs need, and a chat `c` of the owner with a question `q`."""
+
+    state: ChatState
+    pipeline: FakePipeline
+    events: FakeEvents
+    tasks: Tasks
+    source: FakeSource
+    models: TaskModels
+    runs: Runs
+    stopping: Stopping
+
+    def message(self, message_id: str = "a", chat_id: str = "c") -> Message:
+        found = self.state.message(chat_id, message_id)
+        assert found is not None
+        return found
+
+    async def ended(self) -> None:
+        """Wait until every run is over."""
+        while self.tasks.started():
+            await asyncio.sleep(0)
+
+    async def until(self, event_type: str, count: int = 1) -> None:
+        """Wait until as many events of a type were told."""
+        while len(self.events.events(event_type=event_type)) < count:
+            await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def running_world(outlets: RunOutlets | None = None) -> AsyncIterator[World]:
+    """Open a world; close the tasks at the end."""
+    state, tasks = ChatState(), Tasks()
+    chats, messages, effects = MemoryChats(state), MemoryMessages(state), MemoryEffects(state)
+    await chats.add(
+        Chat(id="c", user_id="owner", title="A chat", current_id="q"),
+        [Message(id="q", parent_id=None, role="user", content="What is it?")],
+    )
+    source = FakeSource(models=[make_model("m"), make_model("n"), make_model("tasks")])
+    everybody = (Grant("user", EVERYBODY, "read"),)
+    records = FakeRecords(
+        {model.id: ModelRecord(model.id, "admin", model.id, grants=everybody) for model in source.models}
+    )
+    catalog = Catalog(records, tasks, CatalogOptions())
+    await catalog.load()
+    catalog.use([source])
+    await catalog.list(ADMIN)
+    pipeline, events = FakePipeline(), FakeEvents(effects)
+    owned = FakeOwnedChats(chats, messages)
+    models = TaskModels(catalog)
+    background = Background(models, chats, messages, events)
+    after = After(outlets or NoOutlets(), background, owned, messages, events)
+    desk = Desk(pipeline, Answers(messages, chats), messages, effects, events, tasks)
+    runs = Runs(desk, catalog, chats, owned, after)
+    yield World(state, pipeline, events, tasks, source, models, runs, Stopping(tasks, owned))
+    await tasks.close()
+
+
+def asking(*, stream: bool = True, model: str = "m", **options: Any) -> ChatRequest:
+    """Return a request to answer message `a` of chat `c`, not waited for unless `session_id` is empty."""
+    given = {"chat_id": "c", "id": "a", "session_id": "s", **options}
+    kept = {name: value for name, value in given.items() if value is not None}
+    messages = [{"role": "user", "content": "What is it?"}]
+    return ChatRequest(
+        model, {"model": model, "messages": messages, "stream": stream}, stream, options=kept, request_id="r1"
+    )

@@ -1,0 +1,230 @@
+"""Tests for gatewayd.chat.answering."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gatewayd.chat.answering import FAILED, GATEWAY_STOPPED
+from gatewayd.chat.records import ToolStep
+from gatewayd.chat.running import RunOptions
+from gatewayd.chats.records import MessageState
+from gatewayd.errors import GatewayError, Kind
+from tests.fakes.runs import OWNER, World, asking, running_world
+
+USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+
+
+def saying(world: World, event_type: str, **data: Any) -> Any:
+    """Return a step in which a plugin emits an event for message `a`."""
+
+    async def step() -> None:
+        target = world.events.told[0][0]
+        await world.events.emit(target, {"type": event_type, "data": data})
+
+    return step
+
+
+async def test_events_come_in_their_order_and_the_message_is_kept() -> None:
+    async with running_world() as world:
+        world.pipeline.sources = [{"source": {"name": "book"}, "document": ["d"], "metadata": [{}]}]
+        world.pipeline.scripts[""] = ["Hel", "lo", {"choices": [], "usage": USAGE}]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        kept = world.message()
+        assert (kept.content, kept.done, kept.state) == ("Hello", True, MessageState.IDLE)
+        assert kept.attributes["model"] == "m"
+        assert kept.attributes["usage"] == USAGE
+        assert kept.attributes["output"][0]["content"] == [{"type": "output_text", "text": "Hello"}]
+        assert kept.items["sources"] == world.pipeline.sources
+        assert kept.parent_id == "q"
+        events = world.events.events("a")
+        assert events[0] == {"type": "chat:active", "data": {"active": True}}
+        assert events[1] == {"type": "chat:completion", "data": {"sources": world.pipeline.sources}}
+        assert events[-3] == {"type": "chat:completion", "data": {"usage": USAGE}}
+        last = events[-2]["data"]
+        assert (last["done"], last["content"], last["title"]) == (True, "Hello", "A chat")
+        assert events[-1] == {"type": "chat:active", "data": {"active": False}}
+        assert {"type": "chat:completion", "data": {"content": "Hello"}} in events
+
+
+async def test_content_is_told_whole_and_less_often_than_it_comes() -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = [str(number % 10) for number in range(1000)]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        told = [event["data"]["content"] for event in world.events.events("a") if "content" in event["data"]]
+        assert 1 <= len(told) < 100
+        assert all(later.startswith(before) for before, later in zip(told, told[1:], strict=False))
+        assert told[-1] == world.message().content
+
+
+async def test_what_is_slow_to_come_is_told_at_once() -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = ["first", asyncio.Event()]
+        await world.runs.start(asking(), OWNER)
+        await asyncio.wait_for(world.until("chat:completion"), 5)
+        assert world.events.events("a", "chat:completion")[0]["data"] == {"content": "first"}
+
+
+async def test_content_is_kept_at_the_end_alone() -> None:
+    async with running_world() as world:
+        go_on = asyncio.Event()
+        world.pipeline.scripts[""] = ["first", go_on, "second"]
+        await world.runs.start(asking(), OWNER)
+        await world.until("chat:completion")
+        assert (world.message().content, world.message().done) == ("", False)
+        assert world.message().state is MessageState.RUNNING
+        go_on.set()
+        await world.ended()
+        assert world.message().content == "firstsecond"
+
+
+async def test_content_is_kept_while_it_comes_when_set_so() -> None:
+    async with running_world() as world:
+        world.runs.configure(RunOptions(is_saved_often=True))
+        world.pipeline.scripts[""] = ["first", asyncio.Event()]
+        await world.runs.start(asking(), OWNER)
+        while not world.message().content:
+            await asyncio.sleep(0)
+        assert (world.message().content, world.message().done) == ("first", False)
+
+
+async def test_returned_text_takes_the_place_of_what_events_wrote() -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = [saying(world, "message", content="by event"), "returned"]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        assert world.message().content == "returned"
+
+
+async def test_what_events_wrote_stays_when_nothing_is_returned() -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = [
+            saying(world, "message", content="one "),
+            saying(world, "message", content="two"),
+            "",
+        ]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        assert (world.message().content, world.message().done) == ("one two", True)
+        done = next(event for event in world.events.events("a") if event["data"].get("done"))
+        assert done["data"]["content"] == "one two"
+
+
+async def test_tools_that_were_run_are_shown_between_the_texts() -> None:
+    async with running_world() as world:
+        step = ToolStep("t1", "find", '{"a": 1}', "found")
+        world.pipeline.scripts[""] = ["Looking. ", step, "There."]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        content = world.message().content
+        assert (
+            content.index("Looking.") < content.index('<details type="tool_calls"') < content.index("There.")
+        )
+        kinds = [item["type"] for item in world.message().attributes["output"]]
+        assert kinds == ["message", "function_call", "function_call_output", "message"]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_failure_keeps_what_was_said_and_why(stream: bool) -> None:
+    async with running_world() as world:
+        failure = GatewayError(Kind.UPSTREAM_FAILED, "cannot go on: it broke")
+        world.pipeline.scripts[""] = ["partial ", failure]
+        await world.runs.start(asking(stream=stream), OWNER)
+        await world.ended()
+        kept = world.message()
+        assert kept.content == ("partial" if stream else "")
+        assert (kept.done, kept.state) == (True, MessageState.IDLE)
+        assert kept.attributes["error"] == {"content": "cannot go on: it broke"}
+        assert world.events.types("a")[-3:] == ["chat:message:error", "chat:tasks:cancel", "chat:active"]
+        error = world.events.events("a", "chat:message:error")[0]
+        assert error["data"] == {"error": {"content": "cannot go on: it broke"}}
+
+
+@pytest.mark.parametrize("error", [{"detail": "boom"}, {"message": "boom"}, "boom"])
+async def test_error_in_band_is_a_failure(error: Any) -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = ["partial", {"error": error}]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        assert world.message().attributes["error"] == {"content": "boom"}
+        assert world.message().content == "partial"
+
+
+async def test_next_answer_takes_the_error_away() -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = [GatewayError(Kind.TIMEOUT, "cannot wait")]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        assert "error" in world.message().attributes
+        world.pipeline.scripts[""] = ["good"]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        assert "error" not in world.message().attributes
+        assert world.message().content == "good"
+
+
+async def test_stop_keeps_what_was_said_and_closes_the_source() -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = ["partial", asyncio.Event()]
+        started = await world.runs.start(asking(), OWNER)
+        await world.until("chat:completion")
+        assert await world.tasks.stop(started.task_ids[0])
+        kept = world.message()
+        assert (kept.content, kept.done, kept.state) == ("partial", True, MessageState.IDLE)
+        assert "error" not in kept.attributes
+        assert world.pipeline.closed == 1
+        assert world.events.types("a")[-2:] == ["chat:tasks:cancel", "chat:active"]
+
+
+async def test_stop_before_anything_was_said_ends_the_message() -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = [asyncio.Event()]
+        started = await world.runs.start(asking(), OWNER)
+        assert await world.tasks.stop(started.task_ids[0])
+        assert (world.message().done, world.message().content) == (True, "")
+
+
+async def test_end_of_the_gateway_is_told_in_the_message() -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = ["partial", asyncio.Event()]
+        await world.runs.start(asking(), OWNER)
+        await world.until("chat:completion")
+        await world.tasks.close()
+        kept = world.message()
+        assert (kept.content, kept.done) == ("partial", True)
+        assert kept.attributes["error"] == {"content": GATEWAY_STOPPED}
+
+
+async def test_fault_of_the_gateway_ends_the_message(caplog: pytest.LogCaptureFixture) -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = ["partial", KeyError("a bug")]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        assert world.message().attributes["error"] == {"content": FAILED}
+        assert (world.message().content, world.message().done) == ("partial", True)
+        assert world.events.types("a")[-1] == "chat:active"
+        assert "a bug" in caplog.text
+
+
+async def test_whole_answer_is_told_and_kept() -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = ["hello", {"usage": USAGE}]
+        await world.runs.start(asking(stream=False), OWNER)
+        await world.ended()
+        assert world.message().content == "hello"
+        assert world.message().attributes["usage"] == USAGE
+        assert {"type": "chat:completion", "data": {"content": "hello"}} in world.events.events("a")
+
+
+async def test_reasoning_is_shown_and_stays_out_of_the_text() -> None:
+    async with running_world() as world:
+        thinking = {"choices": [{"delta": {"reasoning_content": "a <b>\nc"}}]}
+        world.pipeline.scripts[""] = [thinking, "answer"]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        content = world.message().content
+        assert content.startswith('<details type="reasoning" done="true" duration="0">')
+        assert "&gt; a &lt;b&gt;\n&gt; c" in content
+        assert content.endswith("</details>\nanswer")
