@@ -30,8 +30,8 @@ class Statement:
         """Take several values as the members of a list."""
         return ", ".join([self.bind(value) for value in values])
 
-    def among(self, values: Sequence[str]) -> str:
-        """Return what follows a column that is one of any number of texts: they are one parameter."""
+    def among(self, values: Sequence[str] | Sequence[int]) -> str:
+        """Return what follows a column that is one of any texts or numbers: they are one parameter."""
         if self.client.capabilities.dialect == "postgres":
             return f"= ANY({self.bind(list(values))})"
         return f"IN (SELECT value FROM json_each({self.bind(orjson.dumps(list(values)).decode())}))"  # noqa: S608

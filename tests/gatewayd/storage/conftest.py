@@ -11,16 +11,24 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.interfaces import GroupStore, KeyStore, RevocationStore, UserStore, ValueStore
+from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.commits import Transactor
+from gatewayd.events.interfaces import MessageEffects
+from gatewayd.storage.chats import ChatRows
 from gatewayd.storage.database import Database
+from gatewayd.storage.effects import EffectRows
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.location import Location, parse, sqlite
+from gatewayd.storage.messages import MessageRows
 from gatewayd.storage.migrate import migrate
 from gatewayd.storage.revocations import TortoiseRevocations
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
+from tests.fakes.chats import ChatState, MemoryChats, MemoryEffects, MemoryMessages
+from tests.fakes.chatting import chat
 from tests.fakes.postgres import Postgres
+from tests.fakes.records import user
 from tests.fakes.stores import (
     Memory,
     MemoryGroups,
@@ -43,6 +51,15 @@ class Stores:
     keys: KeyStore
     revocations: RevocationStore
     values: ValueStore
+
+
+@dataclass(frozen=True)
+class Chatting:
+    """What keeps chats, over one state; a database has the users u1 and u2."""
+
+    chats: ChatStore
+    messages: MessageStore
+    effects: MessageEffects
 
 
 def _migrate(location: Location) -> None:
@@ -104,3 +121,38 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             TortoiseRevocations(),
             TortoiseValues(),
         )
+
+
+@pytest.fixture(params=["memory", *ENGINES])
+async def chatting(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Chatting]:
+    """Return every implementation in turn, without chats."""
+    if request.param == "memory":
+        state = ChatState()
+        yield Chatting(MemoryChats(state), MemoryMessages(state), MemoryEffects(state))
+        return
+    async with Database.open(make_location(request, tmp_path, request.param)):
+        yield await make_chatting()
+
+
+@pytest.fixture
+async def live(chatting: Chatting) -> Chatting:
+    """Return every implementation in turn, with the empty chats c1 and c2."""
+    return await _with_chats(chatting)
+
+
+@pytest.fixture
+async def stored(database: Database) -> Chatting:
+    """Return what is over a database, with the empty chats c1 and c2."""
+    return await _with_chats(await make_chatting())
+
+
+async def make_chatting() -> Chatting:
+    for user_id in ("u1", "u2"):
+        await TortoiseUsers().add(user(user_id), None)
+    return Chatting(ChatRows(), MessageRows(), EffectRows())
+
+
+async def _with_chats(chatting: Chatting) -> Chatting:
+    for chat_id in ("c1", "c2"):
+        await chatting.chats.add(chat(chat_id), [])
+    return chatting

@@ -1,0 +1,258 @@
+"""Chats, their tags and what was shared of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from gatewayd.accounts.texts import folded
+from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, SharedChat, Tag
+from gatewayd.errors import invalid
+from gatewayd.storage import messages as message_rows
+from gatewayd.storage.chat_rows import ChatRow, ChatTagRow, SharedChatRow
+from gatewayd.storage.failures import translated
+from gatewayd.storage.fields import decode, encode, fits
+from gatewayd.storage.mending import encode_mended, mended
+from gatewayd.storage.statements import Statement, containing
+from gatewayd.storage.transactions import writing
+from gatewayd.storage.upserts import upsert
+
+ORDERS: Final = {"updated_at": "updated_at", "created_at": "created_at", "title": "title_key"}
+"""The column that each order of a listing goes by."""
+FROM: Final = " FROM chats c LEFT JOIN shared_chats s ON s.chat_id = c.id"
+SELECT: Final = (
+    "SELECT c.id, c.user_id, c.title, c.head, c.current_id, c.archived, c.pinned, c.folder_id, c.meta,"
+    f" c.last_read_at, c.updated_at, c.created_at, s.id AS share_id{FROM}"
+)
+CONTAINS: Final = (
+    "(c.title_key {like} OR EXISTS"
+    " (SELECT 1 FROM chat_messages m WHERE m.chat_id = c.id AND m.content_key {like}))"
+)
+
+
+class ChatRows:
+    """Implements `chats.interfaces.ChatStore`."""
+
+    async def add(self, chat: Chat, messages: Sequence[Message]) -> None:
+        """Insert a chat with its messages; conflict when the id is taken. Tags are added by `add_tag`."""
+        row = ChatRow(
+            id=chat.id,
+            user_id=chat.user_id,
+            **_title(chat.title),
+            head=encode_mended(chat.head, "chat"),
+            current_id=chat.current_id,
+            archived=chat.archived,
+            pinned=chat.pinned,
+            folder_id=chat.folder_id,
+            meta=encode_mended(chat.meta, "meta"),
+            last_read_at=chat.last_read_at,
+            updated_at=chat.updated_at,
+            created_at=chat.created_at,
+        )
+        async with writing("add the chat"):
+            await row.save(force_create=True)
+            await message_rows.write(chat.id, messages)
+
+    async def find(self, chat_id: str) -> Chat | None:
+        """Return one chat."""
+        if not fits(ChatRow, id=chat_id):
+            return None
+        with translated("read a chat"):
+            statement = Statement(ChatRow._meta.db)
+            found = await _read(statement, f"{SELECT} WHERE c.id = {statement.bind(chat_id)}")
+        return found[0] if found else None
+
+    async def list(self, query: ChatQuery) -> tuple[Sequence[Chat], int]:
+        """Return one page of chats without their messages, and the count of all that match."""
+        if query.sort_by not in ORDERS:
+            raise invalid(f"cannot order chats by {query.sort_by!r}", param="sort_by")
+        statement = Statement(ChatRow._meta.db)
+        conditions = _conditions(statement, query)
+        if conditions is None:
+            return [], 0
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        counting = statement.copy()
+        column = f"c.{ORDERS[query.sort_by]}"
+        if query.sort_by == "title" and statement.client.capabilities.dialect == "postgres":
+            column += ' COLLATE "C"'
+        direction = "DESC" if query.descending else "ASC"
+        page = (
+            f" ORDER BY {column} {direction}, c.id {direction}{statement.window(query.offset, query.limit)}"
+        )
+        with translated("list chats"):
+            [counted] = await counting.run(f"SELECT COUNT(*) AS total{FROM}{where}")
+            return await _read(statement, f"{SELECT}{where}{page}"), counted["total"]
+
+    async def change(self, chat_id: str, change: ChatChange, at: int) -> bool:
+        """Change a chat; `at` is its new `updated_at`. False when there is none."""
+        if not fits(ChatRow, id=chat_id):
+            return False
+        async with writing("change the chat"):
+            return await ChatRow.filter(id=chat_id).update(**_changed(change), updated_at=at) > 0
+
+    async def touch(self, chat_id: str, at: int) -> bool:
+        """Set `updated_at` alone, and write nothing when it is that already."""
+        if not fits(ChatRow, id=chat_id):
+            return False
+        with translated("change the chat"):
+            found: Any = await ChatRow.filter(id=chat_id).values_list("updated_at", flat=True)
+            if found and found[0] != at:
+                return await ChatRow.filter(id=chat_id).update(updated_at=at) > 0
+        return bool(found)
+
+    async def remove(self, chat_id: str) -> bool:
+        """Delete a chat; its messages, tags and what was shared of it go along by their foreign keys."""
+        if not fits(ChatRow, id=chat_id):
+            return False
+        async with writing("remove the chat"):
+            return await ChatRow.filter(id=chat_id).delete() > 0
+
+    async def remove_all(self, user_id: str) -> int:
+        """Delete every chat of a user; return how many there were."""
+        if not fits(ChatRow, user_id=user_id):
+            return 0
+        async with writing("remove the chats") as client:
+            statement = Statement(client)
+            # SQLite's own count has what goes along in it.
+            gone = await statement.run(
+                f"DELETE FROM chats WHERE user_id = {statement.bind(user_id)} RETURNING id"  # noqa: S608
+            )
+        return len(gone)
+
+    async def add_tag(self, chat_id: str, tag: Tag) -> None:
+        """Give a chat a tag; nothing happens when it has it."""
+        row = ChatTagRow(chat_id=chat_id, tag=tag.id, name=tag.name)
+        async with writing("add the tag"):
+            await ChatTagRow.bulk_create([row], ignore_conflicts=True)
+
+    async def remove_tags(self, chat_id: str, tag_ids: Sequence[str] | None = None) -> None:
+        """Take these tags from a chat, or all."""
+        if not fits(ChatTagRow, chat_id=chat_id):
+            return
+        gone = ChatTagRow.filter(chat_id=chat_id)
+        if tag_ids is not None:
+            gone = gone.filter(tag__in=[each for each in tag_ids if fits(ChatTagRow, tag=each)])
+        async with writing("remove tags"):
+            await gone.delete()
+
+    async def tags(self, *, user_id: str | None = None, chat_id: str | None = None) -> Sequence[Tag]:
+        """Return the tags of a chat, or all that the chats of a user have, each once, by name."""
+        statement = Statement(ChatTagRow._meta.db)
+        conditions = []
+        for column, value in (("c.user_id", user_id), ("c.id", chat_id)):
+            if value is not None:
+                if not fits(ChatRow, id=value):
+                    return []
+                conditions.append(f"{column} = {statement.bind(value)}")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        with translated("read tags"):
+            rows = await statement.run(
+                "SELECT t.tag AS id, MIN(t.name) AS name, c.user_id AS user_id FROM chats c"  # noqa: S608
+                f" JOIN chat_tags t ON t.chat_id = c.id{where} GROUP BY c.user_id, t.tag ORDER BY 2, 1, 3"
+            )
+        return [Tag(**row) for row in rows]
+
+    async def share(self, shared: SharedChat) -> None:
+        """Keep a chat as it is now, in place of what was shared of it before."""
+        columns = {
+            "id": shared.id,
+            "chat_id": shared.chat_id,
+            "user_id": shared.user_id,
+            "document": encode(shared.document, "chat"),
+            "created_at": shared.created_at,
+        }
+        async with writing("share the chat"):
+            await upsert(SharedChatRow, [columns], ["chat_id"])
+
+    async def find_shared(self, share_id: str) -> SharedChat | None:
+        """Return what was shared under an id."""
+        if not fits(SharedChatRow, id=share_id):
+            return None
+        with translated("read a shared chat"):
+            row = await SharedChatRow.get_or_none(id=share_id)
+        if row is None:
+            return None
+        return SharedChat(
+            id=row.id,
+            chat_id=str(row.chat_id),  # type: ignore[attr-defined]
+            user_id=row.user_id,
+            document=decode(row.document, f"the shared chat {row.id}"),
+            created_at=row.created_at,
+        )
+
+    async def unshare(self, chat_id: str) -> bool:
+        """Forget what was shared of a chat."""
+        if not fits(SharedChatRow, chat_id=chat_id):
+            return False
+        async with writing("stop sharing the chat"):
+            return await SharedChatRow.filter(chat_id=chat_id).delete() > 0
+
+
+def _title(title: str) -> dict[str, str]:
+    text = mended(title)
+    return {"title": text, "title_key": folded(text)}
+
+
+def _changed(change: ChatChange) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name in ("current_id", "archived", "pinned", "folder_id", "last_read_at"):
+        value = getattr(change, name)
+        if value is not None:
+            columns[name] = None if value == "" else value
+    if change.title is not None:
+        columns |= _title(change.title)
+    if change.head is not None:
+        columns["head"] = encode_mended(change.head, "chat")
+    if change.meta is not None:
+        columns["meta"] = encode_mended(change.meta, "meta")
+    return columns
+
+
+def _conditions(statement: Statement, query: ChatQuery) -> list[str] | None:
+    """Return the conditions of a listing, None when no chat can fulfil them."""
+    pattern = containing(query.text)
+    texts = {"user_id": query.user_id, "folder_id": query.folder_id}
+    possible = all(value is None or fits(ChatRow, **{name: value}) for name, value in texts.items())
+    if pattern is None or not possible or not all(fits(ChatTagRow, tag=tag) for tag in query.tags):
+        return None
+    exact = {**texts, "archived": query.archived, "pinned": query.pinned}
+    conditions = [f"c.{name} = {statement.bind(value)}" for name, value in exact.items() if value is not None]
+    if query.shared is not None:
+        conditions.append(f"s.id IS {'NOT ' if query.shared else ''}NULL")
+    conditions += [
+        f"EXISTS (SELECT 1 FROM chat_tags t WHERE t.chat_id = c.id AND t.tag = {statement.bind(tag)})"  # noqa: S608
+        for tag in query.tags
+    ]
+    if query.text:
+        conditions.append(CONTAINS.format(like=statement.like(pattern)))
+    return conditions
+
+
+async def _read(statement: Statement, sql: str) -> list[Chat]:
+    """Return the chats of a statement with their tags, in two statements."""
+    rows = await statement.run(sql)
+    if not rows:
+        return []
+    tagged = Statement(statement.client)
+    among = tagged.among([row["id"] for row in rows])
+    tags: dict[str, list[str]] = {}
+    for each in await tagged.run(f"SELECT chat_id, tag FROM chat_tags WHERE chat_id {among} ORDER BY tag"):  # noqa: S608
+        tags.setdefault(each["chat_id"], []).append(each["tag"])
+    return [_record_of(row, tuple(tags.get(row["id"], ()))) for row in rows]
+
+
+def _record_of(row: Mapping[str, Any], tags: tuple[str, ...]) -> Chat:
+    return Chat(
+        id=row["id"],
+        user_id=row["user_id"],
+        title=row["title"],
+        head=decode(row["head"], f"the head of chat {row['id']}"),
+        current_id=row["current_id"],
+        archived=bool(row["archived"]),
+        pinned=bool(row["pinned"]),
+        folder_id=row["folder_id"],
+        share_id=row["share_id"],
+        meta=decode(row["meta"], f"the meta of chat {row['id']}"),
+        tags=tags,
+        last_read_at=row["last_read_at"],
+        updated_at=row["updated_at"],
+        created_at=row["created_at"],
+    )

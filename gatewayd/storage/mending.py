@@ -1,0 +1,44 @@
+"""What models, plugins and clients say, made storable: no answer is lost for a character.
+
+A NUL character and half of a surrogate pair become U+FFFD, a float that is no JSON number becomes null.
+"""
+
+import math
+from typing import Any, Final
+
+from gatewayd.errors import GatewayError
+from gatewayd.storage.fields import MAX_DEPTH, encode
+
+REPLACEMENT: Final = "\ufffd"
+
+
+def mended(text: str) -> str:
+    """Return a text that every engine can store."""
+    if "\x00" in text:
+        text = text.replace("\x00", REPLACEMENT)
+    if text.isascii():
+        return text
+    # Both halves of a pair, one after the other, become the character that they stand for.
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def encode_mended(value: Any, field: str) -> str:
+    """Return a JSON value as the text of a `Json` column; invalid_request for what cannot be mended."""
+    try:
+        return encode(value, field)
+    except GatewayError:
+        return encode(_mended_value(value, 0), field)
+
+
+def _mended_value(value: Any, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        return value
+    if isinstance(value, str):
+        return mended(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {_mended_value(name, depth): _mended_value(part, depth + 1) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_mended_value(part, depth + 1) for part in value]
+    return value

@@ -1,0 +1,248 @@
+"""The messages of chats, a row each, and the values of their lists, a row each."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from gatewayd.accounts.texts import folded
+from gatewayd.chats.records import Message, MessageChange, MessageState
+from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow
+from gatewayd.storage.failures import translated
+from gatewayd.storage.fields import decode, fits
+from gatewayd.storage.mending import encode_mended, mended
+from gatewayd.storage.statements import Statement, stored
+from gatewayd.storage.transactions import writing
+from gatewayd.storage.upserts import insert, upsert
+
+SELECT: Final = (
+    "SELECT number, id, parent_id, role, content, parts, done, state, attributes, timestamp"
+    " FROM chat_messages WHERE"
+)
+# A parent that is repeated adds no row, which ends it.
+BRANCH: Final = (
+    "WITH RECURSIVE branch(number, parent_id) AS ("
+    "SELECT number, parent_id FROM chat_messages WHERE chat_id = {chat} AND id = {message}"
+    " UNION SELECT m.number, m.parent_id FROM branch b"
+    " JOIN chat_messages m ON m.chat_id = {chat} AND m.id = b.parent_id) "
+)
+IN_BRANCH: Final = "number IN (SELECT number FROM branch)"
+
+
+class MessageRows:
+    """Implements `chats.interfaces.MessageStore`."""
+
+    async def list(self, chat_id: str) -> Sequence[Message]:
+        """Return all messages of a chat in the order of their making."""
+        if not fits(ChatMessageRow, chat_id=chat_id):
+            return []
+        with translated("read the messages of a chat"):
+            statement = Statement(ChatMessageRow._meta.db)
+            return await _read(statement, f"{SELECT} chat_id = {statement.bind(chat_id)} ORDER BY number")
+
+    async def find(self, chat_id: str, message_id: str) -> Message | None:
+        """Return one message."""
+        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+            return None
+        with translated("read a message"):
+            statement = Statement(ChatMessageRow._meta.db)
+            found = await _read(statement, f"{SELECT} {one(statement, chat_id, message_id)}")
+        return found[0] if found else None
+
+    async def branch(self, chat_id: str, message_id: str) -> Sequence[Message]:
+        """Return the messages from the root to this one; a parent that is missing or repeated ends it."""
+        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+            return []
+        with translated("read the messages of a chat"):
+            statement = Statement(ChatMessageRow._meta.db)
+            chat, message = statement.bind(chat_id), statement.bind(message_id)
+            branch = BRANCH.format(chat=chat, message=message)
+            messages = await _read(statement, f"{branch}{SELECT} {IN_BRANCH}")
+        left = {each.id: each for each in messages}
+        found = []
+        at: str | None = message_id
+        while at is not None and at in left:
+            found.append(left.pop(at))
+            at = found[-1].parent_id
+        return found[::-1]
+
+    async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
+        """Insert messages, or replace them whole; conflict when there is no such chat."""
+        async with writing("store messages"):
+            await write(chat_id, messages)
+
+    async def change(self, chat_id: str, message_id: str, change: MessageChange) -> bool:
+        """Change one message; False when there is none."""
+        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+            return False
+        async with writing("change the message"):
+            found = await lock(chat_id, message_id)
+            if found is None:
+                return False
+            columns = _changed(change, found["attributes"])
+            if columns:
+                statement = Statement(ChatMessageRow._meta.db)
+                values = stored(ChatMessageRow, columns)
+                pairs = [
+                    f"{name} = {statement.bind(value)}" for name, value in zip(columns, values, strict=True)
+                ]
+                number = statement.bind(found["number"])
+                await statement.run(
+                    f"UPDATE chat_messages SET {', '.join(pairs)} WHERE number = {number}"  # noqa: S608
+                )
+            for kind, items in (change.items or {}).items():
+                await replace_items(found["number"], kind, items)
+        return True
+
+    async def remove(self, chat_id: str, message_id: str) -> bool:
+        """Delete a message; its children get its parent."""
+        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+            return False
+        async with writing("remove the message"):
+            found = await lock(chat_id, message_id)
+            if found is None:
+                return False
+            children = ChatMessageRow.filter(chat_id=chat_id, parent_id=message_id)
+            await children.update(parent_id=found["parent_id"])
+            await ChatMessageRow.filter(number=found["number"]).delete()
+        return True
+
+    async def end_running(self, error: Mapping[str, Any]) -> int:
+        """Make every message in the state RUNNING done with `error`; return how many."""
+        async with writing("end what was being answered") as client:
+            statement = Statement(client)
+            value = statement.bind(encode_mended(dict(error), "error"))
+            if client.capabilities.dialect == "postgres":
+                merged = f"attributes || jsonb_build_object('error', {value}::jsonb)"
+            else:
+                merged = f"json_set(attributes, '$.error', json({value}))"
+            idle, running = (
+                statement.bind(MessageState.IDLE.value),
+                statement.bind(MessageState.RUNNING.value),
+            )
+            rows = await statement.run(
+                f"UPDATE chat_messages SET attributes = {merged}, done = TRUE, state = {idle}"  # noqa: S608
+                f" WHERE state = {running} RETURNING number"
+            )
+        return len(rows)
+
+
+def one(statement: Statement, chat_id: str, message_id: str, table: str = "") -> str:
+    """Return the condition that a row of `chat_messages`, called `table` with a dot, is this message."""
+    return f"{table}chat_id = {statement.bind(chat_id)} AND {table}id = {statement.bind(message_id)}"
+
+
+async def lock(chat_id: str, message_id: str) -> dict[str, Any] | None:
+    """Return the number, parent_id and attributes of a message, locked for the caller's transaction."""
+    statement = Statement(ChatMessageRow._meta.db)
+    # SQLite has one writer.
+    ending = " FOR NO KEY UPDATE" if statement.client.capabilities.dialect == "postgres" else ""
+    rows = await statement.run(
+        "SELECT number, parent_id, attributes FROM chat_messages"  # noqa: S608 - no values
+        f" WHERE {one(statement, chat_id, message_id)}{ending}"
+    )
+    return rows[0] if rows else None
+
+
+async def write(chat_id: str, messages: Sequence[Message]) -> None:
+    """Insert messages, or replace them whole, inside the caller's transaction; of one id the last counts."""
+    last = {each.id: each for each in messages}
+    rows = await upsert(
+        ChatMessageRow,
+        [_columns(chat_id, each) for each in last.values()],
+        ["chat_id", "id"],
+        returning="number, id",
+    )
+    numbers = {row["id"]: row["number"] for row in rows}
+    if numbers:
+        statement = Statement(ChatMessageItemRow._meta.db)
+        gone = statement.among(list(numbers.values()))
+        await statement.run(f"DELETE FROM chat_message_items WHERE message_id {gone}")  # noqa: S608
+    items = [
+        _item(numbers[message_id], kind, value)
+        for message_id, message in last.items()
+        for kind, values in message.items.items()
+        for value in values
+    ]
+    await insert(ChatMessageItemRow, items)
+
+
+async def replace_items(number: int, kind: str, values: Sequence[Any]) -> None:
+    """Replace a list of a message, inside the transaction that has locked it."""
+    await ChatMessageItemRow.filter(message_id=number, kind=kind).delete()
+    await insert(ChatMessageItemRow, [_item(number, kind, value) for value in values])
+
+
+def _item(number: int, kind: str, value: Any) -> dict[str, Any]:
+    return {"message_id": number, "kind": kind, "value": encode_mended(value, kind)}
+
+
+def _columns(chat_id: str, message: Message) -> dict[str, Any]:
+    return {
+        "chat_id": chat_id,
+        "id": message.id,
+        "parent_id": message.parent_id,
+        "role": message.role,
+        **_content(message.content, message.parts),
+        "done": message.done,
+        "state": message.state.value,
+        "attributes": encode_mended(message.attributes, "attributes"),
+        "timestamp": message.timestamp,
+    }
+
+
+def _content(content: str, parts: list[Any] | None) -> dict[str, Any]:
+    """Return the columns of what a message says: a text, or a list, of which the texts can be searched."""
+    if parts is None:
+        text = mended(content)
+        return {"content": text, "content_key": folded(text), "parts": None}
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    key = mended("\n".join(text for text in texts if isinstance(text, str)))
+    return {"content": "", "content_key": folded(key), "parts": encode_mended(parts, "content")}
+
+
+def _changed(change: MessageChange, attributes: str) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name in ("role", "done", "state"):
+        if getattr(change, name) is not None:
+            columns[name] = getattr(change, name)
+    if change.content is not None or change.parts is not None:
+        columns |= _content(change.content or "", change.parts)
+    if change.attributes is not None:
+        merged = {**decode(attributes, "the attributes of a message"), **change.attributes}
+        kept = {name: value for name, value in merged.items() if value is not None}
+        columns["attributes"] = encode_mended(kept, "attributes")
+    return columns
+
+
+async def _read(statement: Statement, sql: str) -> list[Message]:
+    rows = await statement.run(sql)
+    items = await _items([row["number"] for row in rows]) if rows else {}
+    return [_record_of(row, items.get(row["number"], {})) for row in rows]
+
+
+async def _items(numbers: Sequence[int]) -> Mapping[int, dict[str, list[Any]]]:
+    statement = Statement(ChatMessageItemRow._meta.db)
+    rows = await statement.run(
+        "SELECT message_id, kind, value FROM chat_message_items"  # noqa: S608 - no values
+        f" WHERE message_id {statement.among(numbers)} ORDER BY id"
+    )
+    found: dict[int, dict[str, list[Any]]] = defaultdict(dict)
+    for row in rows:
+        value = decode(row["value"], f"the {row['kind']} of a message")
+        found[row["message_id"]].setdefault(row["kind"], []).append(value)
+    return found
+
+
+def _record_of(row: Mapping[str, Any], items: dict[str, list[Any]]) -> Message:
+    return Message(
+        id=row["id"],
+        parent_id=row["parent_id"],
+        role=row["role"],
+        content=row["content"],
+        parts=decode(row["parts"], f"the content of message {row['id']}"),
+        done=None if row["done"] is None else bool(row["done"]),
+        state=MessageState(row["state"]),
+        attributes=decode(row["attributes"], f"the attributes of message {row['id']}"),
+        items=items,
+        timestamp=row["timestamp"],
+    )

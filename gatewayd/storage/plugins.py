@@ -1,0 +1,158 @@
+"""Plugins with their access lists, and what users set in them."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from gatewayd.catalog.records import Grant
+from gatewayd.plugins.records import Family, Origin, Plugin, PluginKind, Problem
+from gatewayd.storage import grants
+from gatewayd.storage.failures import translated
+from gatewayd.storage.fields import decode, encode, fits
+from gatewayd.storage.grants import Resource
+from gatewayd.storage.mending import encode_mended
+from gatewayd.storage.plugin_rows import PluginRow, UserValvesRow
+from gatewayd.storage.sealing import Seal
+from gatewayd.storage.transactions import writing
+from gatewayd.storage.upserts import upsert
+
+
+class PluginRows:
+    """Implements `plugins.interfaces.PluginStore`.
+
+    With a secret, valves are stored sealed, unless `sealing` is switched off; then it only opens those that
+    were sealed before.
+    """
+
+    def __init__(self, secret: bytes | None = None, *, sealing: bool = True) -> None:
+        self._seal = Seal(secret, sealing=sealing)
+
+    async def list(self, family: Family | None = None) -> Sequence[Plugin]:
+        """Return the plugins by id, with their sources and grants."""
+        families = list(Family) if family is None else [family]
+        with translated("list plugins"):
+            rows = await PluginRow.filter(family__in=[each.value for each in families]).order_by(
+                "id", "family"
+            )
+            lists = {each.value: await grants.read_all(_resource(each)) for each in families}
+        return [self._record_of(row, lists[row.family].get(row.id, ())) for row in rows]
+
+    async def find(self, family: Family, plugin_id: str) -> Plugin | None:
+        """Return one plugin."""
+        if not fits(PluginRow, id=plugin_id):
+            return None
+        with translated("read a plugin"):
+            row = await PluginRow.get_or_none(family=family.value, id=plugin_id)
+            if row is None:
+                return None
+            lists = await grants.read(_resource(family), [plugin_id])
+        return self._record_of(row, lists.get(plugin_id, ()))
+
+    async def put(self, plugin: Plugin) -> None:
+        """Insert or replace a plugin and its grants."""
+        columns = {
+            "family": plugin.family.value,
+            "id": plugin.id,
+            "kind": plugin.kind.value,
+            "user_id": plugin.user_id,
+            "name": plugin.name,
+            "content": plugin.content,
+            "description": plugin.description,
+            "manifest": encode(plugin.manifest, "manifest"),
+            "meta": encode(plugin.meta, "meta"),
+            "specs": encode_mended(plugin.specs, "specs"),
+            "valves": self._seal.encode(plugin.valves),
+            "is_active": plugin.is_active,
+            "is_global": plugin.is_global,
+            "origin": plugin.origin.value,
+            "path": plugin.path,
+            "missing": encode_mended(plugin.missing, "missing"),
+            "problem": _encode_problem(plugin.problem),
+            "updated_at": plugin.updated_at,
+            "created_at": plugin.created_at,
+        }
+        async with writing("store the plugin"):
+            await upsert(PluginRow, [columns], ["family", "id"])
+            await grants.write(_resource(plugin.family), plugin.id, plugin.grants)
+
+    async def remove(self, family: Family, plugin_id: str) -> bool:
+        """Delete a plugin, its grants, its valves and those of every user."""
+        if not fits(PluginRow, id=plugin_id):
+            return False
+        async with writing("remove the plugin"):
+            # In the order of `put`, so that the two cannot wait for each other.
+            removed = await PluginRow.filter(family=family.value, id=plugin_id).delete() > 0
+            await grants.remove(_resource(family), plugin_id)
+            await UserValvesRow.filter(family=family.value, plugin_id=plugin_id).delete()
+        return removed
+
+    async def note(self, family: Family, plugin_id: str, problem: Problem | None) -> None:
+        """Keep the last problem alone; nothing happens when there is no such plugin."""
+        if not fits(PluginRow, id=plugin_id):
+            return
+        with translated("note the problem of a plugin"):
+            rows = PluginRow.filter(family=family.value, id=plugin_id)
+            await rows.update(problem=_encode_problem(problem))
+
+    def _record_of(self, row: PluginRow, access: Sequence[Grant]) -> Plugin:
+        whose = f"{row.family} {row.id}"
+        problem = decode(row.problem, f"the last problem of {whose}")
+        return Plugin(
+            id=row.id,
+            family=Family(row.family),
+            kind=PluginKind(row.kind),
+            user_id=row.user_id,
+            name=row.name,
+            content=row.content,
+            description=row.description,
+            manifest=decode(row.manifest, f"the manifest of {whose}"),
+            meta=decode(row.meta, f"the meta of {whose}"),
+            specs=decode(row.specs, f"the specs of {whose}"),
+            valves=self._seal.decode(row.valves, whose),
+            is_active=row.is_active,
+            is_global=row.is_global,
+            origin=Origin(row.origin),
+            path=row.path,
+            missing=tuple(decode(row.missing, f"the missing names of {whose}")),
+            problem=None if problem is None else Problem(**problem),
+            grants=tuple(access),
+            updated_at=row.updated_at,
+            created_at=row.created_at,
+        )
+
+
+class UserValvesRows:
+    """Implements `plugins.interfaces.UserValvesStore`; sealed like those of PluginRows."""
+
+    def __init__(self, secret: bytes | None = None, *, sealing: bool = True) -> None:
+        self._seal = Seal(secret, sealing=sealing)
+
+    async def find(self, user_id: str, family: Family, plugin_id: str) -> dict[str, Any] | None:
+        """Return the values; None when the user set none."""
+        if not fits(UserValvesRow, user_id=user_id, plugin_id=plugin_id):
+            return None
+        with translated("read the valves of a user"):
+            row = await UserValvesRow.get_or_none(user_id=user_id, family=family.value, plugin_id=plugin_id)
+        if row is None:
+            return None
+        return self._seal.decode(row.valves, f"user {user_id} in {family.value} {plugin_id}")
+
+    async def put(self, user_id: str, family: Family, plugin_id: str, values: dict[str, Any]) -> None:
+        """Replace the values; conflict when there is no such user."""
+        columns = {
+            "user_id": user_id,
+            "family": family.value,
+            "plugin_id": plugin_id,
+            "valves": self._seal.encode(values),
+        }
+        async with writing("store the valves of a user"):
+            await upsert(UserValvesRow, [columns], ["user_id", "family", "plugin_id"])
+
+
+def _resource(family: Family) -> Resource:
+    """Return what the access lists of a family are kept under: of the same id there may be one in each."""
+    return Resource.TOOL if family is Family.TOOL else Resource.FUNCTION
+
+
+def _encode_problem(problem: Problem | None) -> str | None:
+    return None if problem is None else encode_mended(asdict(problem), "problem")

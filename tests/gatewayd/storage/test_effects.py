@@ -1,0 +1,172 @@
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage.chat_rows import ChatMessageItemRow
+from gatewayd.storage.database import Database
+from tests.fakes.chatting import message
+from tests.gatewayd.storage.conftest import Chatting
+
+VALUES: list[Any] = [{"b": 1, "a": [None]}, "text", '"quoted"', 1, 2.5, True, None, [], "ü\n"]
+
+
+async def test_text_is_added_to_the_end(live: Chatting) -> None:
+    await live.messages.put("c1", [message("m1", content="a"), message("m2", content="")])
+    await live.messages.put("c2", [message("m1", content="other")])
+    for text in ("b", "", "'\\%é\n"):
+        assert await live.effects.append_content("c1", "m1", text)
+    assert list(await live.messages.list("c1")) == [
+        message("m1", content="ab'\\%é\n"),
+        message("m2", content=""),
+    ]
+    assert await live.messages.find("c2", "m1") == message("m1", content="other")
+
+
+async def test_content_is_replaced(live: Chatting) -> None:
+    before = message("m1", content="", parts=[{"type": "text", "text": "a"}], attributes={"model": "m"})
+    await live.messages.put("c1", [before])
+    assert await live.effects.replace_content("c1", "m1", "new")
+    assert await live.messages.find("c1", "m1") == replace(before, content="new", parts=None)
+    assert await live.effects.replace_content("c1", "m1", "")
+    assert await live.messages.find("c1", "m1") == replace(before, content="", parts=None)
+
+
+async def test_text_after_a_list_is_a_part_of_it(stored: Chatting) -> None:
+    parts = [{"type": "text", "text": "a"}]
+    await stored.messages.put("c1", [message("m1", content="", parts=parts)])
+    assert await stored.effects.append_content("c1", "m1", 'b"')
+    found = await stored.messages.find("c1", "m1")
+    assert found == message("m1", content="", parts=[*parts, {"type": "text", "text": 'b"'}])
+
+
+async def test_values_are_added_in_their_order(live: Chatting) -> None:
+    await live.messages.put("c1", [message("m1", items={"files": ["old"]}), message("m2")])
+    assert await live.effects.append_items("c1", "m1", "files", VALUES)
+    assert await live.effects.append_items("c1", "m1", "files", ["last"])
+    assert await live.effects.append_items("c1", "m1", "embeds", [[1, 2]])
+    assert await live.effects.append_items("c1", "m1", "files", [])
+    everything = ["old", *VALUES, "last"]
+    assert list(await live.effects.items("c1", "m1", "files")) == everything
+    assert list(await live.messages.list("c1")) == [
+        message("m1", items={"files": everything, "embeds": [[1, 2]]}),
+        message("m2"),
+    ]
+
+
+async def test_a_list_is_replaced(live: Chatting) -> None:
+    await live.messages.put("c1", [message("m1", items={"files": [1, 2], "embeds": [3]})])
+    assert await live.effects.replace_items("c1", "m1", "files", VALUES)
+    assert await live.effects.replace_items("c1", "m1", "embeds", [])
+    assert await live.effects.replace_items("c1", "m1", "sources", [4])
+    assert await live.messages.find("c1", "m1") == message("m1", items={"files": VALUES, "sources": [4]})
+    assert list(await live.effects.items("c1", "m1", "embeds")) == []
+
+
+async def test_of_no_message_nothing_is_stored(live: Chatting) -> None:
+    await live.messages.put("c2", [message("m1")])
+    for chat_id, message_id in (("c1", "m1"), ("x", "m1"), ("\x00", "m1"), ("c2", "\x00"), ("c2", "x" * 256)):
+        assert not await live.effects.append_content(chat_id, message_id, "x")
+        assert not await live.effects.replace_content(chat_id, message_id, "x")
+        assert not await live.effects.append_items(chat_id, message_id, "files", [1])
+        assert not await live.effects.append_items(chat_id, message_id, "files", [])
+        assert not await live.effects.replace_items(chat_id, message_id, "files", [1])
+        assert list(await live.effects.items(chat_id, message_id, "files")) == []
+    assert list(await live.messages.list("c2")) == [message("m1")]
+
+
+async def test_characters_that_no_engine_keeps_are_replaced(stored: Chatting) -> None:
+    await stored.messages.put("c1", [message("m1", content="")])
+    assert await stored.effects.append_content("c1", "m1", "a\x00")
+    assert await stored.effects.append_content("c1", "m1", "\ud83d\ude00\ud83d")
+    assert await stored.effects.append_items("c1", "m1", "files", ["\x00", {"\ud800": float("nan")}])
+    assert await stored.messages.find("c1", "m1") == message(
+        "m1", content="a\ufffd😀\ufffd", items={"files": ["\ufffd", {"\ufffd": None}]}
+    )
+    assert await stored.effects.replace_content("c1", "m1", "\x00")
+    found = await stored.messages.find("c1", "m1")
+    assert found is not None
+    assert found.content == "\ufffd"
+
+
+@pytest.mark.parametrize("wrong", [object(), {1: 2}, 2**70])
+async def test_what_is_no_json_is_refused_by_the_name_of_its_list(stored: Chatting, wrong: Any) -> None:
+    await stored.messages.put("c1", [message("m1")])
+    for write in (stored.effects.append_items, stored.effects.replace_items):
+        with pytest.raises(GatewayError) as caught:
+            await write("c1", "m1", "files", [1, wrong])
+        assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "files")
+    assert await stored.messages.find("c1", "m1") == message("m1")
+
+
+async def test_parallel_appends_of_text_are_all_there_and_in_the_order_of_each_caller(
+    stored: Chatting,
+) -> None:
+    await stored.messages.put("c1", [message("m1", content="")])
+
+    async def say(name: str) -> None:
+        for number in range(10):
+            assert await stored.effects.append_content("c1", "m1", f"{name}{number} ")
+
+    names = "abcdefghij"
+    await asyncio.gather(*(say(name) for name in names))
+    found = await stored.messages.find("c1", "m1")
+    assert found is not None
+    said = found.content.split()
+    assert len(said) == 100
+    for name in names:
+        assert [each for each in said if each[0] == name] == [f"{name}{number}" for number in range(10)]
+
+
+async def test_parallel_appends_of_values_are_all_there_and_in_the_order_of_each_caller(
+    stored: Chatting,
+) -> None:
+    await stored.messages.put("c1", [message("m1")])
+
+    async def add(caller: int) -> None:
+        for number in range(10):
+            assert await stored.effects.append_items("c1", "m1", "files", [[caller, number], [caller, -1]])
+
+    await asyncio.gather(*(add(caller) for caller in range(10)))
+    values = await stored.effects.items("c1", "m1", "files")
+    assert len(values) == 200
+    for caller in range(10):
+        mine = [each[1] for each in values if each[0] == caller]
+        assert mine == [part for number in range(10) for part in (number, -1)]
+
+
+async def test_parallel_replacements_leave_one_list(stored: Chatting) -> None:
+    await stored.messages.put("c1", [message("m1")])
+    await asyncio.gather(
+        *(stored.effects.replace_items("c1", "m1", "embeds", [number, number]) for number in range(10))
+    )
+    first, second = await stored.effects.items("c1", "m1", "embeds")
+    assert first == second
+    assert await ChatMessageItemRow.all().count() == 2
+
+
+async def test_appends_to_a_message_that_goes_are_told_or_done(stored: Chatting) -> None:
+    await stored.messages.put("c1", [message("m1")])
+    results = await asyncio.gather(
+        *(stored.effects.append_items("c1", "m1", "files", [number]) for number in range(5)),
+        stored.messages.remove("c1", "m1"),
+        *(stored.effects.append_items("c1", "m1", "files", [number]) for number in range(5)),
+    )
+    assert results[5] is True
+    assert await ChatMessageItemRow.all().count() == 0
+
+
+async def test_inside_a_transaction_that_fails_nothing_is_kept(stored: Chatting, database: Database) -> None:
+    await stored.messages.put("c1", [message("m1", content="a")])
+
+    async def fail() -> None:
+        async with database.transaction():
+            assert await stored.effects.append_content("c1", "m1", "b")
+            assert await stored.effects.append_items("c1", "m1", "files", [1])
+            raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        await fail()
+    assert await stored.messages.find("c1", "m1") == message("m1", content="a")
