@@ -65,20 +65,22 @@ class DocumentAttachments:
         self._documents = documents
         self.options = options
 
-    async def attach(self, request: ChatRequest, actor: Actor) -> list[Source]:
+    async def attach(self, request: ChatRequest, actor: Actor, found: Sequence[Source] = ()) -> list[Source]:
         """Put what the references say about the last question into the messages; return the sources.
 
-        What cannot be used adds a sentence to `request.warnings`.
+        What was `found` elsewhere stands before it. What cannot be used adds a sentence to
+        `request.warnings`.
         """
         options = self.options
         messages = request.body.get("messages")
         query = last_question(messages) if isinstance(messages, list) else ""
         if not query.strip():
-            request.warnings.append("cannot use the files of this request: no user message has a text")
-            return []
+            if request.files:
+                request.warnings.append("cannot use the files of this request: no user message has a text")
+            return list(found)
         allowance = Allowance(options.full_context_limit, request.warnings)
         work = _Attaching(self._documents, options, actor, query, allowance)
-        sources = await work.sources(_distinct(request))
+        sources = [*found, *await work.sources(_distinct(request))]
         if sources:
             text = render(options.template, context_of(sources), query)
             place = after_system if options.system_context else before_question

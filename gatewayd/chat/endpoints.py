@@ -17,7 +17,9 @@ def model_of(value: Mapping[str, Any]) -> str:
     return model
 
 
-def context_of(actor: Actor, request_id: str, *, is_converted: bool = False) -> CallContext:
+def context_of(
+    actor: Actor, request_id: str, *, is_converted: bool = False, scope: object | None = None
+) -> CallContext:
     """Return what a source may know about a call."""
     user = actor.user
     return CallContext(
@@ -27,6 +29,7 @@ def context_of(actor: Actor, request_id: str, *, is_converted: bool = False) -> 
         user_email=user.email,
         user_role=user.role.value,
         is_converted=is_converted,
+        scope=scope,
     )
 
 

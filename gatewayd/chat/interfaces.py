@@ -1,11 +1,13 @@
 """The hook points of the pipeline: what filters, documents and tools plug into."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model
-from gatewayd.catalog.replies import Chunk, Completion
-from gatewayd.chat.records import ChatRequest
+from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.chat.records import ChatRequest, ToolStep
 
 
 class ChatFilter(Protocol):
@@ -50,29 +52,59 @@ class FilterChain(Protocol):
         """The filters that run on finished answers of direct calls, when the settings ask for it."""
         ...
 
+    @property
+    def handles_files(self) -> bool:
+        """Whether one of the filters reads the files of the request itself, so that they are not attached."""
+        ...
+
 
 class Attachments(Protocol):
     """Turns file and collection references into context."""
 
-    async def attach(self, request: ChatRequest, actor: Actor) -> list[dict[str, Any]]:
-        """Put the passages into the request's messages and return the sources (2.3).
+    async def attach(
+        self, request: ChatRequest, actor: Actor, found: Sequence[dict[str, Any]] = ()
+    ) -> list[dict[str, Any]]:
+        """Put the passages into the request's messages and return the sources (2.3), those in `found` first.
 
         A reference that cannot be used adds a sentence to `request.warnings`; it is never dropped silently.
         """
         ...
 
 
-class ToolBox(Protocol):
-    """Puts the gateway's own tools into a request and runs the calls that the model makes."""
+class ToolRunner(Protocol):
+    """Runs the calls of tools that a model makes."""
 
-    async def offer(self, request: ChatRequest, model: Model, actor: Actor) -> "ToolLoop | None":
-        """Return the loop that answers this request, None when the caller gets tool calls as they are."""
+    async def run(self, calls: Sequence[Body], messages: list[Any]) -> Sequence[ToolStep]:
+        """Run the calls of one round at the same time and return what came of them, in their order.
+
+        A call is `{"id", "type", "function": {"name", "arguments": JSON text}}`; `messages` are those that
+        the model has seen. What goes wrong in a call is its result. When cancelled, all are stopped.
+        """
         ...
 
 
-class ToolLoop(Protocol):
-    """Answers tool calls until the model has no more."""
+@dataclass(slots=True)
+class ToolUse:
+    """What the gateway's own tools do for one request.
 
-    async def follow_up(self, completion: Completion, request: ChatRequest) -> bool:
-        """Run the calls in the completion and extend the request's messages; False when there were none."""
+    `runner` runs the calls that the model makes, `iterations` rounds at most; it is None when the caller gets
+    them as they are. `steps` were run before the model is asked, and `sources` are what came of them. With
+    `handles_files` one of them reads the files of the request itself.
+    """
+
+    runner: ToolRunner | None = None
+    iterations: int = 256
+    steps: list[ToolStep] = field(default_factory=list)
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    handles_files: bool = False
+
+
+class ToolBox(Protocol):
+    """Puts the gateway's own tools into a request."""
+
+    async def offer(self, request: ChatRequest, model: Model, actor: Actor) -> ToolUse | None:
+        """Offer the model the tools that the request or its model names; None when there are none.
+
+        A tool that cannot be used adds a sentence to `request.warnings`.
+        """
         ...

@@ -1,16 +1,28 @@
 """The one pipeline: every chat request, in every dialect, goes through `Pipeline.run`."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
 
+from gatewayd import ids
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.interfaces import CallContext, MessagesSource, ModelSource
-from gatewayd.catalog.records import Model
+from gatewayd.catalog.failover import Candidate, Failover
+from gatewayd.catalog.interfaces import CallContext, ChunkStream, MessagesSource, ModelSource
+from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.replies import Completion
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat.endpoints import context_of
-from gatewayd.chat.interfaces import Attachments, ChatFilter, ChatFilters, FilterChain, ToolBox
+from gatewayd.chat.interfaces import Attachments, ChatFilter, ChatFilters, FilterChain, ToolBox, ToolUse
+from gatewayd.chat.presets import apply_record
 from gatewayd.chat.records import Answer, ChatRequest
+from gatewayd.chat.scopes import make_scope
 from gatewayd.chat.stream import StartedStream
+from gatewayd.chat.toolloop import LoopStream, ToolLoop, complete
+from gatewayd.plugins.context import CallScope
+
+PIPE: Final = "pipe"
+"""What the listing of a function model has beside that of others (1.5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +32,7 @@ class NoFilterChain:
     inlets: tuple[ChatFilter, ...] = ()
     streams: tuple[ChatFilter, ...] = ()
     outlets: tuple[ChatFilter, ...] = ()
+    handles_files: bool = False
 
 
 class NoFilters:
@@ -38,52 +51,131 @@ class NoTools:
         return
 
 
+Scopes = Callable[[ChatRequest, Model, ModelRecord | None, Actor], CallScope]
+"""Makes what plugins are told about a request."""
+
+Candidates = Sequence[Candidate[ModelSource]]
+
+
 class Pipeline:
-    """Finds the model, runs the inlets, attaches documents, asks the source, runs the stream filters."""
+    """Finds the model, runs the inlets, the tools and the documents, asks the source, runs stream filters."""
 
     def __init__(
-        self, catalog: Catalog, filters: ChatFilters, attachments: Attachments, tools: ToolBox
+        self,
+        catalog: Catalog,
+        filters: ChatFilters,
+        attachments: Attachments,
+        tools: ToolBox,
+        scopes: Scopes = make_scope,
     ) -> None:
         self._catalog = catalog
         self._filters = filters
         self._attachments = attachments
         self._tools = tools
+        self._scopes = scopes
 
     async def run(self, request: ChatRequest, actor: Actor) -> Answer:
         """Answer a request; a failure before the first chunk raises, one after it raises from `chunks`."""
+        is_converted = request.native is not None
         candidates = await self._catalog.candidates(request.model, actor)
         model = candidates[0].model
+        self._apply_record(request, model, actor)
         chain = await self._filters.choose(request, model, actor)
-        for item in chain.inlets:
-            await item.inlet(request, model, actor)
+        if request.scope is None and _needs_scope(request, chain, model):
+            request.scope = self._scope(request, model, actor)
         if chain.inlets:
-            # An inlet may route to another model: the right to use it is decided again.
-            candidates = await self._catalog.candidates(request.model, actor)
+            candidates = await self._filtered(request, actor, chain, model)
             model = candidates[0].model
+        use = await self._tools.offer(request, model, actor)
         known = len(request.warnings)
-        sources = await self._attachments.attach(request, actor) if request.files else []
+        if chain.handles_files or (use is not None and use.handles_files):
+            request.files = []
+        found = use.sources if use is not None else ()
+        sources = await self._attachments.attach(request, actor, found) if request.files or found else []
         noted = request.warnings[known:]
-        loop = await self._tools.offer(request, model, actor)
-        context = context_of(actor, request.request_id, is_converted=request.native is not None)
-        call = _Call(request, context, chain, is_plain=not sources and loop is None)
-        ask = self._catalog.failover.ask
-        if loop is None:
-            answer = await ask(candidates, call.answer)
+        context = context_of(actor, request.request_id, is_converted=is_converted, scope=request.scope)
+        call = _Call(request, context, chain, is_plain=not sources and use is None)
+        if use is None:
+            answer = await self._catalog.failover.ask(candidates, call.answer)
         else:
-            answer = Answer(completion=await ask(candidates, call.complete))
-        while loop is not None and answer.completion and await loop.follow_up(answer.completion, request):
-            answer = Answer(completion=await ask(candidates, call.complete))
+            answer = await _answer_with_tools(request, use, _Asking(self._catalog.failover, candidates, call))
         if answer.is_native:
             # Only the warnings about its conversion are not true of a request that goes out as it came.
             answer.warnings = noted
             return answer
-        answer.sources, answer.warnings = sources, request.warnings
+        answer.sources, answer.warnings = _shown(sources) if sources else sources, request.warnings
         if answer.completion is not None:
             for item in chain.outlets:
                 await item.outlet(answer.completion, actor)
-            if sources:
-                answer.completion = Completion(body={"sources": sources, **answer.completion.body})
+            if answer.sources:
+                answer.completion = Completion(body={"sources": answer.sources, **answer.completion.body})
         return answer
+
+    def _apply_record(self, request: ChatRequest, model: Model, actor: Actor) -> None:
+        record = self._catalog.find_record(model.id)
+        if record is not None:
+            apply_record(request, record, actor, datetime.fromtimestamp(ids.now(), UTC).astimezone())
+
+    async def _filtered(
+        self, request: ChatRequest, actor: Actor, chain: FilterChain, model: Model
+    ) -> Candidates:
+        """Run the inlets. One may route to another model: the right to use it is decided again."""
+        for item in chain.inlets:
+            await item.inlet(request, model, actor)
+        candidates = await self._catalog.candidates(request.model, actor)
+        routed = candidates[0].model
+        if routed.id != model.id:
+            self._apply_record(request, routed, actor)
+            if request.scope is not None:
+                request.scope.model = self._scope(request, routed, actor).model
+        return candidates
+
+    def _scope(self, request: ChatRequest, model: Model, actor: Actor) -> CallScope:
+        return self._scopes(request, model, self._catalog.find_record(model.id), actor)
+
+
+def _needs_scope(request: ChatRequest, chain: FilterChain, model: Model) -> bool:
+    """Whether plugins may have to do with a request: a plain one is answered without what they are told."""
+    return bool(request.options or chain.inlets or chain.streams or chain.outlets or PIPE in model.detail)
+
+
+def _shown(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the sources without the results of tools that are not cited."""
+    return [source for source in sources if source.get("source") or not source.get("tool_result")]
+
+
+async def _answer_with_tools(request: ChatRequest, use: ToolUse, asking: "_Asking") -> Answer:
+    if use.runner is None:
+        answer = await asking.answer()
+        answer.steps = use.steps
+        return answer
+    loop = ToolLoop(request, use, use.steps)
+    if request.stream:
+        return Answer(chunks=await LoopStream.start(loop, asking), steps=use.steps)
+    return Answer(completion=await complete(loop, asking), steps=use.steps)
+
+
+class _Asking:
+    """Puts a request, as it is at the moment, to the sources of its model."""
+
+    __slots__ = ("_call", "_candidates", "_failover")
+
+    def __init__(self, failover: Failover, candidates: Candidates, call: "_Call") -> None:
+        self._failover = failover
+        self._candidates = candidates
+        self._call = call
+
+    async def answer(self) -> Answer:
+        """Return the answer as the caller wants it."""
+        return await self._failover.ask(self._candidates, self._call.answer)
+
+    async def complete(self) -> Completion:
+        """Return a whole answer."""
+        return await self._failover.ask(self._candidates, self._call.complete)
+
+    async def stream(self) -> ChunkStream:
+        """Return the chunks of an answer, the first of which has arrived."""
+        return await self._failover.ask(self._candidates, self._call.stream)
 
 
 class _Call:
@@ -107,9 +199,13 @@ class _Call:
             return await _run_native(self._request, source, model, self._context)
         if not self._request.stream:
             return Answer(completion=await self.complete(model, source))
+        return Answer(chunks=await self.stream(model, source))
+
+    async def stream(self, model: Model, source: ModelSource) -> ChunkStream:
+        """Return the chunks of an answer, the first of which has arrived, as the stream filters let them."""
         body = {**self._request.body, "model": model.upstream_id}
         chunks = source.stream(body, model, self._context)
-        return Answer(chunks=await StartedStream.start(chunks, self._chain.streams))
+        return await StartedStream.start(chunks, self._chain.streams)
 
     async def complete(self, model: Model, source: ModelSource) -> Completion:
         """Return a whole answer, whatever the caller asked for."""

@@ -1,18 +1,19 @@
 """Tests for gatewayd.chat.pipeline."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from gatewayd.accounts.records import Actor, Role
-from gatewayd.catalog.records import Grant, Model
+from gatewayd.catalog.records import Grant, Model, ModelRecord
 from gatewayd.catalog.replies import Chunk, Completion
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.chat.interfaces import ChatFilter
+from gatewayd.chat.interfaces import ChatFilter, ToolUse
 from gatewayd.chat.pipeline import NoFilterChain, NoFilters, NoTools, Pipeline
-from gatewayd.chat.records import ChatRequest
+from gatewayd.chat.records import ChatRequest, ToolStep
+from gatewayd.chat.scopes import make_scope
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
 from tests.fakes.attachments import NoAttachments
@@ -158,7 +159,9 @@ async def test_inlet_cannot_route_around_the_access_list(world: World) -> None:
 
 async def test_attachments_become_sources_of_the_answer(world: World) -> None:
     class Attach:
-        async def attach(self, request: ChatRequest, actor: Actor) -> list[dict[str, Any]]:
+        async def attach(
+            self, request: ChatRequest, actor: Actor, found: Sequence[dict[str, Any]] = ()
+        ) -> list[dict[str, Any]]:
             request.body["messages"].insert(0, {"role": "system", "content": "context"})
             return [{"source": {"id": request.files[0]["id"]}}]
 
@@ -175,24 +178,98 @@ async def test_references_without_type_or_id_are_warned_about(world: World) -> N
     assert answer.warnings[1].startswith("cannot use text ")
 
 
-async def test_tool_loop_asks_again_until_no_call_is_left(world: World) -> None:
-    class Loop:
-        rounds = 0
+async def test_what_plugins_are_told_is_made_only_when_one_may_ask(world: World) -> None:
+    plain, chat = ask(), ask(options={"chat_id": "c1", "id": "m1"})
+    await world.pipeline.run(plain, ADMIN)
+    await world.pipeline.run(chat, ADMIN)
+    world.filters = Choose(Shout())
+    filtered = ask()
+    await world.pipeline.run(filtered, ADMIN)
+    assert plain.scope is None
+    assert chat.scope is not None
+    assert (chat.scope.target.chat_id, chat.scope.target.message_id) == ("c1", "m1")
+    assert filtered.scope is not None
+    assert [context.scope for context in world.source.contexts] == [None, chat.scope, filtered.scope]
 
-        async def offer(self, request: ChatRequest, model: Model, actor: Actor) -> "Loop":
-            return self
 
-        async def follow_up(self, completion: Completion, request: ChatRequest) -> bool:
-            self.rounds += 1
-            request.body["messages"].append({"role": "tool", "content": str(self.rounds)})
-            return self.rounds < 3
+async def test_function_models_are_told_of_every_request(world: World) -> None:
+    world.source.models = [make_model("f", detail={"pipe": {"type": "pipe"}})]
+    await world.catalog.list(ADMIN, refresh=True)
+    request = ask()
+    request.model = "f"
+    await world.pipeline.run(request, ADMIN)
+    assert world.source.contexts[0].scope is request.scope is not None
 
-    world.tools = Loop()
-    answer = await world.pipeline.run(ask(stream=True), ADMIN)
-    assert answer.completion is not None
-    assert [len(body["messages"]) for body in world.source.asked][-1] >= 3
-    assert len(world.source.asked) == 3
-    assert all(not body.get("stream") for body in world.source.asked)
+
+async def test_the_scope_of_the_caller_is_kept(world: World) -> None:
+    request = ask(options={"chat_id": "c1"})
+    known = make_scope(request, make_model("m"), None, ADMIN)
+    request.scope = known
+    await world.pipeline.run(request, ADMIN)
+    assert world.source.contexts[0].scope is known
+
+
+async def test_a_record_of_a_model_is_applied_once_an_inlet_has_routed_to_it(world: World) -> None:
+    record = ModelRecord("n", "u1", "n", params={"system": "Be brief.", "temperature": 0.5})
+    await world.catalog.put_record(record)
+    world.filters = Choose(Shout(route_to="n"))
+    request = ask()
+    await world.pipeline.run(request, ADMIN)
+    asked = world.source.asked[0]
+    assert asked["temperature"] == 0.5
+    assert asked["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert request.scope is not None
+    assert request.scope.model is not None
+    assert request.scope.model["id"] == "n"
+
+
+async def test_a_filter_that_handles_files_takes_them_from_the_documents(world: World) -> None:
+    @dataclass
+    class Own(Choose):
+        async def choose(self, request: ChatRequest, model: Model, actor: Actor) -> NoFilterChain:
+            return NoFilterChain((self.item,), handles_files=True)
+
+    world.filters = Own(Shout())
+    answer = await world.pipeline.run(ask(files=[{"type": "file", "id": "f1"}]), ADMIN)
+    assert answer.warnings == []
+
+
+@dataclass
+class Box:
+    """A tool box that offers what it is told."""
+
+    use: ToolUse
+
+    async def offer(self, request: ChatRequest, model: Model, actor: Actor) -> ToolUse:
+        return self.use
+
+
+async def test_results_of_tools_become_sources_before_those_of_documents(world: World) -> None:
+    @dataclass
+    class Attach:
+        found: Sequence[dict[str, Any]] = ()
+
+        async def attach(
+            self, request: ChatRequest, actor: Actor, found: Sequence[dict[str, Any]] = ()
+        ) -> list[dict[str, Any]]:
+            self.found = found
+            return [*found, {"source": {"id": "f1"}}]
+
+    shown = {"source": {"name": "t/a"}, "tool_result": True}
+    hidden: dict[str, Any] = {"source": {}, "tool_result": True}
+    step = ToolStep("1", "a", "{}", "x")
+    world.attachments = Attach()
+    world.tools = Box(ToolUse(sources=[shown, hidden], steps=[step]))
+    answer = await world.pipeline.run(ask(), ADMIN)
+    assert world.attachments.found == [shown, hidden]
+    assert answer.sources == [shown, {"source": {"id": "f1"}}]
+    assert answer.steps == [step]
+
+
+async def test_a_tool_that_handles_files_takes_them_from_the_documents(world: World) -> None:
+    world.tools = Box(ToolUse(handles_files=True))
+    answer = await world.pipeline.run(ask(files=[{"type": "file", "id": "f1"}]), ADMIN)
+    assert answer.warnings == []
 
 
 async def two_sources(first: FakeSource, second: FakeSource) -> Pipeline:

@@ -1,0 +1,108 @@
+"""The tools of plugins: which of them an actor may use, and how one is called."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.service import is_for
+from gatewayd.chat.toolcalls import OfferedTool
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins.context import CallScope
+from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.items import Items
+from gatewayd.plugins.records import Family, Plugin
+
+
+class LoadedPlugin(Protocol):
+    """A plugin that is ready to be called; `plugins.loaded.Loaded` is one."""
+
+    @property
+    def plugin(self) -> Plugin:
+        """What is kept of it."""
+        ...
+
+    def value(self, name: str, default: Any = None) -> Any:
+        """Return an attribute of its instance, its class or its module."""
+        ...
+
+    async def call(self, method: str, scope: CallScope, arguments: Mapping[str, Any]) -> Any:
+        """Call a method; raises GatewayError of the kind plugin_failed."""
+        ...
+
+
+class PluginRegistry(Protocol):
+    """Where plugins are found; `plugins.registry.Registry` is one."""
+
+    def find(self, family: Family, plugin_id: str) -> Plugin | None:
+        """Return a plugin."""
+        ...
+
+    async def loaded(self, family: Family, plugin_id: str) -> LoadedPlugin:
+        """Return a plugin that is ready; raises plugin_failed when it cannot be loaded."""
+        ...
+
+
+class PluginTool:
+    """One method of a plugin, a `plugins.toolservers.Tool`."""
+
+    def __init__(self, loaded: LoadedPlugin, spec: Mapping[str, Any]) -> None:
+        self._loaded = loaded
+        self._spec = dict(spec)
+
+    @property
+    def name(self) -> str:
+        """The name of the method."""
+        return str(self._spec["name"])
+
+    @property
+    def source_id(self) -> str:
+        """The id of the plugin."""
+        return self._loaded.plugin.id
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Its specification."""
+        return self._spec
+
+    async def run(self, arguments: dict[str, Any], scope: CallScope) -> Any:
+        """Call the method; what it raises is told in its own words, and what it yields is joined."""
+        try:
+            value = await self._loaded.call(self.name, scope, arguments)
+            return await _joined(value) if isinstance(value, Items) else value
+        except PluginFailure as failure:
+            raise GatewayError(failure.kind, failure.text or failure.message) from failure
+
+
+class PluginTools:
+    """Finds the tools of plugins."""
+
+    def __init__(self, registry: PluginRegistry) -> None:
+        self._registry = registry
+
+    async def find(self, plugin_id: str, actor: Actor) -> Sequence[OfferedTool]:
+        """Return the tools of a plugin that the actor may use.
+
+        Raises not_found in the same words for what is not there and what is not the actor's, and
+        plugin_failed when it cannot be loaded.
+        """
+        plugin = self._registry.find(Family.TOOL, plugin_id)
+        if plugin is None or not may_use(plugin, actor):
+            raise GatewayError(Kind.NOT_FOUND, "there is no such tool, or it is not yours to use")
+        loaded = await self._registry.loaded(Family.TOOL, plugin_id)
+        handles_files = bool(loaded.value("file_handler", False))
+        is_cited = bool(loaded.value("citation", True))
+        tools = [PluginTool(loaded, spec) for spec in loaded.plugin.specs]
+        return [OfferedTool(tool.name, tool, is_cited, handles_files) for tool in tools]
+
+
+async def _joined(items: Items) -> str:
+    async with aclosing(items):
+        return "".join([item async for item in items if isinstance(item, str)])
+
+
+def may_use(plugin: Plugin, actor: Actor) -> bool:
+    """Whether a tool is the actor's, or shared with them; administrators may use all."""
+    if actor.is_admin or plugin.user_id == actor.user_id:
+        return True
+    return any(is_for(grant, actor) for grant in plugin.grants)

@@ -1,0 +1,225 @@
+"""The gateway's own tools in a chat request: which are offered, and who runs what the model calls."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.failover import Candidate
+from gatewayd.catalog.interfaces import ModelSource
+from gatewayd.catalog.records import Model, ModelRecord
+from gatewayd.catalog.service import Catalog
+from gatewayd.chat.endpoints import context_of
+from gatewayd.chat.foreign import mapping, sequence
+from gatewayd.chat.gather import said
+from gatewayd.chat.interfaces import ToolUse
+from gatewayd.chat.plugintools import PluginTools
+from gatewayd.chat.records import ChatRequest
+from gatewayd.chat.scopes import make_scope
+from gatewayd.chat.toolcalls import OfferedTool, ToolCalls, ToolEffects, source_of
+from gatewayd.chat.toolprompt import choosing, chosen
+from gatewayd.errors import GatewayError, Kind, invalid, shortened
+from gatewayd.plugins.context import CallScope
+from gatewayd.plugins.toolservers import ToolSources
+
+log = logging.getLogger(__name__)
+
+SERVER: Final = "server:"
+MOST_TOOL_IDS: Final = 100
+LONGEST_NAME: Final = 64
+"""Characters of a function's name that every provider takes."""
+
+PROMPT_MODES: Final = frozenset({"legacy", "default"})
+"""Values of `params.function_calling` for models that do not know tools themselves."""
+
+TASK: Final = "function_calling"
+
+_ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@dataclass(slots=True)
+class ToolBoxOptions:
+    """How many rounds of calls an answer may have, and which model chooses in the prompt mode ("": its own).
+
+    They may be exchanged at any time.
+    """
+
+    iterations: int = 256
+    task_model: Callable[[], str] = str
+
+
+class ToolCallable:
+    """What function models get to call a tool by: keyword arguments in, what the tool returns out."""
+
+    def __init__(self, offered: OfferedTool, scope: CallScope) -> None:
+        self._offered = offered
+        self._scope = scope
+
+    async def __call__(self, **arguments: Any) -> Any:
+        """Run the tool."""
+        return await self._offered.tool.run(arguments, self._scope)
+
+
+class PluginToolBox:
+    """A `chat.interfaces.ToolBox` of plugins and servers."""
+
+    def __init__(
+        self,
+        plugins: PluginTools,
+        servers: ToolSources | None,
+        catalog: Catalog,
+        effects: ToolEffects,
+        options: ToolBoxOptions | None = None,
+    ) -> None:
+        self._plugins = plugins
+        self._servers = servers
+        self._catalog = catalog
+        self._effects = effects
+        self.options = options or ToolBoxOptions()
+
+    async def offer(self, request: ChatRequest, model: Model, actor: Actor) -> ToolUse | None:
+        """Offer the tools of `tool_ids`, or those that the record of the model names.
+
+        A caller's own `tools`, be they none, win. The gateway runs the calls in a stored chat, with
+        `execute_tools`, in the prompt mode, and for tools that the caller did not name; else the caller gets
+        them (peer-compatible).
+        """
+        names = _tool_ids(request)
+        is_asked = bool(names)
+        record = self._catalog.find_record(model.id)
+        if "tools" in request.body:
+            return None
+        if request.options.get("tool_ids") is None and record is not None:
+            names = _assigned(record)
+        if not names:
+            return None
+        scope = request.scope or make_scope(request, model, record, actor)
+        request.scope = scope
+        tools = await self._tools(names, request if is_asked else None, scope)
+        if not tools:
+            return None
+        scope.tools.update({tool.name: _described(tool, scope) for tool in tools.values()})
+        if mapping(request.options.get("params")).get("function_calling") in PROMPT_MODES:
+            return await self._by_prompt(request, tools, scope)
+        request.body["tools"] = [{"type": "function", "function": tool.spec} for tool in tools.values()]
+        if is_asked and not _is_run_here(request, scope):
+            return ToolUse()
+        return ToolUse(ToolCalls(tools, scope, self._effects), self.options.iterations)
+
+    async def find(self, names: Sequence[str], scope: CallScope) -> Mapping[str, OfferedTool]:
+        """Return the tools that the actor of a scope may use, by their names; others are left out."""
+        return await self._tools(names, None, scope)
+
+    async def _tools(
+        self, names: Sequence[str], request: ChatRequest | None, scope: CallScope
+    ) -> dict[str, OfferedTool]:
+        """Return the tools by name; those that cannot be used are warned about when there is a request."""
+        found = await asyncio.gather(*(self._found(name, scope) for name in names[:MOST_TOOL_IDS]))
+        tools: dict[str, OfferedTool] = {}
+        for name, result in zip(names, found, strict=False):
+            if isinstance(result, GatewayError):
+                if request is not None:
+                    message = result.message.removeprefix("cannot ")
+                    request.warnings.append(f"cannot use tool {shortened(name)!r}: {message}")
+                continue
+            for tool in result:
+                called = _free_name(tool, tools)
+                tools[called] = replace(tool, name=called)
+        return tools
+
+    async def _found(self, name: str, scope: CallScope) -> Sequence[OfferedTool] | GatewayError:
+        try:
+            if not name.startswith(SERVER):
+                return await self._plugins.find(name, scope.actor)
+            known = await self._servers.tools([name], scope.actor, scope) if self._servers else ()
+            if not known:
+                return GatewayError(Kind.NOT_FOUND, "there is no such tool, or it is not yours to use")
+            return [OfferedTool(tool.name, tool) for tool in known]
+        except GatewayError as error:
+            return error
+
+    async def _by_prompt(
+        self, request: ChatRequest, tools: Mapping[str, OfferedTool], scope: CallScope
+    ) -> ToolUse:
+        """Let a model choose what to call, call it, and return what came of it as sources."""
+        messages = request.body.get("messages") or []
+        asked = choosing([tool.spec for tool in tools.values()], messages)
+        try:
+            calls = chosen(await self._ask(request, asked, scope), tools)
+        except GatewayError as error:
+            request.warnings.append(f"cannot use the tools of this request: {error.message}")
+            return ToolUse()
+        runner = ToolCalls(tools, scope, self._effects, emits_sources=False)
+        steps = list(await runner.run(calls, messages)) if calls else []
+        sources = [source_of(tools[step.name], step.arguments, step.result) for step in steps if step.result]
+        handles_files = any(tools[step.name].handles_files for step in steps)
+        return ToolUse(steps=steps, sources=sources, handles_files=handles_files)
+
+    async def _ask(self, request: ChatRequest, messages: list[dict[str, Any]], scope: CallScope) -> str:
+        """Return the answer of the model for such tasks, or of the request's own."""
+        actor = scope.actor
+        candidates = await self._candidates(request, actor)
+        told = replace(scope, task=TASK, task_body=dict(request.body))
+        context = context_of(actor, request.request_id, scope=told)
+        body = {"messages": messages, "stream": False}
+        completion = await self._catalog.failover.ask(
+            candidates,
+            lambda model, source: source.complete({**body, "model": model.upstream_id}, model, context),
+        )
+        choices = sequence(completion.body.get("choices"))
+        return said(mapping(mapping(choices[0]).get("message"))) if choices else ""
+
+    async def _candidates(self, request: ChatRequest, actor: Actor) -> Sequence[Candidate[ModelSource]]:
+        task_model = self.options.task_model()
+        if task_model:
+            try:
+                return await self._catalog.candidates(task_model, actor)
+            except GatewayError as error:
+                log.info("the task model is not asked: %s", error.message)
+        return await self._catalog.candidates(request.model, actor)
+
+
+def _tool_ids(request: ChatRequest) -> Sequence[str]:
+    given = request.options.get("tool_ids")
+    if given is None:
+        return ()
+    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
+        raise invalid("cannot accept tool_ids: expected a list of texts", param="tool_ids")
+    if len(given) > MOST_TOOL_IDS:
+        raise invalid(f"cannot accept tool_ids: at most {MOST_TOOL_IDS} are allowed", param="tool_ids")
+    return list(dict.fromkeys(given))
+
+
+def _assigned(record: ModelRecord) -> Sequence[str]:
+    return [item for item in sequence(record.meta.get("toolIds")) if isinstance(item, str)]
+
+
+def _is_run_here(request: ChatRequest, scope: CallScope) -> bool:
+    if request.options.get("execute_tools") is True:
+        return True
+    return bool(scope.target.chat_id and scope.target.message_id)
+
+
+def _free_name(tool: OfferedTool, taken: Mapping[str, object]) -> str:
+    """Return the name of a tool, with that of its plugin before it when another one has it."""
+    name = tool.name
+    if name in taken:
+        name = _ODD.sub("_", f"{tool.tool.source_id.removeprefix(SERVER)}_{name}")[:LONGEST_NAME]
+    number = 2
+    while name in taken:
+        name = f"{name[: LONGEST_NAME - 4]}_{number}"
+        number += 1
+    return name
+
+
+def _described(tool: OfferedTool, scope: CallScope) -> dict[str, Any]:
+    """Return a tool as function models see it in `__tools__`."""
+    return {
+        "tool_id": tool.tool.source_id,
+        "callable": ToolCallable(tool, scope),
+        "spec": tool.spec,
+        "metadata": {"file_handler": tool.handles_files, "citation": tool.is_cited},
+    }

@@ -1,0 +1,229 @@
+"""Runs the calls of tools that a model makes, and applies what comes of them (6.5)."""
+
+import ast
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import orjson
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.replies import Body
+from gatewayd.chat.foreign import mapping, sequence, text
+from gatewayd.chat.records import ToolStep
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.events.records import Target
+from gatewayd.plugins.context import CallScope
+from gatewayd.plugins.invoke import attempt
+from gatewayd.plugins.results import Media, ToolResult, read_result
+from gatewayd.plugins.toolservers import Tool
+
+LONGEST_LITERAL: Final = 64 * 1024
+"""Characters of arguments that are not JSON and are still read, as a Python literal."""
+
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+
+Source = dict[str, Any]
+
+KeepMedia = Callable[[Actor, Media], Awaitable[dict[str, Any]]]
+"""Keeps bytes as a file of the actor and returns the reference to it: `{"type", "url", ...}`."""
+
+
+class Emitting(Protocol):
+    """Where events go; `events.service.Events` is one."""
+
+    async def emit(self, target: Target, event: Any) -> bool:
+        """Send an event to its user, after what it does to the stored message."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """A tool as a request offers it.
+
+    `name` is the one that the model calls it by. Without `is_cited` its results are no sources. With
+    `handles_files` the files of a request are not attached when it was used.
+    """
+
+    name: str
+    tool: Tool
+    is_cited: bool = True
+    handles_files: bool = False
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The specification under the name of the offer."""
+        return {**self.tool.spec, "name": self.name}
+
+    @property
+    def origin(self) -> str:
+        """The name in sources: `<tool id>/<function>`."""
+        return f"{self.tool.source_id}/{self.tool.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEffects:
+    """What the results of tools need: where events go, and what keeps files (None: nothing does)."""
+
+    events: Emitting
+    keep: KeepMedia | None = None
+
+
+class ToolCalls:
+    """A `chat.interfaces.ToolRunner` for the tools of one request.
+
+    Without `emits_sources` the sources of the results are left to the caller.
+    """
+
+    def __init__(
+        self,
+        tools: Mapping[str, OfferedTool],
+        scope: CallScope,
+        effects: ToolEffects,
+        *,
+        emits_sources: bool = True,
+    ) -> None:
+        self._tools = tools
+        self._scope = scope
+        self._effects = effects
+        self._emits_sources = emits_sources
+
+    async def run(self, calls: Sequence[Body], messages: list[Any]) -> Sequence[ToolStep]:
+        """Run the calls at the same time; events of their results are sent in the order of the calls."""
+        self._scope.messages = messages
+        results = await asyncio.gather(*(self._result(call) for call in calls))
+        return [await self._step(call, result) for call, result in zip(calls, results, strict=True)]
+
+    async def _result(self, call: Body) -> ToolResult:
+        function = mapping(call.get("function"))
+        name = text(function.get("name"))
+        offered = self._tools.get(name)
+        if offered is None:
+            return ToolResult(f'Error: Tool "{name}" not found.')
+        try:
+            arguments = read_arguments(text(function.get("arguments")), offered.spec)
+            return await read_safely(await offered.tool.run(arguments, self._scope), name)
+        except GatewayError as error:
+            return ToolResult(error.message)
+
+    async def _step(self, call: Body, result: ToolResult) -> ToolStep:
+        function = mapping(call.get("function"))
+        name, arguments = text(function.get("name")), text(function.get("arguments"))
+        files, problems = await self._files(result.media)
+        said = "\n".join(part for part in (result.text, *problems) if part)
+        offered = self._tools.get(name)
+        sources: tuple[Source, ...] = ()
+        if self._emits_sources and offered is not None and offered.is_cited and said:
+            sources = (source_of(offered, arguments, said),)
+        await self._emit("embeds", "embeds", result.embeds)
+        await self._emit("files", "files", files)
+        for source in sources:
+            await self._effects.events.emit(self._scope.target, {"type": "source", "data": source})
+        return ToolStep(text(call.get("id")), name, arguments, said, files, result.embeds, sources)
+
+    async def _emit(self, kind: str, member: str, values: Sequence[Any]) -> None:
+        if values:
+            event = {"type": kind, "data": {member: list(values)}}
+            await self._effects.events.emit(self._scope.target, event)
+
+    async def _files(self, media: Sequence[Media]) -> tuple[tuple[dict[str, Any], ...], list[str]]:
+        """Return the references to the files that are kept, and what went wrong with the others."""
+        files, problems = [], []
+        for item in media:
+            try:
+                files.append(await self._keep(item))
+            except GatewayError as error:
+                problems.append(f"The {item.type} of this result is lost: {error.message}.")
+        return tuple(files), problems
+
+    async def _keep(self, item: Media) -> dict[str, Any]:
+        if self._effects.keep is None:
+            raise GatewayError(Kind.NOT_CONFIGURED, "this gateway keeps no files")
+        return await self._effects.keep(self._scope.actor, item)
+
+
+async def read_safely(value: Any, name: str) -> ToolResult:
+    """Return what a result means; an object that cannot be written as text is told so.
+
+    Objects of a plugin's own classes are written by code of the plugin, in a thread.
+    """
+    if type(value) in _PLAIN:
+        outcome = attempt(lambda: read_result(value, name))
+    else:
+        outcome = await asyncio.to_thread(attempt, lambda: read_result(value, name))
+    if isinstance(outcome.value, ToolResult):
+        return outcome.value
+    return ToolResult(f"Error: cannot read the result of {name}: {type(outcome.error).__name__}")
+
+
+def source_of(offered: OfferedTool, arguments: str, said: str) -> Source:
+    """Return the source for a result; one of a tool that is not cited has no name, and is not shown."""
+    parameters = _literal(arguments) or {}
+    return {
+        "source": {"name": offered.origin} if offered.is_cited else {},
+        "document": [said],
+        "metadata": [{"source": offered.origin, "parameters": parameters}],
+        "tool_result": True,
+    }
+
+
+def read_arguments(arguments: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that a specification knows, numbers and texts as it says.
+
+    They are read as JSON, or else as a Python literal, which some models write. Raises invalid_request for
+    what is no object.
+    """
+    given = _literal(arguments) if arguments.strip() else {}
+    if given is None:
+        message = f"cannot call {spec.get('name')}: its arguments are not a JSON object"
+        raise GatewayError(Kind.INVALID_REQUEST, message)
+    known = mapping(mapping(spec.get("parameters")).get("properties"))
+    return {name: _coerced(value, mapping(known[name])) for name, value in given.items() if name in known}
+
+
+def _literal(arguments: str) -> dict[str, Any] | None:
+    try:
+        value = orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        value = _python_literal(arguments)
+    return value if isinstance(value, dict) else None
+
+
+def _python_literal(arguments: str) -> Any:
+    if len(arguments) > LONGEST_LITERAL:
+        return None
+    try:
+        return ast.literal_eval(arguments.strip())
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _coerced(value: Any, schema: Mapping[str, Any]) -> Any:
+    kinds = _kinds(schema)
+    if isinstance(value, str) and "string" not in kinds:
+        return _number(value, kinds)
+    if type(value) in (int, float) and kinds == {"string"}:
+        return str(value)
+    if type(value) is float and kinds == {"integer"} and value.is_integer():
+        return int(value)
+    return value
+
+
+def _number(value: str, kinds: set[str]) -> Any:
+    for kind, read in (("integer", int), ("number", float)):
+        if kind in kinds:
+            try:
+                return read(value)
+            except ValueError:
+                continue
+    return value
+
+
+def _kinds(schema: Mapping[str, Any]) -> set[str]:
+    """Return the JSON types that a parameter may have, but for null."""
+    named = schema.get("type")
+    kinds = {named} if isinstance(named, str) else {item for item in sequence(named) if isinstance(item, str)}
+    for other in sequence(schema.get("anyOf")):
+        kinds |= _kinds(mapping(other))
+    return kinds - {"null"}
