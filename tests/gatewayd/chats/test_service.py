@@ -1,0 +1,104 @@
+"""Tests for gatewayd.chats.service; the rows of tests/gatewayd/http/public/test_chats.py cover the rest."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gatewayd.accounts.records import Actor
+from gatewayd.chats.records import ChatQuery, Message
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.tasks import Purpose
+from tests.fakes.chats_site import ChatHouse, document, node
+
+
+class Trial(ChatHouse):
+    actor: Actor
+
+    async def open(self) -> str:
+        self.actor = await self.accounts.actor(await self.accounts.add_user())
+        return str((await self.chats.create(self.actor, document()))["id"])
+
+
+@pytest.fixture
+def trial() -> Trial:
+    return Trial()
+
+
+async def waiting(started: asyncio.Event) -> None:
+    started.set()
+    await asyncio.Event().wait()
+
+
+async def test_deleting_stops_what_runs(trial: Trial) -> None:
+    chat_id = await trial.open()
+    other_id = (await trial.chats.create(trial.actor, document()))["id"]
+    for each in (chat_id, other_id, chat_id):
+        started = asyncio.Event()
+        trial.tasks.spawn("answer", waiting(started), Purpose(trial.actor.user_id, each))
+        await started.wait()
+    await trial.chats.remove(trial.actor, chat_id)
+    assert [task.purpose.chat_id for task in trial.tasks.started()] == [other_id]
+    assert await trial.chats.remove_all(trial.actor) == 1
+    assert trial.tasks.started() == []
+
+
+async def test_a_foreign_chat_is_not_stopped(trial: Trial) -> None:
+    chat_id = await trial.open()
+    started = asyncio.Event()
+    trial.tasks.spawn("answer", waiting(started), Purpose(trial.actor.user_id, chat_id))
+    await started.wait()
+    other = await trial.accounts.actor(await trial.accounts.add_user("other"))
+    with pytest.raises(GatewayError):
+        await trial.chats.remove(other, chat_id)
+    assert len(trial.tasks.started()) == 1
+    await trial.tasks.close()
+
+
+async def test_appending_does_not_read_the_whole_chat(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    chat_id = await trial.open()
+
+    async def refuse(_: str) -> Any:
+        raise AssertionError("the whole chat was read")
+
+    monkeypatch.setattr(trial.messages, "list", refuse)
+    made = await trial.chats.put_message(trial.actor, chat_id, "m", {"content": "x"})
+    assert made == Message("m", "a1", "user", "x", timestamp=trial.accounts.time)
+
+
+async def test_a_branch(trial: Trial) -> None:
+    chat_id = await trial.open()
+    shown = await trial.chats.branch(chat_id, "a1")
+    assert [(one["id"], one["parentId"]) for one in shown] == [("q1", None), ("a1", "q1")]
+    assert await trial.chats.branch(chat_id, "gone") == []
+
+
+async def test_changes_at_the_same_time_are_all_kept(trial: Trial) -> None:
+    chat_id = await trial.open()
+    changes = [
+        {"history": {"messages": {f"m{number}": node(f"m{number}", "a1")}}, f"k{number}": number}
+        for number in range(10)
+    ]
+    await asyncio.gather(*(trial.chats.change(trial.actor, chat_id, change) for change in changes))
+    record = await trial.chats.get(trial.actor, chat_id)
+    assert len(record["chat"]["history"]["messages"]) == 12
+    assert [record["chat"][f"k{number}"] for number in range(10)] == list(range(10))
+
+
+async def test_lists(trial: Trial) -> None:
+    chat_id = await trial.open()
+    elements, total = await trial.chats.list(trial.actor, ChatQuery(user_id="somebody else"))
+    assert ([element["id"] for element in elements], total) == ([chat_id], 1)
+    with pytest.raises(GatewayError, match="cannot sort"):
+        await trial.chats.list(trial.actor, ChatQuery(sort_by="user_id"))
+
+
+@pytest.mark.parametrize("message_id", ["", "x" * 256, "a\0"])
+async def test_bad_ids_of_messages(trial: Trial, message_id: str) -> None:
+    chat_id = await trial.open()
+    with pytest.raises(GatewayError) as caught:
+        await trial.chats.put_message(trial.actor, chat_id, message_id, {"content": "x"})
+    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "message_id")
+    with pytest.raises(GatewayError) as caught:
+        await trial.chats.remove_message(trial.actor, chat_id, message_id)
+    assert caught.value.kind is Kind.NOT_FOUND

@@ -1,0 +1,47 @@
+"""Tests for gatewayd.chats.transfer."""
+
+from typing import Any
+
+import pytest
+
+from gatewayd.chats.records import ChatQuery
+from gatewayd.chats.transfer import MOST_IMPORTED
+from gatewayd.errors import GatewayError
+from tests.fakes.chats_site import ChatHouse, document
+
+
+async def test_what_goes_out_comes_in() -> None:
+    house = ChatHouse()
+    actor = await house.accounts.actor(await house.accounts.add_user())
+    await house.chats.create(actor, document())
+    records = [record async for record in await house.transfer.give_all(actor, ChatQuery())]
+    taken = await house.transfer.take(actor, records)
+    assert [record["chat"] for record in taken] == [record["chat"] for record in records]
+    assert (taken[0]["updated_at"], taken[0]["archived"]) == (records[0]["updated_at"], False)
+
+
+async def test_a_chat_that_is_deleted_meanwhile_is_left_out() -> None:
+    house = ChatHouse()
+    actor = await house.accounts.actor(await house.accounts.add_user())
+    made = [await house.chats.create(actor, document()) for _ in range(2)]
+    records = await house.transfer.give_all(actor, ChatQuery())
+    first = await anext(records)
+    (gone,) = [record["id"] for record in made if record["id"] != first["id"]]
+    await house.chats.remove(actor, gone)
+    assert [record async for record in records] == []
+
+
+@pytest.mark.parametrize("forms", [None, {}, [{"chat": {}}] * (MOST_IMPORTED + 1)])
+async def test_bad_lists(forms: Any) -> None:
+    house = ChatHouse()
+    actor = await house.accounts.actor(await house.accounts.add_user())
+    with pytest.raises(GatewayError, match="cannot accept chats"):
+        await house.transfer.take(actor, forms)
+
+
+async def test_copies_have_titles_that_can_be_kept() -> None:
+    house = ChatHouse()
+    actor = await house.accounts.actor(await house.accounts.add_user())
+    made = await house.chats.create(actor, document("x" * 1000))
+    copy = await house.transfer.clone(actor, made["id"])
+    assert (len(copy["title"]), copy["chat"]["branchPointMessageId"]) == (1000, "a1")
