@@ -1,0 +1,94 @@
+"""Keeps in stored chats what filters and actions changed in messages (4.4, 4.9)."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gatewayd.accounts.records import Actor
+from gatewayd.accounts.texts import is_plain
+from gatewayd.chat.foreign import mapping, sequence, text
+from gatewayd.chats.interfaces import ChatStore, MessageStore
+from gatewayd.chats.merging import Merging
+from gatewayd.chats.reading import MAX_ID, read_node
+from gatewayd.chats.records import MessageChange
+from gatewayd.errors import GatewayError, not_found
+
+log = logging.getLogger(__name__)
+
+Messages = Sequence[Any]
+"""Messages as clients send them; what is no object is left out."""
+
+
+class Rewriting:
+    """Writes changed messages of chats; those of other users are refused, unknown ones left alone."""
+
+    def __init__(self, chats: ChatStore, messages: MessageStore) -> None:
+        self._chats = chats
+        self._messages = messages
+        self._merging = Merging(messages)
+
+    async def is_stored(self, actor: Actor, chat_id: str) -> bool:
+        """Tell whether a chat is stored; not_found when it is, but not the actor's own."""
+        if not 0 < len(chat_id) <= MAX_ID or not is_plain(chat_id):
+            return False
+        chat = await self._chats.find(chat_id)
+        if chat is not None and chat.user_id != actor.user_id:
+            raise not_found("chat", chat_id)
+        return chat is not None
+
+    async def keep_contents(self, chat_id: str, before: Messages, after: Messages) -> None:
+        """Keep the contents that differ, and the old ones as `originalContent`.
+
+        Only messages with an id that both lists have are looked at.
+        """
+        known = _by_id(before)
+        for message_id, message in _by_id(after).items():
+            if message_id not in known or "content" not in message:
+                continue
+            old, new = known[message_id].get("content"), message["content"]
+            if old == new:
+                continue
+            attributes = {"originalContent": old}
+            if isinstance(new, str):
+                change = MessageChange(content=new, attributes=attributes)
+            elif isinstance(new, list) and all(isinstance(part, dict) for part in new):
+                change = MessageChange(parts=new, attributes=attributes)
+            else:
+                log.warning("a changed content is not kept: it is neither text nor a list of parts")
+                continue
+            await self._messages.change(chat_id, message_id, change)
+
+    async def keep_messages(self, chat_id: str, before: Messages, after: Messages) -> None:
+        """Keep every member of the messages that differ from what was sent; stored ones alone.
+
+        A message that cannot be kept is logged and left out.
+        """
+        known = _by_id(before)
+        for message_id, message in _by_id(after).items():
+            sent = known.get(message_id, {})
+            changed = {name: part for name, part in message.items() if name not in sent or sent[name] != part}
+            stored = await self._messages.find(chat_id, message_id) if changed else None
+            if stored is None:
+                continue
+            try:
+                await self._merging.rewrite(chat_id, stored, read_node(changed, "message", message_id))
+            except GatewayError as error:
+                log.warning("a changed message is not kept: %s", error.message)
+
+
+def messages_of(value: Mapping[str, Any]) -> list[Any]:
+    """Return the messages of a body, the last with the id of the body where it has none itself."""
+    messages = list(sequence(value.get("messages")))
+    message_id = text(value.get("id"))
+    if messages and message_id and isinstance(messages[-1], dict) and not messages[-1].get("id"):
+        messages[-1] = {**messages[-1], "id": message_id}
+    return messages
+
+
+def _by_id(messages: Messages) -> dict[str, Mapping[str, Any]]:
+    found = (mapping(message) for message in messages)
+    return {
+        message["id"]: message
+        for message in found
+        if isinstance(message.get("id"), str) and 0 < len(message["id"]) <= MAX_ID and is_plain(message["id"])
+    }
