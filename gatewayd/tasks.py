@@ -46,15 +46,22 @@ class Tasks:
         """Start `work` and return its task id; a failure is logged with `name`, never lost."""
         task_id, task = self._start(name, self._guard(name, work))
         if purpose is not None:
-            self._started[task_id] = TaskInfo(task_id, name, purpose, ids.now())
-            task.add_done_callback(lambda _: self._started.pop(task_id, None))
+            self._note(task_id, task, purpose)
         # A task that is cancelled before its first step never awaits its work.
         task.add_done_callback(lambda _: work.close())
         return task_id
 
-    async def finish(self, name: str, work: Coroutine[Any, Any, Result]) -> Result:
-        """Await `work`, which runs to its end even when the caller is cancelled."""
-        _, task = self._start(name, work)
+    async def finish(
+        self, name: str, work: Coroutine[Any, Any, Result], purpose: Purpose | None = None
+    ) -> Result:
+        """Await `work`, which runs to its end even when the caller is cancelled.
+
+        With a purpose it can be found and stopped like any task that a user started; the caller then gets the
+        CancelledError of the work.
+        """
+        task_id, task = self._start(name, work)
+        if purpose is not None:
+            self._note(task_id, task, purpose)
         return await asyncio.shield(task)
 
     def list(self) -> dict[str, str]:
@@ -98,6 +105,10 @@ class Tasks:
         self._running[task_id] = task
         task.add_done_callback(lambda _: self._running.pop(task_id, None))
         return task_id, task
+
+    def _note(self, task_id: str, task: asyncio.Task[Any], purpose: Purpose) -> None:
+        self._started[task_id] = TaskInfo(task_id, task.get_name(), purpose, ids.now())
+        task.add_done_callback(lambda _: self._started.pop(task_id, None))
 
     async def _guard(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         try:

@@ -84,3 +84,27 @@ async def test_tasks_that_users_started_are_found_by_chat() -> None:
     await tasks.close()
     assert tasks.find(task_id) is None
     assert not tasks.started()
+
+
+async def test_awaited_work_with_a_purpose_is_found_and_stopped() -> None:
+    tasks = Tasks()
+    begun = asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def wait() -> str:
+        try:
+            await tasks.finish("work", work(), Purpose("u1", "c1", "m1"))
+        except asyncio.CancelledError:
+            return "stopped"
+        return "finished"
+
+    waiting = asyncio.ensure_future(wait())
+    await begun.wait()
+    [info] = tasks.started(chat_id="c1")
+    assert (info.name, info.purpose) == ("work", Purpose("u1", "c1", "m1"))
+    assert await tasks.stop(info.id)
+    assert await waiting == "stopped"
+    assert not tasks.started()
