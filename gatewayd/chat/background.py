@@ -110,7 +110,9 @@ class Background:
             (tasktexts.TAGS, options.makes_tags, self._tag),
         )
         for task, is_allowed, make in steps:
-            if not is_allowed or task.name not in running.background:
+            # What is not kept has neither title nor tags.
+            is_of_chat = task is not tasktexts.FOLLOW_UPS
+            if not is_allowed or task.name not in running.background or (is_of_chat and running.chat is None):
                 continue
             try:
                 answer = await self._models.text(
