@@ -7,7 +7,7 @@ import orjson
 from pydantic import BaseModel
 
 DEEPEST: Final = 64
-"""How many levels of lists and objects a value may have; orjson itself ends at 254."""
+"""How many levels of lists and objects a value may have: what holds it is written, too, and ends at 254."""
 
 FURTHEST: Final = 2**63
 """Integers beyond this, which no JSON reader keeps exactly, become floats."""
@@ -24,10 +24,14 @@ def plain(value: Any) -> Any:
     Code of the value itself is not run. Raises ValueError when it nests too deep.
     """
     try:
-        return orjson.loads(orjson.dumps(value, _known, _OPTIONS))
-    except (TypeError, ValueError, RecursionError):
+        data = orjson.dumps(value, _known, _OPTIONS)
+    except TypeError:
         # A lone surrogate, a number over 64 bits or a value that holds itself.
         return _cleaned(value, DEEPEST)
+    copy = orjson.loads(data)
+    if data.count(b"[") + data.count(b"{") > DEEPEST:
+        return _cleaned(copy, DEEPEST)
+    return copy
 
 
 def written(value: Any) -> bytes:
@@ -68,7 +72,7 @@ def _cleaned(value: Any, levels: int) -> Any:
         case float():
             return orjson.loads(orjson.dumps(float(value)))
         case dict():
-            return {_key(key): _cleaned(item, levels - 1) for key, item in dict.items(value)}
+            return {_key(key): _cleaned(item, levels - 1) for key, item in dict.items(dict.copy(value))}
         case list() | tuple():
             return [_cleaned(item, levels - 1) for item in value]
         case _:

@@ -1,0 +1,18 @@
+"""Tests for gatewayd.bus.memory."""
+
+from gatewayd.bus.memory import MemoryBus
+from gatewayd.events.interfaces import Bus
+from gatewayd.events.records import Frame
+
+
+async def test_every_listener_gets_each_frame_in_order() -> None:
+    bus: Bus = MemoryBus()
+    first: list[tuple[str, Frame]] = []
+    second: list[tuple[str, Frame]] = []
+    bus.subscribe(lambda user_id, frame: first.append((user_id, frame)))
+    one, two = Frame("1", "c", b"{}"), Frame("2", "c", b"{}")
+    await bus.publish("ann", one)
+    bus.subscribe(lambda user_id, frame: second.append((user_id, frame)))
+    await bus.publish("bob", two)
+    assert first == [("ann", one), ("bob", two)]
+    assert second == [("bob", two)]

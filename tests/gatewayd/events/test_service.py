@@ -1,0 +1,271 @@
+"""Tests for gatewayd.events.service: the rows of 6.2 and 6.5, stored or not, and delivered."""
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gatewayd.bus.memory import MemoryBus
+from gatewayd.events.calls import Calls, CallTimeout
+from gatewayd.events.hub import Hub
+from gatewayd.events.records import Target
+from gatewayd.events.service import Events
+from gatewayd.events.table import EVENT_TYPES, Fault
+from tests.fakes.events import (
+    SOON,
+    TARGET,
+    BrokenEffects,
+    EventSite,
+    SlowEffects,
+    heard,
+    make_state,
+    waiting,
+)
+
+DATA: dict[str, Any] = {
+    "status": {"description": "Working", "done": False, "hidden": False, "level": "info"},
+    "chat:completion": {"content": "so far", "done": False},
+    "chat:message:delta": {"content": "a"},
+    "message": {"content": "a"},
+    "chat:message": {"content": "b"},
+    "replace": {"content": "b"},
+    "chat:message:files": {"files": [{"type": "image", "url": "/f"}]},
+    "files": {"files": [{"type": "image", "url": "/f"}]},
+    "chat:title": "A title",
+    "chat:tags": ["one", "two"],
+    "source": {"source": {"name": "s"}, "document": ["d"], "metadata": [{"source": "u"}]},
+    "citation": {"source": {"name": "s"}, "document": ["d"], "metadata": [{"source": "u"}]},
+    "notification": {"type": "info", "content": "Hi"},
+    "chat:message:favorite": {"favorite": True},
+    "confirmation": {"title": "t", "message": "m"},
+    "input": {"title": "t", "message": "m", "placeholder": "p"},
+    "execute": {"code": "return 1"},
+    "chat:message:embeds": {"embeds": ["<p>"]},
+    "embeds": {"embeds": ["<p>"]},
+    "chat:message:error": {"error": {"content": "no"}},
+    "chat:message:follow_ups": {"follow_ups": ["and?"]},
+    "chat:active": {"active": True},
+    "chat:list": {"chat_id": "c1"},
+    "chat:outlet": {"messages": []},
+    "chat:tasks:cancel": {},
+    "own:type": {"n": 1},
+}
+
+# What the message holds afterwards, for a message that began with "old" and one value in each list.
+OLD = {"statusHistory": ["s0"], "embeds": ["e0"], "files": ["f0"], "sources": ["q0"]}
+STORED: dict[str, dict[str, Any]] = {
+    "status": {"statusHistory": ["s0", DATA["status"]]},
+    "message": {"content": "olda"},
+    "replace": {"content": "b"},
+    "embeds": {"embeds": ["e0", "<p>"]},
+    "files": {"files": ["f0", DATA["files"]["files"][0]]},
+    "source": {"sources": ["q0", DATA["source"]]},
+    "citation": {"sources": ["q0", DATA["citation"]]},
+}
+MERGED = {"files": {"files": ["f0", DATA["files"]["files"][0]]}, "embeds": {"embeds": ["e0", "<p>"]}}
+
+
+def filled() -> EventSite:
+    site = EventSite()
+    site.state.messages["c1"]["m1"] = replace(site.message(), content="old", items=dict(OLD))
+    return site
+
+
+def test_every_name_is_tried() -> None:
+    assert {name for row in EVENT_TYPES for name in row.names} == DATA.keys() - {"own:type"}
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+@pytest.mark.parametrize("name", DATA)
+async def test_each_type_is_stored_or_not_and_delivered(name: str, is_heard: bool) -> None:
+    site = filled()
+    listener = site.hub.subscribe("ann") if is_heard else None
+    assert await site.events.emit(TARGET, {"type": name, "data": DATA[name]}) is True
+    message = site.message()
+    assert {"content": message.content, **message.items} == {
+        "content": "old",
+        **OLD,
+        **STORED.get(name, {}),
+    }
+    if listener is not None:
+        data = MERGED.get(name, DATA[name])
+        assert await heard(listener) == [
+            {"chat_id": "c1", "message_id": "m1", "data": {"type": name, "data": data}}
+        ]
+
+
+@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize(
+    "target", [Target("ann"), Target("ann", "local:c1", "m1"), Target("ann", "c1", "gone")]
+)
+async def test_without_a_stored_message_everything_is_delivered_only(name: str, target: Target) -> None:
+    site = filled()
+    listener = site.hub.subscribe("ann")
+    assert await site.events.emit(target, {"type": name, "data": DATA[name]}) is True
+    assert (await heard(listener))[0]["data"]["data"] == DATA[name]
+    assert (site.message().content, site.message().items) == ("old", OLD)
+
+
+@pytest.mark.parametrize("data", ["text", None, 5, ["x"]])
+@pytest.mark.parametrize("name", STORED)
+async def test_a_wrong_payload_is_delivered_logged_and_not_stored(
+    name: str, data: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = filled()
+    listener = site.hub.subscribe("ann")
+    assert await site.events.emit(TARGET, {"type": name, "data": data}) is True
+    assert (await heard(listener))[0]["data"] == {"type": name, "data": data}
+    assert (site.message().content, site.message().items) == ("old", OLD)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize("value", [None, {}, {"type": None}, "x", 5, object(), {"data": {}}])
+async def test_nonsense_is_dropped_and_never_raised(value: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    site = EventSite()
+    listener = site.hub.subscribe("ann")
+    assert await site.events.emit(TARGET, value) is True
+    assert not waiting(listener)
+    assert {record.levelname for record in caplog.records if record.name.startswith("gatewayd")} == {"DEBUG"}
+
+
+async def test_nothing_of_one_user_reaches_another() -> None:
+    site = EventSite()
+    hers, his = site.hub.subscribe("ann"), site.hub.subscribe("bob")
+    await site.events.emit(TARGET, {"type": "status", "data": {}})
+    assert waiting(hers)
+    assert not waiting(his)
+
+
+async def test_code_that_ran_is_delivered_and_not_stored() -> None:
+    site = filled()
+    listener = site.hub.subscribe("ann")
+    data = {"type": "code_execution", "id": "1"}
+    await site.events.emit(TARGET, {"type": "source", "data": data})
+    assert (await heard(listener))[0]["data"]["data"] == data
+    assert site.message().items == OLD
+
+
+async def test_the_plugin_may_go_on_changing_what_it_emitted() -> None:
+    site = EventSite()
+    status: dict[str, Any] = {"description": "one"}
+    event = {"type": "status", "data": status}
+    await site.events.emit(TARGET, event)
+    status["description"] = "two"
+    await site.events.emit(TARGET, event)
+    assert site.message().items["statusHistory"] == [{"description": "one"}, {"description": "two"}]
+    assert event == {"type": "status", "data": {"description": "two"}}
+
+
+async def test_what_cannot_be_written_is_delivered_and_reported(caplog: pytest.LogCaptureFixture) -> None:
+    site = EventSite()
+    hub = Hub(MemoryBus())
+    events = Events(BrokenEffects(site.state), hub, Calls(hub, timeout=1))
+    listener = hub.subscribe("ann")
+    assert await events.emit(TARGET, {"type": "message", "data": {"content": "a"}}) is False
+    assert (await heard(listener))[0]["data"]["data"] == {"content": "a"}
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+async def test_the_events_of_a_message_stay_in_order_whatever_the_writes_take() -> None:
+    state = make_state()
+    hub, slow = Hub(MemoryBus()), SlowEffects(state)
+    events = Events(slow, hub, Calls(hub, timeout=1))
+    listener = hub.subscribe("ann")
+    names = ["message", "status", "chat:message:delta", "message"]
+    tasks = [
+        asyncio.ensure_future(events.emit(TARGET, {"type": name, "data": {"content": str(number)}}))
+        for number, name in enumerate(names)
+    ]
+    while not slow.begun:
+        await asyncio.sleep(0)
+    # Another message does not wait.
+    await events.emit(Target("ann", "c2", "m1"), {"type": "status", "data": {"content": "other"}})
+    assert [one["chat_id"] for one in await heard(listener)] == ["c2"]
+    slow.go.set()
+    assert await asyncio.gather(*tasks) == [True] * 4
+    assert [one["data"]["data"]["content"] for one in await heard(listener)] == ["0", "1", "2", "3"]
+    assert state.messages["c1"]["m1"].content == "03"
+
+
+async def test_many_at_once_lose_nothing() -> None:
+    site = EventSite()
+    sent = [
+        site.events.emit(TARGET, {"type": name, "data": {"content": "x", "files": [number]}})
+        for number in range(50)
+        for name in ("message", "status", "files")
+    ]
+    await asyncio.gather(*sent)
+    message = site.message()
+    assert message.content == "x" * 50
+    assert len(message.items["statusHistory"]) == 50
+    assert message.items["files"] == list(range(50))
+
+
+async def test_a_call_returns_the_answer() -> None:
+    site = EventSite()
+    site.hub.subscribe("ann")
+    task = asyncio.ensure_future(site.events.call(TARGET, {"type": "input", "data": {"title": "t"}}))
+    while not site.calls.pending("ann"):
+        await asyncio.sleep(0)
+    (call,) = site.calls.pending("ann")
+    assert (call.target, call.event.type, call.event.data) == (TARGET, "input", {"title": "t"})
+    site.calls.answer("ann", call.id, {"value": 5})
+    assert await task == {"value": 5}
+
+
+async def test_a_call_comes_after_what_was_emitted_before() -> None:
+    state = make_state()
+    hub, slow = Hub(MemoryBus()), SlowEffects(state)
+    calls = Calls(hub, timeout=60)
+    events = Events(slow, hub, calls)
+    listener = hub.subscribe("ann")
+    emitted = asyncio.ensure_future(events.emit(TARGET, {"type": "message", "data": {"content": "a"}}))
+    asked = asyncio.ensure_future(events.call(TARGET, {"type": "confirmation"}))
+    while not slow.begun:
+        await asyncio.sleep(0)
+    assert not calls.pending("ann")
+    slow.go.set()
+    await emitted
+    while not calls.pending("ann"):
+        await asyncio.sleep(0)
+    assert [one["data"]["type"] for one in await heard(listener)] == ["message", "confirmation"]
+    calls.answer("ann", calls.pending("ann")[0].id, result=True)
+    assert await asyncio.wait_for(asked, SOON) is True
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (None, "no object with a type"),
+        ({}, "no object with a type"),
+        ({"type": "status", "data": {}}, "only confirmation, input, execute can"),
+        ({"type": "own:type", "data": {}}, "only confirmation, input, execute can"),
+        ({"type": "execute", "data": {}}, "data.code is not a string"),
+        ({"type": "input", "data": "x"}, "data is not an object"),
+    ],
+)
+async def test_what_cannot_be_asked_fails_at_once(event: Any, words: str) -> None:
+    site = EventSite()
+    with pytest.raises(RuntimeError, match=words):
+        await site.events.call(TARGET, event)
+    assert site.calls.pending("ann") == []
+
+
+async def test_a_call_to_nobody_raises_a_timeout() -> None:
+    site = EventSite(grace=0)
+    with pytest.raises(CallTimeout, match="no live connection") as caught:
+        await site.events.call(TARGET, {"type": "confirmation", "data": {}})
+    assert isinstance(caught.value, TimeoutError)
+
+
+async def test_what_external_tools_may_send() -> None:
+    events = EventSite().events
+    assert events.is_allowed_outside("citation")
+    for name in ("execute", "embeds", "chat:completion", "own:type", ""):
+        assert not events.is_allowed_outside(name)
+    assert events.fault_of("message", {}) == Fault("data.content", "a string")
+    assert events.fault_of("message", {"content": ""}) is None
+    assert events.fault_of("own:type", None) is None

@@ -1,0 +1,118 @@
+"""Tests for gatewayd.events.table: the rows of sections 6.2, 6.4 and 6.5, compared line by line."""
+
+from typing import Any
+
+import pytest
+
+from gatewayd.events.records import Effect, Helper
+from gatewayd.events.table import EVENT_TYPES, Fault, external_names, find_type, names_of
+
+IN_ORDER = [
+    ("status",),
+    ("chat:completion",),
+    ("chat:message:delta", "message"),
+    ("chat:message", "replace"),
+    ("chat:message:files", "files"),
+    ("chat:title",),
+    ("chat:tags",),
+    ("source", "citation"),
+    ("notification",),
+    ("chat:message:favorite",),
+    ("confirmation",),
+    ("input",),
+    ("execute",),
+    ("chat:message:embeds", "embeds"),
+    ("chat:message:error",),
+    ("chat:message:follow_ups",),
+    ("chat:active",),
+    ("chat:list",),
+    ("chat:outlet",),
+    ("chat:tasks:cancel",),
+]
+
+# Section 6.5: what each stored name does.
+STORED = {
+    "status": Effect.APPEND_STATUS,
+    "message": Effect.APPEND_CONTENT,
+    "replace": Effect.REPLACE_CONTENT,
+    "embeds": Effect.APPEND_EMBEDS,
+    "files": Effect.APPEND_FILES,
+    "source": Effect.APPEND_SOURCES,
+    "citation": Effect.APPEND_SOURCES,
+}
+
+NAMES = [name for row in IN_ORDER for name in row]
+
+
+def test_the_rows_stand_in_the_order_of_the_specification() -> None:
+    assert [row.names for row in EVENT_TYPES] == IN_ORDER
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_short_names_are_stored_and_no_other_is(name: str) -> None:
+    row = find_type(name)
+    assert row is not None
+    assert row.effect_of(name, {}) is STORED.get(name, Effect.NONE)
+
+
+def test_a_source_of_code_that_ran_is_not_stored() -> None:
+    for name in ("source", "citation"):
+        row = find_type(name)
+        assert row is not None
+        assert row.effect_of(name, {"type": "code_execution", "id": "1"}) is Effect.NONE
+        assert row.effect_of(name, {"type": None}) is Effect.APPEND_SOURCES
+
+
+def test_calls_are_the_three_of_the_specification() -> None:
+    assert names_of(Helper.CALL) == ("confirmation", "input", "execute")
+
+
+def test_what_may_come_from_outside_is_the_list_of_6_4() -> None:
+    expected = {"status", "notification", "chat:message:delta", "message", "chat:message", "replace"}
+    expected |= {"files", "chat:message:files", "source", "citation"}
+    assert set(external_names()) == expected
+
+
+@pytest.mark.parametrize("name", ["", "own:type", "Status", "chat:"])
+def test_other_types_are_not_known(name: str) -> None:
+    assert find_type(name) is None
+
+
+TEXT, LIST, OBJECT = "a string", "a list", "an object"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "fault"),
+    [
+        ("status", {"description": "x"}, None),
+        ("status", "x", Fault("data", OBJECT)),
+        ("message", {"content": ""}, None),
+        ("message", {"content": None}, Fault("data.content", TEXT)),
+        ("message", {}, Fault("data.content", TEXT)),
+        ("message", None, Fault("data", OBJECT)),
+        ("replace", {"content": 1}, Fault("data.content", TEXT)),
+        ("files", {"files": []}, None),
+        ("files", {"files": {}}, Fault("data.files", LIST)),
+        ("files", [], Fault("data", OBJECT)),
+        ("embeds", {"embeds": ["x"]}, None),
+        ("embeds", {"embeds": "x"}, Fault("data.embeds", LIST)),
+        ("source", {}, None),
+        ("citation", [], Fault("data", OBJECT)),
+        ("notification", {"content": "x"}, None),
+        ("notification", 1, Fault("data", OBJECT)),
+        ("chat:title", "Bare", None),
+        ("chat:title", {"title": "x"}, None),
+        ("chat:title", 1, Fault("data", "an object or a string")),
+        ("chat:tags", ["a"], None),
+        ("chat:tags", {"tags": ["a"]}, None),
+        ("chat:tags", "a", Fault("data", "an object or a list")),
+        ("execute", {"code": "return 1"}, None),
+        ("execute", {}, Fault("data.code", TEXT)),
+        ("confirmation", {}, None),
+        ("input", "x", Fault("data", OBJECT)),
+    ],
+)
+def test_payloads(name: str, data: Any, fault: Fault | None) -> None:
+    row = find_type(name)
+    assert row is not None
+    assert row.check(data) == fault
