@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.app import build
-from gatewayd.http.edge import Authenticator, Doors, Edge, EdgeOptions
+from gatewayd.http.edge import Authenticator, Doors, Edge, EdgeOptions, TicketDoor
 from gatewayd.http.inflight import InFlight
 from gatewayd.http.provisioning import ProvisioningDoor
 from gatewayd.http.routes import Route
@@ -46,10 +46,12 @@ async def serving(
     authenticator: Authenticator | None = None,
     door: ProvisioningDoor | None = None,
     shut_out: ShutOut | None = None,
+    tickets: TicketDoor | None = None,
 ) -> AsyncIterator[Client]:
     tasks = Tasks()
     provisioning = door or ProvisioningDoor(ScimTokens(False, ()), Activity(), "")
-    doors = Doors(authenticator or FakeAuthenticator(actors or {}), provisioning, shut_out or ShutOut())
+    accounts = authenticator or FakeAuthenticator(actors or {})
+    doors = Doors(accounts, provisioning, shut_out or ShutOut(), tickets)
     edge = Edge(doors, tasks, options or EdgeOptions(), InFlight())
     server = TestServer(build(edge, rows, body_limit=body_limit), handler_cancellation=True)
     async with TestClient(server) as client:
