@@ -1,0 +1,63 @@
+"""Tests for gatewayd.chat.plugintools."""
+
+import pytest
+
+from gatewayd.accounts.records import Role
+from gatewayd.catalog.records import Grant
+from gatewayd.chat.plugintools import PluginTools
+from gatewayd.errors import GatewayError, Kind
+from tests.fakes.models import make_actor
+from tests.fakes.tools import FakeKit, FakeRegistry, make_scope, make_spec
+
+USER = make_actor("u2", Role.USER, groups=("g1",))
+
+
+async def greet(name: str) -> str:
+    return f"Hello {name}"
+
+
+def kit(*grants: Grant, owner: str = "u9", **attributes: object) -> FakeKit:
+    return FakeKit("kit", {"greet": greet}, [make_spec("greet", name="string")], owner, grants, attributes)
+
+
+async def test_a_method_is_a_tool() -> None:
+    tools = await PluginTools(FakeRegistry(kit())).find("kit", make_actor())
+    assert [(tool.name, tool.origin, tool.spec["description"]) for tool in tools] == [
+        ("greet", "kit/greet", "Does greet.")
+    ]
+    assert await tools[0].tool.run({"name": "Ada"}, make_scope()) == "Hello Ada"
+    assert (tools[0].is_cited, tools[0].handles_files) == (True, False)
+
+
+async def test_attributes_of_the_plugin_hold_for_its_tools() -> None:
+    tools = await PluginTools(FakeRegistry(kit(citation=False, file_handler=True))).find("kit", make_actor())
+    assert (tools[0].is_cited, tools[0].handles_files) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("grants", "owner"),
+    [
+        ([], "u2"),
+        ([Grant("user", "u2", "read")], "u9"),
+        ([Grant("group", "g1", "read")], "u9"),
+        ([Grant("user", "*", "read")], "u9"),
+    ],
+)
+async def test_who_may_use_a_tool(grants: list[Grant], owner: str) -> None:
+    assert await PluginTools(FakeRegistry(kit(*grants, owner=owner))).find("kit", USER)
+
+
+@pytest.mark.parametrize(
+    "known", [FakeRegistry(), FakeRegistry(kit()), FakeRegistry(kit(Grant("group", "g2", "read")))]
+)
+async def test_what_is_missing_and_what_is_not_yours_are_told_in_the_same_words(known: FakeRegistry) -> None:
+    with pytest.raises(GatewayError) as caught:
+        await PluginTools(known).find("kit", USER)
+    assert caught.value.message == "there is no such tool, or it is not yours to use"
+
+
+async def test_a_plugin_that_does_not_load() -> None:
+    broken = kit()
+    broken.problem = GatewayError(Kind.PLUGIN_FAILED, "cannot load it")
+    with pytest.raises(GatewayError, match="cannot load it"):
+        await PluginTools(FakeRegistry(broken)).find("kit", make_actor())
