@@ -122,8 +122,7 @@ class PluginToolBox:
         for name, result in zip(names, found, strict=False):
             if isinstance(result, GatewayError):
                 if request is not None:
-                    message = result.message.removeprefix("cannot ")
-                    request.warnings.append(f"cannot use tool {shortened(name)!r}: {message}")
+                    request.warnings.append(f"cannot use tool {shortened(name)!r}: {result.message}")
                 continue
             for tool in result:
                 called = _free_name(tool, tools)
