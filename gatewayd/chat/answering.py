@@ -87,7 +87,11 @@ class Answering:
             await self._read(answer)
         else:
             self._assembly.add_steps(answer.steps)
-            self._assembly.take(Completion(raw=completion.raw).body)
+            body = Completion(raw=completion.raw).body
+            if answer.sources:
+                # Those that the pipeline found are in there, too.
+                body.pop("sources", None)
+            self._assembly.take(body)
         await self._tell_more_sources()
         if self._assembly.error is not None:
             raise GatewayError(Kind.UPSTREAM_FAILED, self._assembly.error)

@@ -154,7 +154,7 @@ class Runs:
         """Stop what still answers the same messages: the new answer takes its place."""
         answered = {one.message_id for one in order.answered}
         for info in self._desk.tasks.started(chat_id=order.chat_id):
-            if info.purpose.message_id in answered:
+            if info.name == NAME and info.purpose.message_id in answered:
                 await self._desk.tasks.stop(info.id)
 
     async def _prepare(self, launch: "_Launch") -> None:

@@ -87,6 +87,7 @@ class FakePipeline:
         said = "".join(text for text in texts if isinstance(text, str))
         extra = {name: value for text in texts if isinstance(text, dict) for name, value in text.items()}
         message = {"role": "assistant", "content": said}
+        extra |= {"sources": self.sources} if self.sources else {}
         answer.completion = Completion(
             body={"id": "c1", "choices": [{"index": 0, "message": message}], **extra}
         )

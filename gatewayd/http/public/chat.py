@@ -7,8 +7,8 @@ from aiohttp import web
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
-from gatewayd.chat.pipeline import Pipeline
 from gatewayd.chat.records import Answer, ChatRequest
+from gatewayd.chat.running import Asking
 from gatewayd.chat.runs import Runs, Started
 from gatewayd.dialects import openai
 from gatewayd.http import body
@@ -27,7 +27,7 @@ class ChatRoutes:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        pipeline: Asking,
         *,
         body_limit: int,
         runs: Runs | None = None,

@@ -9,6 +9,7 @@ import pytest
 from gatewayd.chat.runs import Started
 from gatewayd.chats.records import Message
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.tasks import Purpose
 from tests.fakes.chats import MemoryMessages
 from tests.fakes.runs import ADMIN, OWNER, STRANGER, asking, running_world
 
@@ -169,6 +170,15 @@ async def test_new_answer_takes_the_place_of_the_one_that_runs() -> None:
         assert world.tasks.find(second.task_ids[0]) is not None
         await world.ended()
         assert world.message().content == "new"
+
+
+async def test_new_answer_leaves_other_work_at_its_message() -> None:
+    async with running_world() as world:
+        action = world.tasks.spawn("action", asyncio.sleep(3600), Purpose("owner", "c", "a"))
+        started = await world.runs.start(asking(), OWNER)
+        while world.tasks.find(started.task_ids[0]) is not None:
+            await asyncio.sleep(0)
+        assert world.tasks.find(action) is not None
 
 
 async def test_two_answers_that_begin_at_once_do_not_write_one_message(

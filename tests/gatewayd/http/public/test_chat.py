@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import orjson
 import pytest
@@ -17,6 +18,7 @@ from gatewayd.tasks import Tasks
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
+from tests.fakes.runs import OWNER, STRANGER, World, running_world
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -113,3 +115,125 @@ async def test_a_file_reference_cannot_write_headers() -> None:
         assert reply.status == 200
         assert "Set-Cookie" not in reply.headers
         assert "Set-Cookie: b=c" in reply.headers["X-Gateway-Warning"]
+
+
+@asynccontextmanager
+async def chatting_with_runs() -> AsyncIterator[tuple[Client, World]]:
+    async with running_world() as world:
+        routes = ChatRoutes(world.pipeline, body_limit=100_000, runs=world.runs, clock=lambda: 1)
+        async with serving(routes.routes(), {"owner": OWNER, "stranger": STRANGER}) as client:
+            yield client, world
+
+
+async def test_answer_that_is_not_waited_for_is_a_task() -> None:
+    async with chatting_with_runs() as (client, world):
+        go_on = asyncio.Event()
+        world.pipeline.scripts[""] = [go_on, "hello"]
+        body = {**BODY, "stream": True, "chat_id": "c", "id": "a", "session_id": "api-1"}
+        reply = await client.post(PATHS[0], json=body, headers=bearer("owner"))
+        assert reply.status == 200
+        told = await reply.json()
+        task_ids = [info.id for info in world.tasks.started(chat_id="c")]
+        assert told == {
+            "status": True,
+            "task_ids": task_ids,
+            "task_id": task_ids[0],
+            "chat_id": "c",
+            "message_ids": ["a"],
+        }
+        go_on.set()
+        await world.ended()
+        assert world.message().content == "hello"
+
+
+async def test_answer_in_a_chat_is_streamed_and_kept() -> None:
+    async with chatting_with_runs() as (client, world):
+        world.pipeline.scripts[""] = ["Hel", "lo"]
+        world.pipeline.sources = [{"source": {"name": "book"}, "document": [], "metadata": []}]
+        body = {**BODY, "stream": True, "chat_id": "c", "id": "a"}
+        reply = await client.post(PATHS[0], json=body, headers=bearer("owner"))
+        frames = [frame.removeprefix(b"data: ") for frame in (await reply.read()).split(b"\n\n") if frame]
+        assert orjson.loads(frames[0])["sources"] == world.pipeline.sources
+        assert [orjson.loads(frame)["choices"][0]["delta"]["content"] for frame in frames[1:-1]] == [
+            "Hel",
+            "lo",
+        ]
+        assert frames[-1] == b"[DONE]"
+        assert world.message().content == "Hello"
+
+
+async def test_whole_answer_in_a_chat_is_kept() -> None:
+    async with chatting_with_runs() as (client, world):
+        body = {**BODY, "chat_id": "c", "id": "a"}
+        reply = await client.post(PATHS[0], json=body, headers=bearer("owner"))
+        assert (await reply.json())["choices"][0]["message"]["content"] == "hello"
+        assert world.message().content == "hello"
+
+
+async def test_client_that_leaves_in_the_middle_leaves_a_whole_message() -> None:
+    async with chatting_with_runs() as (client, world):
+        go_on = asyncio.Event()
+        world.pipeline.scripts[""] = ["one", go_on, "two"]
+        body = {**BODY, "stream": True, "chat_id": "c", "id": "a"}
+        reply = await client.post(PATHS[0], json=body, headers=bearer("owner"))
+        await reply.content.readany()
+        reply.close()
+        await client.close()
+        go_on.set()
+        await world.ended()
+        assert (world.message().content, world.message().done) == ("onetwo", True)
+
+
+async def test_client_that_leaves_before_the_first_byte_leaves_a_whole_message() -> None:
+    async with chatting_with_runs() as (client, world):
+        go_on = asyncio.Event()
+        world.pipeline.scripts[""] = [go_on, "hello"]
+        body = {**BODY, "chat_id": "c", "id": "a"}
+        asked = asyncio.ensure_future(client.post(PATHS[0], json=body, headers=bearer("owner")))
+        await world.until("chat:active")
+        asked.cancel()
+        go_on.set()
+        await world.ended()
+        assert world.message().content == "hello"
+
+
+async def test_foreign_chat_is_not_found() -> None:
+    async with chatting_with_runs() as (client, world):
+        for more in ({}, {"id": "a"}, {"id": "a", "session_id": "s"}):
+            body = {**BODY, "chat_id": "c", **more}
+            reply = await client.post(PATHS[0], json=body, headers=bearer("stranger"))
+            assert reply.status == 404
+            assert "chat" in (await reply.json())["error"]["message"]
+        assert world.pipeline.asked == []
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"session_id": "s", "chat_id": "gone"}, 404),
+        ({"session_id": "s", "chat_id": 3}, 400),
+        ({"chat_id": "c", "id": []}, 200),
+        ({"chat_id": "c", "id": ["a"]}, 400),
+        ({"chat_id": "c", "user_message": {"id": "q"}, "messages": 3}, 400),
+        ({"messages": []}, 400),
+        ({"session_id": "s"}, 200),
+        ({"chat_id": "", "session_id": ""}, 200),
+        ({"chat_id": "gone", "id": "a"}, 200),
+    ],
+)
+async def test_odd_requests(more: dict[str, Any], status: int) -> None:
+    async with chatting_with_runs() as (client, world):
+        reply = await client.post(PATHS[0], json={**BODY, **more}, headers=bearer("owner"))
+        assert reply.status == status, await reply.text()
+        assert list(world.state.messages) == ["c"]
+
+
+async def test_history_stands_for_the_messages() -> None:
+    async with chatting_with_runs() as (client, world):
+        question = {"id": "q2", "parentId": "q", "content": "And then?"}
+        body = {"model": "m", "chat_id": "c", "id": "a", "user_message": question}
+        reply = await client.post(PATHS[0], json=body, headers=bearer("owner"))
+        assert reply.status == 200
+        asked = world.pipeline.asked[0].body["messages"]
+        assert [message["content"] for message in asked] == ["What is it?", "And then?"]
+        assert world.message("a").parent_id == "q2"
