@@ -118,7 +118,7 @@ class ChatQuery:
 class ChatChange:
     """What to change in a chat; None leaves a field as it is.
 
-    `head` and `meta` replace what is there. An empty `folder_id` takes it away.
+    `head` and `meta` replace what is there. An empty `folder_id` or `current_id` takes it away.
     """
 
     title: str | None = None

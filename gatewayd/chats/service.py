@@ -137,7 +137,7 @@ class Chats:
             if known is None:
                 raise not_found("message", message_id)
             await self._messages.remove(chat_id, message_id)
-            current_id = known.parent_id if chat.current_id == message_id else None
+            current_id = (known.parent_id or "") if chat.current_id == message_id else None
             await self._store.change(chat_id, ChatChange(current_id=current_id), self._clock())
 
     async def branch(self, chat_id: str, message_id: str) -> Records:

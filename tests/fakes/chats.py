@@ -74,8 +74,9 @@ class MemoryChats:
             return False
         given = {one.name: getattr(change, one.name) for one in fields(change)}
         values = {name: deepcopy(value) for name, value in given.items() if value is not None}
-        if values.get("folder_id") == "":
-            values["folder_id"] = None
+        for name in ("folder_id", "current_id"):
+            if values.get(name) == "":
+                values[name] = None
         self._state.chats[chat_id] = replace(chat, **values, updated_at=at)
         return True
 

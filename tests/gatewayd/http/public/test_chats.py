@@ -5,10 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from openapi_spec_validator import validate
 
 from gatewayd.events.records import Target
+from gatewayd.http.openapi import describe
 from tests.fakes.accounts import check_access
-from tests.fakes.chats_site import ChatSite, document, node, serving_chats
+from tests.fakes.chats_site import ChatHouse, ChatSite, document, node, serving_chats
 
 RECORD = {
     "id",
@@ -385,3 +387,9 @@ async def test_bad_imports_leave_nothing(site: ChatSite, bad: Any, name: str) ->
     assert (status, answer["error"]["param"]) == (400, name)
     assert await site.ok("GET", "/") == []
     assert (await site.call("POST", "/import", None, {"chats": {}}))[0] == 400
+
+
+def test_description() -> None:
+    rows = ChatHouse().rows()
+    assert len({(row.method, row.path) for row in rows}) == len(rows)
+    validate(describe(rows, title="t", version="1"))
