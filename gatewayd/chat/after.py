@@ -1,15 +1,14 @@
 """What follows a finished answer: the outlet filters, then what is made in the background."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.assembling import Assembly
 from gatewayd.chat.background import Background
+from gatewayd.chat.rewriting import Rewriting
 from gatewayd.chat.running import Emitting, OwnedChats, Running, RunOptions, RunOutlets
-from gatewayd.chats.interfaces import MessageStore
-from gatewayd.chats.records import MessageChange
 from gatewayd.errors import GatewayError
 
 log = logging.getLogger(__name__)
@@ -26,13 +25,13 @@ class After:
         outlets: RunOutlets,
         background: Background,
         chats: OwnedChats,
-        messages: MessageStore,
+        rewriting: Rewriting,
         events: Emitting,
     ) -> None:
         self._outlets = outlets
         self._background = background
         self._chats = chats
-        self._messages = messages
+        self._rewriting = rewriting
         self._events = events
 
     async def run(
@@ -51,23 +50,10 @@ class After:
         if running.chat is not None:
             branch = await self._chats.branch(target.chat_id, target.message_id)
             before = [{name: item[name] for name in SHOWN if name in item} for item in branch]
-        contents = {item["id"]: item.get("content") for item in before if "id" in item}
         after = await self._outlets.run_for_run(running.request, running.actor, before)
         if after is None:
             return
         if running.chat is not None:
-            for item in after:
-                await self._keep(target.chat_id, item, contents)
+            await self._rewriting.keep_contents(target.chat_id, before, after)
         event = {"type": "chat:outlet", "data": {"messages": after}}
         await self._events.emit(target, event)
-
-    async def _keep(self, chat_id: str, item: Mapping[str, Any], contents: Mapping[str, Any]) -> None:
-        """Keep a content that a filter has changed, and what it was before."""
-        message_id, content = item.get("id"), item.get("content")
-        if not isinstance(message_id, str) or not isinstance(content, str):
-            return
-        if message_id not in contents or contents[message_id] == content:
-            return
-        original = {"originalContent": contents[message_id]}
-        change = MessageChange(content=content, attributes=original)
-        await self._messages.change(chat_id, message_id, change)

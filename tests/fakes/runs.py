@@ -14,6 +14,7 @@ from gatewayd.chat.after import After
 from gatewayd.chat.answering import Desk
 from gatewayd.chat.background import Background, TaskModels
 from gatewayd.chat.records import Answer, ChatRequest, ToolStep
+from gatewayd.chat.rewriting import Rewriting
 from gatewayd.chat.running import NoOutlets, RunOutlets
 from gatewayd.chat.runs import Runs
 from gatewayd.chat.stopping import Stopping
@@ -184,7 +185,7 @@ async def running_world(outlets: RunOutlets | None = None) -> AsyncIterator[Worl
     owned = FakeOwnedChats(chats, messages)
     models = TaskModels(catalog)
     background = Background(models, chats, messages, events)
-    after = After(outlets or NoOutlets(), background, owned, messages, events)
+    after = After(outlets or NoOutlets(), background, owned, Rewriting(chats, messages), events)
     desk = Desk(pipeline, Answers(messages, chats), messages, effects, events, tasks)
     runs = Runs(desk, catalog, chats, owned, after)
     yield World(state, pipeline, events, tasks, source, models, runs, Stopping(tasks, owned))
