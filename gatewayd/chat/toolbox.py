@@ -1,6 +1,7 @@
 """The gateway's own tools in a chat request: which are offered, and who runs what the model calls."""
 
 import asyncio
+import contextvars
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -52,15 +53,24 @@ class ToolBoxOptions:
 
 
 class ToolCallable:
-    """What function models get to call a tool by: keyword arguments in, what the tool returns out."""
+    """What function models get to call a tool by: keyword arguments in, what the tool returns out.
+
+    Made on the loop of the daemon, it works on that of any plugin, and the tool always runs on the daemon's.
+    """
 
     def __init__(self, offered: OfferedTool, scope: CallScope) -> None:
         self._offered = offered
         self._scope = scope
+        self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()
 
     async def __call__(self, **arguments: Any) -> Any:
-        """Run the tool."""
-        return await self._offered.tool.run(arguments, self._scope)
+        """Run the tool; being cancelled stops it."""
+        work = self._offered.tool.run(arguments, self._scope)
+        if asyncio.get_running_loop() is self._loop:
+            return await work
+        started = self._context.copy().run(asyncio.run_coroutine_threadsafe, work, self._loop)
+        return await asyncio.wrap_future(started)
 
 
 class PluginToolBox:

@@ -73,6 +73,35 @@ async def test_collections_and_files_share_numbers_and_passages(world: World) ->
     assert world.embedder.texts == [QUESTION]
 
 
+RESULT = {
+    "source": {"name": "kit/clock"},
+    "document": ["noon in Bern"],
+    "metadata": [{"source": "kit/clock", "parameters": {}}],
+    "tool_result": True,
+}
+
+
+async def test_what_was_found_elsewhere_stands_before_documents_in_one_context(world: World) -> None:
+    await world.shelve(a_file("f1", name="ssh.txt"), SSH)
+    request = ask(file())
+    attachments = DocumentAttachments(world.documents, AttachmentOptions())
+    sources = await attachments.attach(request, ANN, [RESULT])
+    assert [source["source"]["name"] for source in sources] == ["kit/clock", "ssh.txt"]
+    assert '<source id="1" name="kit/clock">noon in Bern</source>' in said(request)
+    assert '<source id="2" name="ssh.txt"' in said(request)
+    assert said(request).count(QUESTION) == 1
+
+
+async def test_what_was_found_elsewhere_needs_no_files(world: World) -> None:
+    request = ask()
+    attachments = DocumentAttachments(world.documents, AttachmentOptions())
+    assert await attachments.attach(request, ANN, [RESULT]) == [RESULT]
+    assert "noon in Bern" in said(request)
+    silent = ask(content="")
+    assert await attachments.attach(silent, ANN, [RESULT]) == [RESULT]
+    assert silent.warnings == request.warnings == []
+
+
 async def test_exact_duplicates_are_dropped(world: World) -> None:
     await world.shelve(a_file("f1"), SSH)
     request = ask(file(a=1, b=2), {"b": 2, "a": 1, "id": "f1", "type": "file"})

@@ -1,5 +1,6 @@
 """Tests for gatewayd.chat.toolbox, through the pipeline."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -185,6 +186,21 @@ async def test_function_models_get_the_tools(world: World) -> None:
     assert (known["tool_id"], known["spec"]["name"]) == ("kit", "clock")
     assert known["metadata"] == {"file_handler": False, "citation": True}
     assert await known["callable"](zone="CET") == "noon in CET"
+
+
+async def test_a_tool_runs_on_the_loop_of_the_daemon_wherever_it_is_called(world: World) -> None:
+    loops: list[Any] = []
+
+    async def note(query: str) -> str:
+        loops.append(asyncio.get_running_loop())
+        return query
+
+    world.registry.kits["kit"].methods["search"] = note
+    await world.run({**CHAT, "tool_ids": ["kit"]})
+    assert world.request.scope is not None
+    call = world.request.scope.tools["search"]["callable"]
+    assert await asyncio.to_thread(lambda: asyncio.run(call(query="x"))) == "x"
+    assert loops == [asyncio.get_running_loop()]
 
 
 async def test_tools_of_the_model_are_run_for_everybody_who_may_use_them(world: World) -> None:
