@@ -39,11 +39,11 @@ class AnswerRecord(Awaited, BaseModel):
         return AnswerList(cls.model_validate(dict(value)) for value in values)
 
 
-class AnswerList(Awaited, list[Item]):  # type: ignore[misc] - it has a hash
+class AnswerList(Awaited, list[Item]):  # type: ignore[misc]
     """A list that may be awaited."""
 
 
-class AnswerDict(Awaited, dict[Key, Item]):  # type: ignore[misc] - it has a hash
+class AnswerDict(Awaited, dict[Key, Item]):  # type: ignore[misc]
     """A mapping that may be awaited."""
 
 

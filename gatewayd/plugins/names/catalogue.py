@@ -5,6 +5,9 @@ from typing import Final
 
 PACKAGE: Final = "open_webui"
 
+WITH_SETTINGS: Final = ("env", "config")
+"""The modules whose further upper-case names are settings."""
+
 
 @dataclass(frozen=True, slots=True)
 class Module:
@@ -21,51 +24,191 @@ class Module:
     note: str = ""
 
 
-def _module(name: str, home: str, names: str, *, settings: bool = False, note: str = "") -> Module:
-    return Module(f"{PACKAGE}.{name}", f"gatewayd.plugins.names.{home}", tuple(names.split()), settings, note)
+def _module(name: str, home: str, names: str, note: str = "") -> Module:
+    full = f"{PACKAGE}.{name}"
+    return Module(full, f"gatewayd.plugins.names.{home}", tuple(names.split()), name in WITH_SETTINGS, note)
 
 
 MODULES: Final[tuple[Module, ...]] = (
-    _module("models.users", "users:make_users", "Users UserModel User UserResponse UserSettings UsersTable"),
     _module(
-        "models.files", "files:make_files", "Files FileForm FileModel FileModelResponse FileMetadataResponse"
+        "models.users",
+        "users:make_users",
+        "Users UserModel User UserResponse UserSettings UsersTable",
+    ),
+    _module(
+        "models.files",
+        "files:make_files",
+        "Files FileForm FileModel FileModelResponse FileMetadataResponse",
     ),
     _module(
         "models.chats",
         "chats:make_chats",
         "Chats ChatModel Chat ChatResponse ChatForm ChatTitleIdResponse",
     ),
-    _module("models.models", "models:make_models", "Models ModelModel Model ModelParams ModelMeta ModelForm"),
+    _module(
+        "models.models",
+        "models:make_models",
+        "Models ModelModel Model ModelParams ModelMeta ModelForm",
+        "Records are not changed.",
+    ),
+    _module(
+        "utils.misc",
+        "misc:make_misc",
+        "get_content_from_message get_last_user_message_item get_last_user_message "
+        "get_last_assistant_message_item get_last_assistant_message get_system_message "
+        "remove_system_message pop_system_message update_message_content replace_system_message_content "
+        "add_or_update_system_message add_or_update_user_message prepend_to_first_user_message_content "
+        "append_or_update_assistant_message get_message_list get_messages_content "
+        "openai_chat_message_template openai_chat_chunk_message_template "
+        "openai_chat_completion_message_template deep_update calculate_sha256 calculate_sha256_string "
+        "get_gravatar_url validate_email_format sanitize_filename parse_duration "
+        "convert_logit_bias_input_to_json is_string_allowed is_saved_chat_id",
+    ),
     _module(
         "utils.chat",
         "completions:make_chat",
         "generate_chat_completion generate_chat_completions chat_completion",
     ),
-    _module("storage.provider", "storage:make_storage", "Storage"),
-    _module("constants", "constants:make_constants", "TASKS ERROR_MESSAGES"),
+    _module(
+        "storage.provider",
+        "storage:make_storage",
+        "Storage",
+    ),
+    _module(
+        "constants",
+        "constants:make_constants",
+        "TASKS ERROR_MESSAGES",
+    ),
     _module(
         "env",
         "settings:make_env",
         "VERSION SRC_LOG_LEVELS GLOBAL_LOG_LEVEL AIOHTTP_CLIENT_TIMEOUT AIOHTTP_CLIENT_SESSION_SSL "
         "BYPASS_MODEL_ACCESS_CONTROL DATA_DIR DEVICE_TYPE ENV WEBUI_AUTH WEBUI_NAME WEBUI_SECRET_KEY log",
-        settings=True,
-        note="WEBUI_SECRET_KEY is derived from the secret of the gateway.",
+        "WEBUI_SECRET_KEY is derived from the secret of the gateway.",
     ),
     _module(
         "config",
         "settings:make_config",
         "DATA_DIR UPLOAD_DIR CACHE_DIR PersistentConfig",
-        settings=True,
-        note="The directories are those of plugins.",
+        "The directories are those of plugins.",
     ),
     _module(
         "main",
         "app:make_main",
         "app generate_chat_completion generate_chat_completions chat_completion",
     ),
-    _module("models.groups", "users:make_groups", "Groups GroupModel GroupResponse"),
-    _module("models.config", "settings:make_config_table", "Config"),
-    _module("routers.models", "models:make_model_routes", "get_models get_model_by_id"),
+    _module(
+        "routers.files",
+        "uploads:make_file_routes",
+        "upload_file_handler upload_file get_file_by_id get_file_content_by_id",
+    ),
+    _module(
+        "routers.images",
+        "uploads:make_image_routes",
+        "upload_image load_b64_image_data load_url_image_data get_image_data image_generations image_edits "
+        "GenerateImageForm CreateImageForm EditImageForm",
+        "Stores pictures; makes none.",
+    ),
+    _module(
+        "routers.retrieval",
+        "retrieval:make_retrieval",
+        "process_file query_collection_handler query_doc_handler process_web_search search_web "
+        "ProcessFileForm QueryCollectionsForm QueryDocForm SearchForm",
+        "Processes files and searches collections; does not search the web.",
+    ),
+    _module(
+        "routers.memories",
+        "absent:make_memory_routes",
+        "AddMemoryForm MemoryUpdateModel QueryMemoryForm Memories get_memories query_memory add_memory "
+        "update_memory_by_id delete_memory_by_id delete_memory_by_user_id",
+        "There are no memories.",
+    ),
+    _module(
+        "routers.models",
+        "models:make_model_routes",
+        "get_models get_model_by_id",
+    ),
+    _module(
+        "models.functions",
+        "registry:make_functions",
+        "Functions FunctionModel",
+    ),
+    _module(
+        "models.tools",
+        "registry:make_tools",
+        "Tools ToolModel",
+    ),
+    _module(
+        "models.folders",
+        "absent:make_folders",
+        "Folders FolderModel",
+        "There are no folders.",
+    ),
+    _module(
+        "models.groups",
+        "users:make_groups",
+        "Groups GroupModel GroupResponse",
+    ),
+    _module(
+        "models.memories",
+        "absent:make_memories",
+        "Memories MemoryModel",
+        "There are no memories.",
+    ),
+    _module(
+        "models.messages",
+        "absent:make_messages",
+        "Messages MessageModel",
+        "There are no channels.",
+    ),
+    _module(
+        "models.config",
+        "settings:make_config_table",
+        "Config",
+    ),
+    _module(
+        "models.feedbacks",
+        "absent:make_feedbacks",
+        "Feedbacks FeedbackModel",
+        "There are no ratings.",
+    ),
+    _module(
+        "models.knowledge",
+        "retrieval:make_knowledge",
+        "Knowledges KnowledgeModel",
+    ),
+    _module(
+        "internal.db",
+        "database:make_database",
+        "get_db get_db_context get_async_db get_async_db_context",
+        "Sessions are only passed on.",
+    ),
+    _module(
+        "utils.tools",
+        "registry:make_tool_functions",
+        "get_tools get_builtin_tools get_async_tool_function_and_apply_extra_params",
+    ),
+    _module(
+        "utils.middleware",
+        "middleware:make_middleware",
+        "process_tool_result",
+    ),
+    _module(
+        "utils.access_control",
+        "access:make_access",
+        "has_permission get_permissions has_access",
+    ),
+    _module(
+        "utils.logger",
+        "middleware:make_logger",
+        "logger start_logger",
+    ),
+    _module(
+        "utils.payload",
+        "payload:make_payload",
+        "apply_system_prompt_to_body apply_model_system_prompt_to_body apply_model_params_to_body "
+        "apply_model_params_to_body_openai remove_open_webui_params",
+    ),
 )
 
 BY_NAME: Final = {module.name: module for module in MODULES}
