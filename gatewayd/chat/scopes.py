@@ -37,6 +37,7 @@ OWN_FIELDS: Final = frozenset(
         "params",
         "model_item",
         "new_chat",
+        "execute_tools",
     }
 )
 """Fields of a chat request that the gateway consumes; a provider never sees them (peer-compatible names)."""

@@ -1,26 +1,21 @@
 """Runs the calls of tools that a model makes, and applies what comes of them (6.5)."""
 
-import ast
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-import orjson
-
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import mapping, sequence, text
+from gatewayd.chat.foreign import mapping, text
 from gatewayd.chat.records import ToolStep
+from gatewayd.chat.toolarguments import parsed, read_arguments
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.records import Target
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.invoke import attempt
 from gatewayd.plugins.results import Media, ToolResult, read_result
 from gatewayd.plugins.toolservers import Tool
-
-LONGEST_LITERAL: Final = 64 * 1024
-"""Characters of arguments that are not JSON and are still read, as a Python literal."""
 
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
@@ -159,71 +154,10 @@ async def read_safely(value: Any, name: str) -> ToolResult:
 
 def source_of(offered: OfferedTool, arguments: str, said: str) -> Source:
     """Return the source for a result; one of a tool that is not cited has no name, and is not shown."""
-    parameters = _literal(arguments) or {}
+    parameters = parsed(arguments) or {}
     return {
         "source": {"name": offered.origin} if offered.is_cited else {},
         "document": [said],
         "metadata": [{"source": offered.origin, "parameters": parameters}],
         "tool_result": True,
     }
-
-
-def read_arguments(arguments: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that a specification knows, numbers and texts as it says.
-
-    They are read as JSON, or else as a Python literal, which some models write. Raises invalid_request for
-    what is no object.
-    """
-    given = _literal(arguments) if arguments.strip() else {}
-    if given is None:
-        message = f"cannot call {spec.get('name')}: its arguments are not a JSON object"
-        raise GatewayError(Kind.INVALID_REQUEST, message)
-    known = mapping(mapping(spec.get("parameters")).get("properties"))
-    return {name: _coerced(value, mapping(known[name])) for name, value in given.items() if name in known}
-
-
-def _literal(arguments: str) -> dict[str, Any] | None:
-    try:
-        value = orjson.loads(arguments)
-    except orjson.JSONDecodeError:
-        value = _python_literal(arguments)
-    return value if isinstance(value, dict) else None
-
-
-def _python_literal(arguments: str) -> Any:
-    if len(arguments) > LONGEST_LITERAL:
-        return None
-    try:
-        return ast.literal_eval(arguments.strip())
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return None
-
-
-def _coerced(value: Any, schema: Mapping[str, Any]) -> Any:
-    kinds = _kinds(schema)
-    if isinstance(value, str) and "string" not in kinds:
-        return _number(value, kinds)
-    if type(value) in (int, float) and kinds == {"string"}:
-        return str(value)
-    if type(value) is float and kinds == {"integer"} and value.is_integer():
-        return int(value)
-    return value
-
-
-def _number(value: str, kinds: set[str]) -> Any:
-    for kind, read in (("integer", int), ("number", float)):
-        if kind in kinds:
-            try:
-                return read(value)
-            except ValueError:
-                continue
-    return value
-
-
-def _kinds(schema: Mapping[str, Any]) -> set[str]:
-    """Return the JSON types that a parameter may have, but for null."""
-    named = schema.get("type")
-    kinds = {named} if isinstance(named, str) else {item for item in sequence(named) if isinstance(item, str)}
-    for other in sequence(schema.get("anyOf")):
-        kinds |= _kinds(mapping(other))
-    return kinds - {"null"}

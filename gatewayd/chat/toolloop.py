@@ -43,14 +43,14 @@ class ToolLoop:
         """What an answer says that was ended after too many rounds."""
         return f"The answer ends here: {self._use.iterations} rounds of tool calls are allowed."
 
-    async def go_on(self, message: Body) -> bool:
-        """Run the calls in a message and extend the request by it and the results; False past the limit."""
+    async def go_on(self, message: Body, calls: Sequence[Body]) -> bool:
+        """Run the calls of a message and extend the request by it and the results; False past the limit."""
         runner = self._use.runner
         if runner is None or self._rounds >= self._use.iterations:
             return False
         self._rounds += 1
         body = self._request.body
-        steps = await runner.run(message["tool_calls"], body["messages"])
+        steps = await runner.run(calls, body["messages"])
         self._steps.extend(steps)
         results = [{"role": "tool", "tool_call_id": step.id, "content": step.result} for step in steps]
         body["messages"] = [*body["messages"], message, *results]
@@ -72,7 +72,7 @@ async def complete(loop: ToolLoop, asking: Asking) -> Completion:
         new = said(message)
         joined.last_character = words[-1:]
         words += joined.gap(new) + new
-        if body.get("error") or not calls or not await loop.go_on(asked_message(message, calls)):
+        if body.get("error") or not calls or not await loop.go_on(asked_message(message, calls), calls):
             break
     return (
         completion if rounds == 1 and not calls else _whole(body, words, joined, loop.note if calls else "")
@@ -123,7 +123,7 @@ class LoopStream:
                 if tail:
                     yield Chunk(events=tail)
                 return
-            if not await self._loop.go_on(part.message()):
+            if not await self._loop.go_on(part.message(), calls):
                 yield Chunk(events=_cut(tail, joined, self._loop.note))
                 return
             self._source = await self._asking.stream()

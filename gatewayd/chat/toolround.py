@@ -6,6 +6,7 @@ from typing import Any, Final
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.foreign import mapping, sequence, text
 from gatewayd.chat.gather import ToolCalls, said, usage_of
+from gatewayd.chat.toolarguments import as_object
 
 _HEAD: Final = ("id", "created", "model")
 _LISTS: Final = ("thinking_blocks", "reasoning_details", "server_tool_blocks")
@@ -139,7 +140,12 @@ class Round:
 def asked_message(message: Mapping[str, Any], calls: list[Body]) -> Body:
     """Return an assistant's message with calls, in the form in which a request may have it."""
     kept = {name: message[name] for name in (REASONING, *_LISTS) if message.get(name)}
-    return {"role": "assistant", "content": message.get("content") or None, **kept, "tool_calls": calls}
+    asked = [{**call, "function": _function(call["function"])} for call in calls]
+    return {"role": "assistant", "content": message.get("content") or None, **kept, "tool_calls": asked}
+
+
+def _function(function: Body) -> Body:
+    return {**function, "arguments": as_object(function["arguments"])}
 
 
 def added(known: Mapping[str, Any], more: Mapping[str, Any]) -> Body:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Actor
-from gatewayd.chat.toolcalls import OfferedTool, ToolCalls, ToolEffects, read_arguments, source_of
+from gatewayd.chat.toolcalls import OfferedTool, ToolCalls, ToolEffects, source_of
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.results import Media
 from tests.fakes.tools import FakeEvents, FakeTool, make_call, make_runner, make_scope, make_spec
@@ -148,43 +148,6 @@ async def test_cancelling_stops_all_tools() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert sorted(stopped) == [1, 2]
-
-
-SPEC = make_spec(
-    "f", n="integer", x="number", s="string", o={"anyOf": [{"type": "integer"}, {"type": "null"}]}
-)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ('{"n": 1}', {"n": 1}),
-        ('{"n": "12", "x": "1.5", "s": 7}', {"n": 12, "x": 1.5, "s": "7"}),
-        ('{"n": 2.0, "o": "3"}', {"n": 2, "o": 3}),
-        ('{"n": "many", "o": null, "s": true}', {"n": "many", "o": None, "s": True}),
-        ("{'n': 1, 's': None, 'z': True}", {"n": 1, "s": None}),
-        ("", {}),
-        ("  ", {}),
-        ("{}", {}),
-    ],
-)
-def test_arguments(arguments: str, expected: dict[str, Any]) -> None:
-    assert read_arguments(arguments, SPEC) == expected
-
-
-@pytest.mark.parametrize("arguments", ["[1]", "null", "text", "{", "__import__('os')", "(" * 50_000, "{1}"])
-def test_arguments_that_are_no_object_are_refused(arguments: str) -> None:
-    with pytest.raises(GatewayError, match="not a JSON object"):
-        read_arguments(arguments, SPEC)
-
-
-def test_a_literal_that_is_too_long_is_not_tried() -> None:
-    with pytest.raises(GatewayError):
-        read_arguments("{'s': '" + "x" * 70_000 + "'}", SPEC)
-
-
-def test_without_parameters_nothing_is_passed() -> None:
-    assert read_arguments('{"a": 1}', {"name": "f"}) == {}
 
 
 def test_the_source_of_a_tool_that_is_not_cited_has_no_name() -> None:

@@ -199,6 +199,21 @@ async def test_several_calls_of_several_rounds(make: Make, stream: bool) -> None
     assert roles == ["user", "assistant", "tool", "tool", "assistant", "tool"]
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_calls_that_were_written_badly_go_back_as_json(make: Make, stream: bool) -> None:
+    calls = [make_call("weather", "{'city': 'Bern'}", "c1"), make_call("weather", "Bern", "c2")]
+    world = make([Say("", calls), Say("Done.")])
+    answer = await world.run(stream=stream)
+    if answer.chunks is not None:
+        await read(answer)
+    sent = world.source.asked[1]["messages"][1]["tool_calls"]
+    assert [call["function"]["arguments"] for call in sent] == ['{"city": "Bern"}', "{}"]
+    assert [step.result for step in answer.steps] == [
+        "sunny in Bern",
+        "cannot call weather: its arguments are not a JSON object",
+    ]
+
+
 async def test_a_forced_choice_holds_for_the_first_round_alone(make: Make) -> None:
     world = make(SUNNY)
     await world.run(tool_choice="required")
