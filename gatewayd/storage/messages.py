@@ -18,14 +18,6 @@ SELECT: Final = (
     "SELECT number, id, parent_id, role, content, parts, done, state, attributes, timestamp"
     " FROM chat_messages WHERE"
 )
-# A parent that is repeated adds no row, which ends it.
-BRANCH: Final = (
-    "WITH RECURSIVE branch(number, parent_id) AS ("
-    "SELECT number, parent_id FROM chat_messages WHERE chat_id = {chat} AND id = {message}"
-    " UNION SELECT m.number, m.parent_id FROM branch b"
-    " JOIN chat_messages m ON m.chat_id = {chat} AND m.id = b.parent_id) "
-)
-IN_BRANCH: Final = "number IN (SELECT number FROM branch)"
 
 
 class MessageRows:
@@ -53,17 +45,11 @@ class MessageRows:
         if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
             return []
         with translated("read the messages of a chat"):
+            numbers = await _branch(chat_id, message_id)
             statement = Statement(ChatMessageRow._meta.db)
-            chat, message = statement.bind(chat_id), statement.bind(message_id)
-            branch = BRANCH.format(chat=chat, message=message)
-            messages = await _read(statement, f"{branch}{SELECT} {IN_BRANCH}")
-        left = {each.id: each for each in messages}
-        found = []
-        at: str | None = message_id
-        while at is not None and at in left:
-            found.append(left.pop(at))
-            at = found[-1].parent_id
-        return found[::-1]
+            found = await _read(statement, f"{SELECT} number {statement.among(list(numbers.values()))}")
+        order = {each: place for place, each in enumerate(numbers)}
+        return sorted(found, key=lambda message: order[message.id], reverse=True)
 
     async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
         """Insert messages, or replace them whole; conflict when there is no such chat."""
@@ -212,6 +198,24 @@ def _changed(change: MessageChange, attributes: str) -> dict[str, Any]:
         kept = {name: value for name, value in merged.items() if value is not None}
         columns["attributes"] = encode_mended(kept, "attributes")
     return columns
+
+
+async def _branch(chat_id: str, message_id: str) -> dict[str, int]:
+    """Return the numbers by id from this message to the root.
+
+    A recursive query would do it, too, but PostgreSQL plans it badly while it knows little of the table.
+    """
+    statement = Statement(ChatMessageRow._meta.db)
+    rows = await statement.run(
+        f"SELECT id, parent_id, number FROM chat_messages WHERE chat_id = {statement.bind(chat_id)}"  # noqa: S608
+    )
+    found = {row["id"]: row for row in rows}
+    numbers: dict[str, int] = {}
+    at: str | None = message_id
+    while at is not None and at in found and at not in numbers:
+        numbers[at] = found[at]["number"]
+        at = found[at]["parent_id"]
+    return numbers
 
 
 async def _read(statement: Statement, sql: str) -> list[Message]:
