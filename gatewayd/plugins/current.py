@@ -1,0 +1,29 @@
+"""Which plugin the running code belongs to, and which call it serves."""
+
+import contextvars
+from dataclasses import dataclass
+from typing import Final
+
+from gatewayd.plugins.context import CallScope
+from gatewayd.plugins.records import Family
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """The plugin whose code runs; `scope` is None while it loads and in its hooks."""
+
+    family: Family
+    plugin_id: str
+    scope: CallScope | None = None
+
+
+calling: Final[contextvars.ContextVar[Calling | None]] = contextvars.ContextVar(
+    "gatewayd_plugin", default=None
+)
+
+
+def context_of(now: Calling, base: contextvars.Context | None = None) -> contextvars.Context:
+    """Return a copy of a context, the present one if none is given, in which code of a plugin runs."""
+    context = contextvars.copy_context() if base is None else base.copy()
+    context.run(calling.set, now)
+    return context

@@ -1,0 +1,111 @@
+"""Plugins that are kept as files: those of the administrator's directory, and those that come along."""
+
+import importlib.resources
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Final
+
+from gatewayd.errors import GatewayError
+from gatewayd.plugins import frontmatter, source
+from gatewayd.plugins.records import Family, Origin, Plugin, PluginKind
+
+log = logging.getLogger(__name__)
+
+_CLASS: Final = re.compile(r"^class\s+(\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a directory holds; `faults` are sentences about files that are no plugins, by path."""
+
+    plugins: Sequence[Plugin]
+    faults: dict[str, str]
+
+
+def read_directory(directory: Path) -> Found:
+    """Return the plugins of a directory, `*.py` by name; none when there is no such directory.
+
+    Their ids are their file names in lower case. They are active unless the header says `active: false`;
+    filters and actions are for all models unless it says `global: false`.
+    """
+    faults: dict[str, str] = {}
+    plugins: list[Plugin] = []
+    try:
+        paths = sorted(path for path in directory.glob("*.py") if not path.name.startswith((".", "_")))
+    except OSError as error:
+        return Found((), {str(directory): f"cannot read the directory: {error.strerror}"})
+    for path in paths:
+        try:
+            content = path.read_text("utf-8-sig")
+            changed_at = int(path.stat().st_mtime)
+            plugins.append(_plugin(path.stem, content, Origin.FILE, str(path), changed_at))
+        except (OSError, UnicodeDecodeError) as error:
+            faults[str(path)] = f"cannot read the file: {error}"
+        except GatewayError as error:
+            faults[str(path)] = error.message
+    return Found(_unlike(plugins, faults), faults)
+
+
+def read_builtin() -> Sequence[Plugin]:
+    """Return the plugins that come with the gateway; they are inactive until they are switched on."""
+    folder = importlib.resources.files("gatewayd.plugins").joinpath("builtin")
+    return [
+        _plugin(Path(entry.name).stem, entry.read_text("utf-8"), Origin.BUILTIN, None, 0)
+        for entry in _sources(folder)
+    ]
+
+
+def _sources(folder: Traversable) -> Iterator[Traversable]:
+    if folder.is_dir():
+        entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+        yield from (one for one in entries if one.name.endswith(".py") and not one.name.startswith("_"))
+
+
+def _plugin(name: str, content: str, origin: Origin, path: str | None, changed_at: int) -> Plugin:
+    plugin_id = source.check_id(name)
+    manifest = frontmatter.read(content)
+    family, kind = _kind(content)
+    is_file = origin is Origin.FILE
+    for_all = is_file and kind in (PluginKind.FILTER, PluginKind.ACTION)
+    return Plugin(
+        id=plugin_id,
+        family=family,
+        kind=kind,
+        user_id="",
+        name=manifest.get("title") or plugin_id,
+        content=content,
+        description=manifest.get("description", ""),
+        manifest=manifest,
+        is_active=is_file and frontmatter.switch(manifest, "active", default=True),
+        is_global=frontmatter.switch(manifest, "global", default=for_all),
+        origin=origin,
+        path=path,
+        updated_at=changed_at,
+        created_at=changed_at,
+    )
+
+
+def _kind(content: str) -> tuple[Family, PluginKind]:
+    """Return what a file is, even if it is broken: it is listed with its fault then."""
+    try:
+        return source.kind_by_text(content)
+    except GatewayError:
+        names = set(_CLASS.findall(content))
+        for family, rows in source.CLASSES.items():
+            for name, kind in rows:
+                if name in names:
+                    return family, kind
+        raise
+
+
+def _unlike(plugins: Sequence[Plugin], faults: dict[str, str]) -> Sequence[Plugin]:
+    kept: dict[tuple[Family, str], Plugin] = {}
+    for plugin in plugins:
+        first = kept.setdefault((plugin.family, plugin.id), plugin)
+        if first is not plugin:
+            faults[str(plugin.path)] = f"the id {plugin.id!r} is taken by {first.path}"
+    return list(kept.values())

@@ -1,0 +1,114 @@
+"""Where code of plugins is run: whatever it raises ends here and becomes one kind of error.
+
+This is the one place of plugins that catches everything, `SystemExit` and `KeyboardInterrupt` too: foreign
+code may raise anything, and must not take the thread, the loop or the gateway with it.
+"""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gatewayd.errors import GatewayError, Kind, shortened
+
+log = logging.getLogger(__name__)
+
+LONGEST: Final = 4000
+"""Characters of an exception's text that are kept."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What some code returned, or what it raised."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+class PluginFailure(GatewayError):
+    """Code of a plugin failed.
+
+    `text` is the exception's own text and `exception` the name of its type. `status` is that of an HTTP
+    exception, None for others. `line` is the last line of the plugin's own source that was reached.
+    """
+
+    def __init__(
+        self, plugin: str, plugin_id: str, error: "Failed", *, kind: Kind = Kind.PLUGIN_FAILED
+    ) -> None:
+        super().__init__(kind, f"{plugin} {plugin_id}: {error.sentence}", code=error.code)
+        self.plugin_id = plugin_id
+        self.text = error.text
+        self.exception = error.exception
+        self.status = error.status
+        self.line = error.line
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What is known of a failure; `exception` is empty for one that the gateway itself found."""
+
+    text: str
+    exception: str = ""
+    status: int | None = None
+    line: int | None = None
+    code: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The exception's type and text."""
+        if not self.exception:
+            return self.text
+        return f"{self.exception}: {self.text}" if self.text else self.exception
+
+
+def attempt(work: Callable[[], Any]) -> Outcome:
+    """Run code of a plugin and return what came of it."""
+    try:
+        return Outcome(work())
+    except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
+        return Outcome(error=error)
+
+
+async def attempt_async(work: Callable[[], Awaitable[Any]]) -> Outcome:
+    """Await code of a plugin and return what came of it; being cancelled goes through."""
+    try:
+        return Outcome(await work())
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return Outcome(error=error)
+    except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
+        return Outcome(error=error)
+
+
+def read_failure(error: BaseException, path: str | None = None) -> Failed:
+    """Return what is known of an exception; `path` is the file name of the plugin's own code."""
+    if isinstance(error, GatewayError):
+        return Failed(error.message, line=_line(error, path), code=error.code)
+    status, text = _http(error)
+    shown = shortened(_text(error) if text is None else text, LONGEST)
+    return Failed(shown, type(error).__name__, status, _line(error, path))
+
+
+def _text(error: BaseException) -> str:
+    shown = attempt(lambda: str(error))
+    return shown.value if isinstance(shown.value, str) else ""
+
+
+def _http(error: BaseException) -> tuple[int | None, str | None]:
+    """Return status and detail of starlette's HTTPException and its kin, which are not imported for it."""
+    if not any(base.__name__ == "HTTPException" for base in type(error).__mro__):
+        return None, None
+    status, detail = getattr(error, "status_code", None), getattr(error, "detail", None)
+    if not isinstance(status, int) or isinstance(status, bool):
+        return None, None
+    return status, detail if isinstance(detail, str) else str(detail)
+
+
+def _line(error: BaseException, path: str | None) -> int | None:
+    frames = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if frame.f_code.co_filename == path]
+    return lines[-1] if lines else None

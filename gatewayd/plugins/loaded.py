@@ -1,0 +1,254 @@
+"""A plugin that has run: its instance, and the way to call it."""
+
+import asyncio
+import functools
+import inspect
+import logging
+import types
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins import specs, valves
+from gatewayd.plugins.arguments import Parameters, Surroundings, read_parameters, reserved
+from gatewayd.plugins.context import CallScope
+from gatewayd.plugins.current import Calling, context_of
+from gatewayd.plugins.homes import Home
+from gatewayd.plugins.invoke import Failed, PluginFailure, attempt
+from gatewayd.plugins.items import Items
+from gatewayd.plugins.records import Plugin, PluginKind
+from gatewayd.plugins.running import Noting, Runner
+
+log = logging.getLogger(__name__)
+
+_MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What loading made; `path` is the file name in tracebacks."""
+
+    kind: PluginKind
+    instance: Any
+    module: types.ModuleType
+    path: str
+    specs: list[dict[str, Any]]
+    missing: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Snapshot:
+    """What was read off the instance in its home."""
+
+    priority: int = 0
+    properties: dict[str, Any] = field(default_factory=dict)
+
+
+class Loaded:
+    """One instance in its home, shared by all users and calls."""
+
+    def __init__(
+        self, plugin: Plugin, home: Home, parts: Parts, around: Surroundings, noting: Noting
+    ) -> None:
+        self.plugin = plugin
+        self._parts = parts
+        self._around = around
+        self._runner = Runner(plugin, home, parts.path, around.context, noting)
+        self._snapshot = _Snapshot()
+        self._parameters: dict[str, Parameters] = {}
+
+    @property
+    def left_behind(self) -> int:
+        """How many plain calls still run after they were stopped."""
+        return self._runner.left_behind
+
+    def has(self, method: str) -> bool:
+        """Tell whether the plugin has a method of that name."""
+        return callable(self.value(method))
+
+    def value(self, name: str, default: Any = None) -> Any:
+        """Return an attribute of the instance, its class, or else of the module."""
+        found = inspect.getattr_static(self._parts.instance, name, _MISSING)
+        if found is _MISSING:
+            return vars(self._parts.module).get(name, default)
+        if isinstance(found, property | functools.cached_property):
+            return self._snapshot.properties.get(name, default)
+        return getattr(self._parts.instance, name, default)
+
+    def priority(self) -> int:
+        """Return the valve `priority`, as it was when the valves were last set; 0 without."""
+        return self._snapshot.priority
+
+    def methods(self) -> list[str]:
+        """Return the names of the public methods, sorted."""
+        return [name for name in specs.methods(self._parts.instance) if self.has(name)]
+
+    def parameters(self, method: str) -> Parameters:
+        """Return the names that a method takes."""
+        if method not in self._parameters:
+            self._parameters[method] = read_parameters(self._method(method))
+        return self._parameters[method]
+
+    async def call(self, method: str, scope: CallScope, arguments: Mapping[str, Any]) -> Any:
+        """Call a method with those arguments, given and reserved, that it names.
+
+        An iterator or generator of either kind comes back as Items, everything else as it is. Raises
+        PluginFailure for whatever the plugin raises. Cancelling reaches asynchronous code; a plain call is
+        left behind in its thread.
+        """
+        function = self._method(method)
+        names = self.parameters(method).names
+        settings = await self._user_settings(names, scope)
+        begin = partial(self._begin, function, names, scope, arguments, settings)
+        context = context_of(Calling(self.plugin.family, self.plugin.id, scope))
+        return await self._runner.run(method, function, begin, context)
+
+    def items(self, source: AsyncIterable[Any]) -> Items:
+        """Return what an asynchronous iterable of the plugin gives, such as the body of a response."""
+        context = context_of(Calling(self.plugin.family, self.plugin.id))
+        return self._runner.items(_iterated(source), "items", context)
+
+    async def run_hook(self, name: str) -> None:
+        """Run a hook such as `on_startup` if the plugin has it; what it raises is noted and logged."""
+        if self.has(name):
+            await self._runner.hook(name, self._method(name))
+
+    async def refresh(self) -> None:
+        """Read anew what hangs on the valves: the priority, and properties of the instance."""
+        self._snapshot = await self._runner.ask("load", self._look)
+
+    async def take(self, plugin: Plugin) -> None:
+        """Go on with another record of the same source; new valves reach the instance and its hook."""
+        has_new_valves = plugin.valves != self.plugin.valves
+        self.plugin = replace(plugin, kind=self._parts.kind)
+        if has_new_valves:
+            await self.refresh()
+            await self.run_hook("on_valves_updated")
+
+    async def valves_schema(self, user: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+        """Return the JSON schema of the valves, options of choices included; None without valves."""
+        return await self._schema(valves.VALVES, user)
+
+    async def user_valves_schema(self, user: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+        """Return the JSON schema of the valves that each user sets; None without such."""
+        return await self._schema(valves.USER_VALVES, user)
+
+    def has_user_valves(self) -> bool:
+        """Tell whether users can set something for themselves."""
+        return valves.find_class(self._parts.instance, valves.USER_VALVES) is not None
+
+    async def changed_valves(
+        self, stored: Mapping[str, Any], values: Mapping[str, Any], *, of_user: bool = False
+    ) -> dict[str, Any]:
+        """Return valves once `values` are merged into them, None taking one away; nothing is stored.
+
+        Raises invalid_request naming the field, also when the plugin has no valves.
+        """
+        cls = valves.find_class(self._parts.instance, valves.USER_VALVES if of_user else valves.VALVES)
+        if cls is None:
+            raise valves.refuse(self.plugin.id)
+        changed: dict[str, Any] = await self._runner.ask(
+            "valves", partial(valves.change, cls, stored, values)
+        )
+        return changed
+
+    async def retire(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound of the thread's end
+        """Wait until every call is over, run `on_shutdown`, and end the home."""
+        await self._runner.wait_idle()
+        await self.end(timeout)
+
+    async def end(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound of the thread's end
+        """Run `on_shutdown`, and end the home whatever runs in it."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self.run_hook("on_shutdown")
+        except TimeoutError:
+            log.warning("on_shutdown takes too long", extra={self.plugin.family.value: self.plugin.id})
+        if not await self._runner.stop(timeout):
+            log.warning("a plugin does not end", extra={self.plugin.family.value: self.plugin.id})
+
+    def _method(self, name: str) -> Callable[..., Any]:
+        found = self.value(name)
+        if not callable(found):
+            raise PluginFailure(self.plugin.kind.value, self.plugin.id, Failed(f"it has no method {name!r}"))
+        function: Callable[..., Any] = found
+        return function
+
+    async def _user_settings(self, names: frozenset[str], scope: CallScope) -> Mapping[str, Any]:
+        if "__user__" not in names or not self.has_user_valves():
+            return {}
+        user_id, plugin = scope.actor.user_id, self.plugin
+        return await self._around.user_valves.find(user_id, plugin.family, plugin.id) or {}
+
+    def _begin(
+        self,
+        function: Callable[..., Any],
+        names: frozenset[str],
+        scope: CallScope,
+        arguments: Mapping[str, Any],
+        settings: Mapping[str, Any],
+    ) -> Any:
+        """Call a method; runs in the plugin's thread."""
+        self._assign_valves()
+        given = reserved(names, self.plugin.id, scope, self._around)
+        cls = valves.find_class(self._parts.instance, valves.USER_VALVES)
+        if cls is not None and "__user__" in given:
+            given["__user__"]["valves"] = self._user_valves(cls, settings)
+        if "__valves__" in names:
+            given["__valves__"] = getattr(self._parts.instance, "valves", None)
+        given.update({name: value for name, value in arguments.items() if name in names})
+        return function(**given)
+
+    def _assign_valves(self) -> None:
+        instance = self._parts.instance
+        cls = valves.find_class(instance, valves.VALVES)
+        if cls is None or not hasattr(instance, "valves"):
+            return
+        made = attempt(partial(valves.make, cls, self.plugin.valves))
+        if made.error is not None:
+            raise _unusable("its valves", made.error) from made.error
+        instance.valves = made.value
+
+    def _user_valves(self, cls: type[Any], settings: Mapping[str, Any]) -> Any:
+        made = attempt(partial(valves.make, cls, settings))
+        if made.error is not None:
+            made = attempt(cls)
+        if made.error is not None:
+            raise _unusable("the valves of the user", made.error) from made.error
+        return made.value
+
+    async def _schema(self, name: str, user: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        cls = valves.find_class(self._parts.instance, name)
+        if cls is None:
+            return None
+        made: dict[str, Any] | None = await self._runner.ask("valves", partial(valves.schema, cls, user))
+        return made
+
+    def _look(self) -> _Snapshot:
+        """Read the instance; runs at home."""
+        instance = self._parts.instance
+        set_up = attempt(self._assign_valves)
+        if set_up.error is not None:
+            return _Snapshot()
+        number = getattr(getattr(instance, "valves", None), "priority", 0)
+        names = [
+            name for base in type(instance).__mro__ for name, one in vars(base).items() if _computed(one)
+        ]
+        found = {name: attempt(partial(getattr, instance, name)) for name in names}
+        properties = {name: outcome.value for name, outcome in found.items() if outcome.error is None}
+        return _Snapshot(number if isinstance(number, int) else 0, properties)
+
+
+def _unusable(what: str, error: BaseException) -> GatewayError:
+    return GatewayError(Kind.PLUGIN_FAILED, f"cannot use {what}: {valves.fault(error)}")
+
+
+def _computed(attribute: Any) -> bool:
+    return isinstance(attribute, property | functools.cached_property)
+
+
+async def _iterated(source: AsyncIterable[Any]) -> AsyncIterator[Any]:
+    async for item in source:
+        yield item

@@ -1,0 +1,351 @@
+"""Every plugin that there is, and those of them that are loaded."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from gatewayd import ids
+from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.plugins import directory
+from gatewayd.plugins.arguments import Surroundings
+from gatewayd.plugins.interfaces import PluginStore
+from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.loaded import Loaded
+from gatewayd.plugins.loading import Loader, Loading
+from gatewayd.plugins.output import catching_output
+from gatewayd.plugins.records import Family, Origin, Plugin, PluginKind, Problem
+from gatewayd.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+Key = tuple[Family, str]
+
+SWITCHES: Final = "switches"
+"""Where `meta` of a plugin from a file keeps what was switched by hand: `{"is_active", "is_global"}`."""
+
+LOAD: Final = "load"
+AT_ONCE: Final = 4
+END_TIMEOUT: Final = 5.0
+NOTE_AGAIN: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where plugins come from, and whether they may run.
+
+    Without `is_enabled` there are none at all; with `is_safe` they are listed and changed but not loaded.
+    """
+
+    directory: Path | None = None
+    has_builtin: bool = True
+    is_enabled: bool = True
+    is_safe: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    plugin: Plugin
+    loaded: Loaded | None = None
+    failure: PluginFailure | None = None
+    pending: asyncio.Event | None = None
+    is_started: bool = False
+    noted: Problem | None = None
+
+
+@dataclass(slots=True)
+class _Reading:
+    plugins: dict[Key, Plugin] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
+
+
+class Registry:
+    """Knows the plugins of the database, of a directory and of the gateway itself; loads them when needed.
+
+    A plugin that fails to load is tried again when its source, its valves or the environment have changed.
+    What is in the database goes before a file of the same id, and a file before a built-in one.
+    """
+
+    def __init__(
+        self,
+        store: PluginStore,
+        around: Surroundings,
+        loading: Loading,
+        sources: Sources,
+        tasks: Tasks,
+    ) -> None:
+        self._store = store
+        self._loader = Loader(around, loading)
+        self._requirements = loading.requirements
+        self._sources = sources
+        self._tasks = tasks
+        self._entries: dict[Key, _Entry] = {}
+        self._exits = ExitStack()
+        self._changing = asyncio.Lock()
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether there are plugins at all."""
+        return self._sources.is_enabled
+
+    @property
+    def is_running(self) -> bool:
+        """Whether plugins are loaded."""
+        return self._sources.is_enabled and not self._sources.is_safe
+
+    async def open(self) -> None:
+        """Read what there is and begin to load what is active; returns before that is done."""
+        if not self.is_enabled:
+            return
+        if self.is_running:
+            self._requirements.open()
+            self._exits.callback(self._requirements.close)
+            self._exits.enter_context(catching_output())
+        for key, plugin in (await self._read()).plugins.items():
+            self._entries[key] = _Entry(plugin)
+        if self.is_running:
+            self._tasks.spawn("load plugins", self._load_active())
+
+    async def close(self) -> None:
+        """End every loaded plugin, after `on_shutdown`."""
+        entries = list(self._entries.values())
+        self._entries.clear()
+        await asyncio.gather(*(one.loaded.end(END_TIMEOUT) for one in entries if one.loaded is not None))
+        self._exits.close()
+
+    def list(self, family: Family | None = None, kind: PluginKind | None = None) -> Sequence[Plugin]:
+        """Return the plugins by id, with their last problems, active or not."""
+        plugins = (entry.plugin for entry in self._entries.values())
+        wanted = [one for one in plugins if family in (None, one.family) and kind in (None, one.kind)]
+        return sorted(wanted, key=lambda one: (one.id, one.family))
+
+    def find(self, family: Family, plugin_id: str) -> Plugin | None:
+        """Return one plugin."""
+        entry = self._entries.get((family, plugin_id))
+        return None if entry is None else entry.plugin
+
+    def left_behind(self, family: Family, plugin_id: str) -> int:
+        """Return how many plain calls of a plugin still run after they were stopped."""
+        entry = self._entries.get((family, plugin_id))
+        return 0 if entry is None or entry.loaded is None else entry.loaded.left_behind
+
+    async def loaded(self, family: Family, plugin_id: str) -> Loaded:
+        """Return a plugin ready to be called, loading it if need be.
+
+        Raises not_found, not_configured when plugins are off, and PluginFailure with the sentence that is
+        kept while nothing has changed.
+        """
+        self.check_running()
+        entry = self._entries.get((family, plugin_id))
+        if entry is None:
+            raise not_found(family.value, plugin_id)
+        if entry.loaded is None and entry.failure is None:
+            if entry.pending is None:
+                entry.pending = asyncio.Event()
+                self._tasks.spawn("load plugin", self._load(entry, entry.pending))
+            await entry.pending.wait()
+        if entry.loaded is not None:
+            return entry.loaded
+        if entry.failure is not None:
+            raise entry.failure.with_traceback(None)
+        raise GatewayError(Kind.UNAVAILABLE, f"cannot use {family.value} {plugin_id!r}: it is being replaced")
+
+    async def probe(self, plugin: Plugin) -> Loaded:
+        """Load a plugin that is not among the others yet; `adopt` makes it one, `Loaded.end` lets it go."""
+        self.check_running()
+        return await self._loader.load(plugin, self.note)
+
+    def check_running(self) -> None:
+        """Raise not_configured when plugins are not loaded."""
+        if not self.is_enabled:
+            raise GatewayError(Kind.NOT_CONFIGURED, "cannot use plugins: enable_plugins is off")
+        if self._sources.is_safe:
+            raise GatewayError(Kind.NOT_CONFIGURED, "cannot run plugins: safe_mode is on")
+
+    async def adopt(self, plugin: Plugin, loaded: Loaded | None) -> None:
+        """Take a new plugin or a new source of one; the former ends after its calls."""
+        key = (plugin.family, plugin.id)
+        former = self._entries.get(key)
+        entry = _Entry(plugin, loaded)
+        self._entries[key] = entry
+        self._retire(former)
+        if loaded is not None:
+            await loaded.take(plugin)
+            await self._start(entry)
+
+    async def update(self, plugin: Plugin) -> None:
+        """Take another record of the same source: valves, switches, name, access."""
+        entry = self._entries.get((plugin.family, plugin.id))
+        if entry is None:
+            return
+        if plugin.valves != entry.plugin.valves:
+            entry.failure = None
+        entry.plugin = plugin
+        if entry.loaded is not None and entry.plugin.is_active:
+            await entry.loaded.take(plugin)
+            await self._start(entry)
+        elif entry.loaded is not None and entry.is_started:
+            self._retire(entry)
+            self._entries[plugin.family, plugin.id] = _Entry(plugin)
+        elif entry.loaded is not None:
+            await entry.loaded.take(plugin)
+
+    def drop(self, family: Family, plugin_id: str) -> None:
+        """Forget a plugin, which ends after its calls."""
+        self._retire(self._entries.pop((family, plugin_id), None))
+
+    async def reload(self) -> Mapping[str, Any]:
+        """Read everything again, load what has changed or failed before, end what is gone.
+
+        Returns `{"loaded": [...], "failed": {name: sentence}, "removed": [...], "unchanged": count}` with
+        names as `filter x`; `failed` holds files that are no plugins too.
+        """
+        if not self.is_enabled:
+            return {"loaded": [], "failed": {}, "removed": [], "unchanged": 0}
+        async with self._changing:
+            reading = await self._read()
+            removed = [key for key in self._entries if key not in reading.plugins]
+            names = [_name(self._entries[key].plugin) for key in removed]
+            for key in removed:
+                self.drop(*key)
+            changed = [plugin for plugin in reading.plugins.values() if await self._is_changed(plugin)]
+            failed: dict[str, str] = dict(reading.faults)
+            if self.is_running:
+                failed |= await self._load_again([plugin for plugin in changed if plugin.is_active])
+        loaded = [_name(plugin) for plugin in changed if _name(plugin) not in failed]
+        unchanged = len(reading.plugins) - len(changed)
+        return {"loaded": loaded, "failed": failed, "removed": names, "unchanged": unchanged}
+
+    def note(self, plugin: Plugin, doing: str, sentence: str) -> None:
+        """Keep a problem as the last one; the same is written again after a minute at the earliest."""
+        entry = self._entries.get((plugin.family, plugin.id))
+        if entry is None:
+            return
+        problem = Problem(ids.now(), doing, sentence)
+        entry.plugin = replace(entry.plugin, problem=problem)
+        noted = entry.noted
+        if noted and noted.sentence == sentence and problem.at - noted.at < NOTE_AGAIN:
+            return
+        entry.noted = problem
+        self._tasks.spawn("note a problem", self._store.note(plugin.family, plugin.id, problem))
+
+    async def _is_changed(self, plugin: Plugin) -> bool:
+        """Take a plugin as it was read; tell whether it has to be loaded again."""
+        entry = self._entries.get((plugin.family, plugin.id))
+        if entry is not None and entry.failure is None and entry.plugin.content == plugin.content:
+            found = entry.plugin
+            kept = replace(plugin, kind=found.kind, specs=found.specs, missing=found.missing)
+            await self.update(replace(kept, problem=found.problem))
+            return False
+        await self.adopt(plugin, None)
+        return True
+
+    async def _load_again(self, plugins: Sequence[Plugin]) -> dict[str, str]:
+        failed: dict[str, str] = {}
+        results = await asyncio.gather(
+            *(self.loaded(one.family, one.id) for one in plugins), return_exceptions=True
+        )
+        for plugin, result in zip(plugins, results, strict=True):
+            if isinstance(result, GatewayError):
+                failed[_name(plugin)] = result.message
+            elif isinstance(result, BaseException):
+                raise result
+        return failed
+
+    async def _load_active(self) -> None:
+        limit = asyncio.Semaphore(AT_ONCE)
+
+        async def load(plugin: Plugin) -> None:
+            async with limit:
+                await self._load_again([plugin])
+
+        await asyncio.gather(*(load(plugin) for plugin in self.list() if plugin.is_active))
+
+    async def _load(self, entry: _Entry, pending: asyncio.Event) -> None:
+        plugin = entry.plugin
+        try:
+            loaded = await self._loader.load(plugin, self.note)
+        except PluginFailure as failure:
+            failure.__cause__ = None
+            entry.failure = failure
+            self.note(plugin, LOAD, failure.message)
+            return
+        finally:
+            entry.pending = None
+            pending.set()
+        if self._entries.get((plugin.family, plugin.id)) is not entry:
+            await loaded.end(END_TIMEOUT)
+            return
+        found = loaded.plugin
+        entry.plugin = replace(
+            entry.plugin,
+            kind=found.kind,
+            manifest=found.manifest,
+            specs=found.specs,
+            missing=found.missing,
+        )
+        entry.loaded = loaded
+        await loaded.take(entry.plugin)
+        self._forget_load_problem(entry)
+        await self._start(entry)
+
+    def _forget_load_problem(self, entry: _Entry) -> None:
+        plugin = entry.plugin
+        if plugin.problem is not None and plugin.problem.doing == LOAD:
+            entry.plugin = replace(plugin, problem=None)
+            self._tasks.spawn("note a problem", self._store.note(plugin.family, plugin.id, None))
+
+    async def _start(self, entry: _Entry) -> None:
+        if entry.loaded is not None and entry.plugin.is_active and not entry.is_started:
+            entry.is_started = True
+            await entry.loaded.run_hook("on_startup")
+
+    def _retire(self, entry: _Entry | None) -> None:
+        if entry is not None and entry.loaded is not None:
+            self._tasks.spawn("unload plugin", entry.loaded.retire(END_TIMEOUT))
+
+    async def _read(self) -> _Reading:
+        """Read the database, the directory and what comes along, each id once in each family."""
+        reading = _Reading()
+        kept: dict[Key, Plugin] = {}
+        for row in await self._store.list():
+            known = reading.plugins if row.origin is Origin.DATABASE else kept
+            known[row.family, row.id] = row
+        found = directory.Found((), {})
+        if self._sources.directory is not None:
+            found = await asyncio.to_thread(directory.read_directory, self._sources.directory)
+        builtin = await asyncio.to_thread(directory.read_builtin) if self._sources.has_builtin else ()
+        reading.faults = found.faults
+        for plugin in found.plugins:
+            if (plugin.family, plugin.id) in reading.plugins:
+                taken = f"the {plugin.family.value} {plugin.id!r} of the database goes before it"
+                reading.faults[str(plugin.path)] = taken
+        for plugin in [*found.plugins, *builtin]:
+            key = (plugin.family, plugin.id)
+            reading.plugins.setdefault(key, _with_kept(plugin, kept.get(key)))
+        for path, fault in reading.faults.items():
+            log.warning("a file is no plugin", extra={"path": path, "error": fault})
+        return reading
+
+
+def _with_kept(plugin: Plugin, row: Plugin | None) -> Plugin:
+    """Return a plugin of a file with what is kept about it: valves, switches, access, the last problem."""
+    if row is None:
+        return plugin
+    switches = row.meta.get(SWITCHES, {})
+    return replace(
+        plugin,
+        valves=row.valves,
+        meta=row.meta,
+        grants=row.grants,
+        problem=row.problem,
+        is_active=switches.get("is_active", plugin.is_active),
+        is_global=switches.get("is_global", plugin.is_global),
+    )
+
+
+def _name(plugin: Plugin) -> str:
+    return f"{plugin.kind.value} {plugin.id}"

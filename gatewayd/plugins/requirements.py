@@ -1,0 +1,129 @@
+"""Packages that plugins require: installed beside the gateway when that is allowed, else named."""
+
+import asyncio
+import hashlib
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gatewayd.plugins import frontmatter
+from gatewayd.plugins.invoke import Failed, PluginFailure
+from gatewayd.plugins.records import Plugin
+
+log = logging.getLogger(__name__)
+
+SETTING: Final = "enable_pip_install_frontmatter_requirements"
+_MARKS: Final = ".installed"
+_TOLD: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """How packages are installed into `directory`.
+
+    `options` go to pip as they are, `timeout` is in seconds.
+    """
+
+    directory: Path
+    is_enabled: bool = False
+    options: tuple[str, ...] = ()
+    timeout: float = 600.0
+
+
+class Requirements:
+    """Installs each set of required packages once, one set after the other, in a child process."""
+
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
+        self._lock = asyncio.Lock()
+        self._done: set[str] = set()
+
+    def open(self) -> None:
+        """Make packages that were installed before importable; those of the gateway itself come first."""
+        directory = str(self._installation.directory)
+        if self._installation.is_enabled and directory not in sys.path:
+            sys.path.append(directory)
+
+    def close(self) -> None:
+        """Take the directory away from the import path again."""
+        directory = str(self._installation.directory)
+        if directory in sys.path:
+            sys.path.remove(directory)
+
+    async def ensure(self, plugin: Plugin) -> None:
+        """Install what the header of a plugin requires, when that is allowed and was not done before.
+
+        Raises PluginFailure with the last words of pip.
+        """
+        packages = _packages(plugin)
+        if not self._installation.is_enabled or not packages:
+            return
+        for package in packages:
+            if package.startswith("-"):
+                raise _failure(plugin, f"it requires {package!r}, which is no package")
+        mark = hashlib.sha256("\n".join([sys.version, *sorted(packages)]).encode()).hexdigest()
+        async with self._lock:
+            if mark in self._done:
+                return
+            try:
+                if not await asyncio.to_thread(self._mark(mark).exists):
+                    await self._install(plugin, packages)
+                    await asyncio.to_thread(self._mark(mark).touch)
+            except OSError as error:
+                raise _failure(plugin, f"its packages cannot be installed: {error}") from error
+            self._done.add(mark)
+            importlib.invalidate_caches()
+
+    def hint(self, plugin: Plugin) -> str:
+        """Return what to do about a missing module; empty when packages are installed anyway."""
+        packages = _packages(plugin)
+        if self._installation.is_enabled:
+            return ""
+        named = f"the plugin requires {', '.join(packages)}: " if packages else ""
+        return f"{named}install what is missing for the gateway's Python, or set {SETTING}"
+
+    def _mark(self, mark: str) -> Path:
+        return self._installation.directory / _MARKS / mark
+
+    async def _install(self, plugin: Plugin, packages: Sequence[str]) -> None:
+        directory = self._installation.directory
+        await asyncio.to_thread(lambda: (directory / _MARKS).mkdir(parents=True, exist_ok=True))
+        log.info("installing packages", extra={plugin.family.value: plugin.id, "packages": list(packages)})
+        command = ["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--upgrade"]
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *command,
+            "--target",
+            str(directory),
+            *self._installation.options,
+            *packages,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        try:
+            async with asyncio.timeout(self._installation.timeout):
+                said, _ = await child.communicate()
+        except TimeoutError:
+            raise _failure(
+                plugin, f"its packages were not installed within {self._installation.timeout:g} s"
+            ) from None
+        finally:
+            if child.returncode is None:
+                child.kill()
+                await child.wait()
+        if child.returncode:
+            last = said.decode("utf-8", "replace").strip()[-_TOLD:]
+            raise _failure(plugin, f"its packages cannot be installed: {last}")
+
+
+def _packages(plugin: Plugin) -> tuple[str, ...]:
+    return frontmatter.requirements(frontmatter.read(plugin.content))
+
+
+def _failure(plugin: Plugin, text: str) -> PluginFailure:
+    return PluginFailure(plugin.kind.value, plugin.id, Failed(text))

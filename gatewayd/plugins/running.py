@@ -1,0 +1,206 @@
+"""Runs code of one plugin where it belongs, in its home or in a thread; what it raises is one failure."""
+
+import asyncio
+import contextvars
+import functools
+import inspect
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Protocol
+
+from gatewayd.errors import GatewayError
+from gatewayd.plugins.current import Calling, context_of
+from gatewayd.plugins.homes import Home
+from gatewayd.plugins.invoke import Failed, PluginFailure, attempt_async, read_failure
+from gatewayd.plugins.items import Items, LeftBehind, TaskProducer, ThreadProducer
+from gatewayd.plugins.records import Plugin
+from gatewayd.plugins.threads import run_in_thread
+
+log = logging.getLogger(__name__)
+
+PATIENCE: Final = 60.0
+"""Seconds for answers that no plugin should need long for: schemas, hooks, settings."""
+
+_AWAITED: Final = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+
+
+class Noting(Protocol):
+    """Hears of what goes wrong in a plugin."""
+
+    def __call__(self, plugin: Plugin, doing: str, sentence: str) -> None:
+        """Keep a problem as the last one of the plugin."""
+        ...
+
+
+class Runner:
+    """Runs code of one plugin, and knows how many calls are open.
+
+    `path` is the file name of the plugin's code in tracebacks, `base` the context of what serves no call.
+    """
+
+    def __init__(
+        self, plugin: Plugin, home: Home, path: str, base: contextvars.Context, noting: Noting
+    ) -> None:
+        self._plugin = plugin
+        self._home = home
+        self._path = path
+        self._base = base
+        self._noting = noting
+        self._loop = asyncio.get_running_loop()
+        self._left = LeftBehind()
+        self._open = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def left_behind(self) -> int:
+        """How many plain calls still run after they were stopped."""
+        return self._left.count
+
+    async def wait_idle(self) -> None:
+        """Wait until no call is open."""
+        await self._idle.wait()
+
+    async def stop(self, timeout: float) -> bool:  # noqa: ASYNC109 - a bound of the thread's end
+        """End the home; False when it has not ended after `timeout` seconds."""
+        return await self._home.stop(timeout)
+
+    async def run(
+        self, doing: str, function: Callable[..., Any], begin: Callable[[], Any], context: contextvars.Context
+    ) -> Any:
+        """Return what `begin`, which calls `function`, gives; iterators and generators as Items.
+
+        Raises PluginFailure. Cancelling reaches asynchronous code; plain code is left behind.
+        """
+        self._enter()
+        leave = True
+        try:
+            value = await self._value(doing, function, begin, context)
+            leave = not _is_iterated(value)
+            return value if leave else self._items(value, doing, context.copy())
+        finally:
+            if leave:
+                self._leave()
+
+    def items(self, source: Any, doing: str, context: contextvars.Context) -> Items:
+        """Return the items of an iterator of the plugin; it counts as a call until it has ended."""
+        self._enter()
+        return self._items(source, doing, context)
+
+    async def ask(self, doing: str, work: Callable[[], Any]) -> Any:
+        """Return what short work at home gives, even if the plugin keeps its home busy: then it fails.
+
+        Raises the GatewayError that the work raises, PluginFailure for anything else.
+        """
+        context = context_of(Calling(self._plugin.family, self._plugin.id), self._base)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                outcome = await self._home.run(lambda: attempt_async(partial(_awaited, work)), context)
+        except TimeoutError:
+            raise self._late() from None
+        if isinstance(outcome.error, GatewayError):
+            raise outcome.error
+        if outcome.error is not None:
+            raise self.failure(doing, outcome.error) from outcome.error
+        return outcome.value
+
+    async def hook(self, name: str, function: Callable[..., Any]) -> None:
+        """Run a hook; what goes wrong is noted and not raised."""
+        context = context_of(Calling(self._plugin.family, self._plugin.id), self._base)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self.run(name, function, function, context)
+        except TimeoutError:
+            self._noting(self._plugin, name, self._late().message)
+        except PluginFailure as failure:
+            log.warning("a hook failed", extra={self._plugin.family.value: self._plugin.id, "hook": name})
+            self._noting(self._plugin, name, failure.message)
+
+    def failure(self, doing: str, error: BaseException) -> PluginFailure:
+        """Return the failure that something which the plugin raised is, logged and noted."""
+        failed = read_failure(error, self._path)
+        failure = PluginFailure(self._plugin.kind.value, self._plugin.id, failed)
+        where = {} if failed.line is None else {"line": failed.line}
+        log.info(
+            "a plugin failed",
+            extra={
+                self._plugin.family.value: self._plugin.id,
+                "doing": doing,
+                "error": failed.sentence,
+                **where,
+            },
+            exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
+        )
+        self._noting(self._plugin, doing, failure.message)
+        return failure
+
+    async def _value(
+        self, doing: str, function: Callable[..., Any], begin: Callable[[], Any], context: contextvars.Context
+    ) -> Any:
+        if _runs_at_home(function):
+            outcome = await self._home.run(lambda: attempt_async(partial(_awaited, begin)), context)
+        else:
+            outcome = await run_in_thread(begin, context, self._left, partial(self._note_left, doing))
+            if outcome.error is None and inspect.isawaitable(outcome.value):
+                again = partial(_awaited, partial(_same, outcome.value))
+                outcome = await self._home.run(lambda: attempt_async(again), context.copy())
+        if outcome.error is not None:
+            raise self.failure(doing, outcome.error) from outcome.error
+        return outcome.value
+
+    def _items(self, value: Any, doing: str, context: contextvars.Context) -> Items:
+        producer: TaskProducer | ThreadProducer
+        if isinstance(value, ThreadProducer):
+            producer = value
+        elif hasattr(type(value), "__anext__"):
+            producer = TaskProducer(self._home, value, context)
+        else:
+            producer = ThreadProducer(value, self._left)
+            producer.start(context)
+        producer.ended.add_done_callback(lambda _: self._leave_soon())
+        return Items(producer, partial(self.failure, doing))
+
+    def _note_left(self, doing: str) -> None:
+        count = self.left_behind
+        sentence = "1 call still runs after it was stopped"
+        if count != 1:
+            sentence = f"{count} calls still run after they were stopped"
+        self._noting(self._plugin, doing, sentence)
+
+    def _late(self) -> PluginFailure:
+        late = Failed(f"it did not answer within {PATIENCE:g} s")
+        return PluginFailure(self._plugin.kind.value, self._plugin.id, late)
+
+    def _enter(self) -> None:
+        self._open += 1
+        self._idle.clear()
+
+    def _leave(self) -> None:
+        self._open -= 1
+        if self._open == 0:
+            self._idle.set()
+
+    def _leave_soon(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._leave)
+
+
+def _is_iterated(value: Any) -> bool:
+    return isinstance(value, ThreadProducer) or any(
+        hasattr(type(value), name) for name in ("__anext__", "__next__")
+    )
+
+
+def _runs_at_home(function: Callable[..., Any]) -> bool:
+    inner = function.func if isinstance(function, functools.partial) else function
+    return any(check(one) for check in _AWAITED for one in (inner, type(inner).__call__))
+
+
+async def _awaited(begin: Callable[[], Any]) -> Any:
+    result = begin()
+    return await result if inspect.isawaitable(result) else result
+
+
+def _same(value: Any) -> Any:
+    return value

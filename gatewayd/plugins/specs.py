@@ -1,0 +1,175 @@
+"""The methods of a tool as models are told about them, made of signatures and docstrings.
+
+Runs in the plugin's home: annotations and defaults are the plugin's own objects.
+"""
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from pydantic import PydanticUserError, TypeAdapter
+from pydantic.errors import PydanticSchemaGenerationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+Schema = dict[str, Any]
+
+_PARAM: Final = re.compile(r"^:params?(?:\s+[^:\s]+)*?\s+\*{0,2}(\w+)\s*:\s*(.*)$")
+_FIELD: Final = re.compile(r"^:(?:params?|returns?|rtype|raises?|type)\b", re.IGNORECASE)
+_TEXT: Final[Schema] = {"type": "string"}
+_UNRESOLVABLE: Final = (
+    NameError,
+    AttributeError,
+    TypeError,
+    ValueError,
+    SyntaxError,
+    LookupError,
+    RecursionError,
+    PydanticUserError,
+    PydanticSchemaGenerationError,
+)
+
+
+def methods(instance: Any) -> list[str]:
+    """Return the names of everything callable and public of an object that is no class, sorted."""
+    return sorted(name for name in dir(instance) if _is_method(instance, name))
+
+
+def describe_all(instance: Any) -> list[Schema]:
+    """Return the specification of each method of a tool, sorted by name."""
+    return [describe(name, getattr(instance, name)) for name in methods(instance)]
+
+
+def describe(name: str, function: Callable[..., Any]) -> Schema:
+    """Return one specification: name, description and parameters.
+
+    Parameters in double underscores belong to the gateway and are left out. One without annotation, or with
+    one that does not resolve, is a text.
+    """
+    head, texts = read_docstring(inspect.getdoc(function) or "")
+    properties: Schema = {}
+    required: list[str] = []
+    for parameter in _parameters(function):
+        described = _schema_of(parameter, function)
+        default = parameter.default
+        if isinstance(default, FieldInfo):
+            if default.description:
+                described["description"] = default.description
+            default = inspect.Parameter.empty if default.default is PydanticUndefined else default.default
+        if parameter.name in texts:
+            described["description"] = texts[parameter.name]
+        if default is inspect.Parameter.empty:
+            required.append(parameter.name)
+        elif _is_json(default):
+            described["default"] = default
+        properties[parameter.name] = described
+    shape = {"type": "object", "properties": properties, "required": required}
+    return {"name": name, "description": head, "parameters": shape}
+
+
+def read_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """Return the text before the first field, and those of `:param name:`; further lines continue them."""
+    head: list[str] = []
+    texts: dict[str, str] = {}
+    last: str | None = None
+    in_head = True
+    for line in text.splitlines():
+        stripped = line.strip()
+        if _FIELD.match(stripped):
+            in_head = False
+            match = _PARAM.match(stripped)
+            last = match[1] if match else None
+            if match:
+                texts[match[1]] = match[2]
+        elif in_head:
+            head.append(line)
+        elif last is not None and stripped:
+            texts[last] = f"{texts[last]} {stripped}".strip()
+    return "\n".join(head).strip(), texts
+
+
+def _is_method(instance: Any, name: str) -> bool:
+    if name.startswith("_") or isinstance(inspect.getattr_static(instance, name, None), property):
+        return False
+    found = getattr(instance, name, None)
+    return callable(found) and not isinstance(found, type)
+
+
+def _parameters(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):
+        return
+    for parameter in signature.parameters.values():
+        by_name = parameter.kind in (
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            inspect.Parameter.KEYWORD_ONLY,
+        )
+        if by_name and parameter.name != "self" and not parameter.name.startswith("__"):
+            yield parameter
+
+
+def _schema_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> Schema:
+    annotation = parameter.annotation
+    if annotation is inspect.Parameter.empty:
+        return dict(_TEXT)
+    try:
+        if isinstance(annotation, str):
+            annotation = _resolve(annotation, function)
+        made = TypeAdapter(annotation).json_schema()
+    except _UNRESOLVABLE:
+        return dict(_TEXT)
+    shown = _simplify(made, made.pop("$defs", {}), ())
+    return shown if isinstance(shown, dict) else dict(_TEXT)
+
+
+def _resolve(annotation: str, function: Callable[..., Any]) -> Any:
+    inner = inspect.unwrap(function)
+    names = getattr(inner, "__globals__", {})
+    owner = getattr(inner, "__self__", None)
+    return eval(annotation, names, dict(vars(type(owner))) if owner is not None else {})  # noqa: S307
+
+
+def _simplify(schema: Any, definitions: Schema, seen: tuple[str, ...]) -> Any:
+    """Return a schema without titles and references, and with `X or null` as X."""
+    if isinstance(schema, list):
+        return [_simplify(part, definitions, seen) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        name = reference.rpartition("/")[2]
+        if name in seen:
+            return {"type": "object"}
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        return _simplify({**definitions.get(name, {}), **rest}, definitions, (*seen, name))
+    shown: Schema = {}
+    for key, value in schema.items():
+        if key == "properties" and isinstance(value, dict):
+            shown[key] = {name: _simplify(part, definitions, seen) for name, part in value.items()}
+        elif key in ("default", "const", "enum", "examples"):
+            shown[key] = value
+        elif key != "title" or not isinstance(value, str):
+            shown[key] = _simplify(value, definitions, seen)
+    return _without_null(shown)
+
+
+def _without_null(schema: Schema) -> Schema:
+    choices = schema.get("anyOf")
+    if not isinstance(choices, list):
+        return schema
+    left = [choice for choice in choices if choice != {"type": "null"}]
+    rest = {key: value for key, value in schema.items() if key != "anyOf"}
+    if rest.get("default", ...) is None:
+        del rest["default"]
+    return {**left[0], **rest} if len(left) == 1 else {**rest, "anyOf": left}
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True

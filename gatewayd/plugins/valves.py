@@ -1,0 +1,116 @@
+"""What administrators and users set in plugins: checked against the plugin's own classes.
+
+Everything here runs code of the plugin, so it is called in its home.
+"""
+
+import inspect
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from gatewayd.errors import GatewayError, invalid
+from gatewayd.plugins.invoke import attempt, attempt_async
+
+VALVES: Final = "Valves"
+USER_VALVES: Final = "UserValves"
+
+
+def find_class(owner: Any, name: str) -> type[Any] | None:
+    """Return the class of that name of a plugin's instance, or of its module."""
+    found = getattr(owner, name, None)
+    return found if isinstance(found, type) else None
+
+
+def make(cls: type[Any], stored: Mapping[str, Any]) -> Any:
+    """Return valves over the defaults of their class; None means the default.
+
+    Raises what the class raises.
+    """
+    return cls(**{name: value for name, value in stored.items() if value is not None})
+
+
+def change(cls: type[Any], stored: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is stored once `values` are merged into it; None takes a value away.
+
+    Fields that the class does not have are dropped. Raises invalid_request naming the first field at fault.
+    """
+    merged = {name: value for name, value in {**stored, **values}.items() if value is not None}
+    try:
+        made = make(cls, merged)
+    except (ValidationError, ValueError, TypeError) as error:
+        raise invalid(f"cannot accept valves: {fault(error)}", param=field(error)) from error
+    if not isinstance(made, BaseModel):
+        return _checked(merged)
+    dumped = made.model_dump(exclude_unset=True)
+    # A secret or a moment is no JSON value; what was given for it is.
+    return _checked({name: value if _is_plain(value) else merged.get(name) for name, value in dumped.items()})
+
+
+def fault(error: BaseException) -> str:
+    """Return what is wrong with valves, with the field's name where it is known."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return f"field {where!r}: {first['msg']}" if where else first["msg"]
+    return f"{type(error).__name__}: {error}"
+
+
+def field(error: BaseException) -> str | None:
+    """Return the name of the field that an error is about."""
+    if isinstance(error, ValidationError):
+        where = error.errors(include_url=False, include_context=False, include_input=False)[0]["loc"]
+        return ".".join(str(part) for part in where) or None
+    return None
+
+
+async def schema(cls: type[Any], user: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the JSON schema of valves; None for a class without one.
+
+    `input.options` that name a method of the class become the list that it returns; none when it fails.
+    """
+    if not issubclass(cls, BaseModel):
+        return None
+    made = cls.model_json_schema()
+    for described in made.get("properties", {}).values():
+        shown = described.get("input") if isinstance(described, dict) else None
+        if isinstance(shown, dict) and isinstance(shown.get("options"), str):
+            listed = await attempt_async(partial(_options, cls, shown["options"], user))
+            shown["options"] = listed.value or []
+    return made
+
+
+async def _options(cls: type[Any], name: str, user: Mapping[str, Any] | None) -> list[Any]:
+    method = getattr(cls, name, None)
+    if not callable(method):
+        return []
+    names = inspect.signature(method).parameters
+    given = {key: dict(user or {}) for key in ("__user__", "user") if key in names}
+    if "self" in names:
+        given["self"] = attempt(cls).value
+    found = method(**given)
+    if inspect.isawaitable(found):
+        found = await found
+    return list(found) if isinstance(found, list | tuple) else []
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _checked(values: dict[str, Any]) -> dict[str, Any]:
+    for name, value in values.items():
+        if not _is_plain(value):
+            raise invalid(f"cannot accept valves: field {name!r} is no JSON value", param=name)
+    return values
+
+
+def refuse(plugin_id: str) -> GatewayError:
+    """Return the error for a plugin without valves of the kind asked for."""
+    return invalid(f"cannot set the valves of {plugin_id!r}: it has none")
