@@ -22,6 +22,9 @@ TELL_SECONDS: Final = 0.05
 """Between two tellings of a short content; a long one, which is told whole, is told less often."""
 
 TELL_SECONDS_PER_CHARACTER: Final = 1 / 400_000
+TELL_SECONDS_PER_TASK: Final = 0.001
+"""So that the tellings of all answers together stay below a thousand a second."""
+
 SAVE_SECONDS: Final = 1.0
 
 GATEWAY_STOPPED: Final = "the gateway was stopped while this was answered"
@@ -140,7 +143,9 @@ class Answering:
             await self._say("chat:completion", {"content": content})
 
     def _tell_pause(self) -> float:
-        return max(TELL_SECONDS, len(self._told_content) * TELL_SECONDS_PER_CHARACTER)
+        tasks = len(self._desk.tasks.started())
+        by_length = len(self._told_content) * TELL_SECONDS_PER_CHARACTER
+        return max(TELL_SECONDS, by_length, tasks * TELL_SECONDS_PER_TASK)
 
     async def _save(self) -> None:
         content = self._assembly.content()

@@ -29,7 +29,8 @@ class Order:
 
     `is_detached` asks for an answer at once and a run behind it, otherwise the caller follows the run. Of a
     chat that `is_stored` messages are kept. `user_message` is the question to keep, `parent_id` the message
-    that is answered. `background` names what is to be made after the answer.
+    that is answered. `background` names what is to be made after the answer. `extra_prompt` is put at the end
+    of the messages, and is not kept.
     """
 
     chat_id: str
@@ -38,6 +39,7 @@ class Order:
     user_message: dict[str, Any] | None = None
     parent_id: str | None = None
     background: frozenset[str] = frozenset()
+    extra_prompt: str = ""
 
     @property
     def is_detached(self) -> bool:
@@ -60,6 +62,13 @@ def wants_run(request: ChatRequest) -> bool:
     )
 
 
+def wants_chat(request: ChatRequest) -> bool:
+    """Tell whether a request asks for a chat to be made for it: it has a session, and follows nothing yet."""
+    options = request.options
+    is_first = "parent_id" in options and options["parent_id"] is None
+    return is_first and bool(options.get("session_id")) and not options.get("chat_id")
+
+
 def read_order(request: ChatRequest, new_id: ids.NewId = ids.new_id) -> Order:
     """Return the order in a request; invalid_request names the field that is wrong."""
     options = request.options
@@ -72,6 +81,7 @@ def read_order(request: ChatRequest, new_id: ids.NewId = ids.new_id) -> Order:
         user_message=question,
         parent_id=parent or _text(options, "parent_id") or None,
         background=_background(options.get("background_tasks")),
+        extra_prompt=_text(options, "regeneration_prompt"),
     )
 
 

@@ -1,11 +1,11 @@
 """Runs: answers to messages of chats, each a task that no HTTP request holds on to."""
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat import tasktexts
@@ -13,16 +13,15 @@ from gatewayd.chat.after import After
 from gatewayd.chat.answering import Answering, Desk
 from gatewayd.chat.following import Follower
 from gatewayd.chat.history import to_messages
-from gatewayd.chat.orders import UNSTORED, Answered, Order, copies, read_order, wants_run
+from gatewayd.chat.orders import UNSTORED, Answered, Order, copies, read_order, wants_chat, wants_run
 from gatewayd.chat.records import Answer, ChatRequest
 from gatewayd.chat.running import OwnedChats, Running, RunOptions
 from gatewayd.chats.interfaces import ChatStore
+from gatewayd.chats.reading import UNTITLED
 from gatewayd.chats.records import Chat
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.events.records import Target
 from gatewayd.tasks import Purpose
-
-log = logging.getLogger(__name__)
 
 NAME: Final = "answer"
 """The name of the tasks."""
@@ -41,8 +40,15 @@ class Runs:
     """Begins runs, whose callers do not wait for them or follow them."""
 
     def __init__(
-        self, desk: Desk, catalog: Catalog, store: ChatStore, chats: OwnedChats, after: After
+        self,
+        desk: Desk,
+        catalog: Catalog,
+        store: ChatStore,
+        chats: OwnedChats,
+        after: After,
+        clock: ids.Clock = ids.now,
     ) -> None:
+        self._clock = clock
         self._desk = desk
         self._catalog = catalog
         self._store = store
@@ -71,6 +77,8 @@ class Runs:
 
         Raises not_found when it names a stored chat of somebody else.
         """
+        if wants_chat(request):
+            request.options["chat_id"] = await self._make_chat(request, actor)
         if not wants_run(request):
             await self.check(request, actor)
             return await self._desk.pipeline.run(request, actor)
@@ -113,6 +121,15 @@ class Runs:
         if chat is not None and chat.user_id != actor.user_id:
             raise not_found("chat", chat_id)
         return chat
+
+    async def _make_chat(self, request: ChatRequest, actor: Actor) -> str:
+        read_order(request)
+        await self._catalog.candidates(request.model, actor)
+        now = self._clock()
+        head = {"models": [request.model]}
+        made = Chat(ids.new_id(), actor.user_id, UNTITLED, head=head, updated_at=now, created_at=now)
+        await self._store.add(made, ())
+        return made.id
 
     async def _begin(self, launch: "_Launch") -> Started:
         for one in launch.order.answered:
@@ -169,6 +186,9 @@ class Runs:
                 begun.append(one)
                 question = None
             await self._fill(launch)
+            if order.extra_prompt:
+                asked = launch.request.body["messages"]
+                launch.request.body["messages"] = [*asked, {"role": "user", "content": order.extra_prompt}]
         except GatewayError as error:
             attributes = {"error": {"content": error.message}}
             for one in begun:

@@ -15,14 +15,16 @@ from gatewayd.chat.answering import Desk
 from gatewayd.chat.background import Background, TaskModels
 from gatewayd.chat.records import Answer, ChatRequest, ToolStep
 from gatewayd.chat.rewriting import Rewriting
-from gatewayd.chat.running import NoOutlets, RunOutlets
+from gatewayd.chat.running import Asking, Emitting, NoOutlets, RunOutlets
 from gatewayd.chat.runs import Runs
 from gatewayd.chat.stopping import Stopping
 from gatewayd.chats.access import ChatAccess
 from gatewayd.chats.answers import Answers
+from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.records import Chat, Message
 from gatewayd.chats.rendering import show_branch
 from gatewayd.errors import GatewayError
+from gatewayd.events.interfaces import MessageEffects
 from gatewayd.events.records import Target
 from gatewayd.tasks import Tasks
 from tests.fakes.chats import ChatState, MemoryChats, MemoryEffects, MemoryMessages
@@ -123,7 +125,7 @@ class FakePipeline:
 class FakeOwnedChats:
     """Finds chats of their owners, as the service does."""
 
-    def __init__(self, chats: MemoryChats, messages: MemoryMessages) -> None:
+    def __init__(self, chats: ChatStore, messages: MessageStore) -> None:
         self._access = ChatAccess(chats, admin_access=True)
         self._messages = messages
 
@@ -163,16 +165,17 @@ class World:
             await asyncio.sleep(0)
 
 
-@asynccontextmanager
-async def running_world(outlets: RunOutlets | None = None) -> AsyncIterator[World]:
-    """Open a world; close the tasks at the end."""
-    state, tasks = ChatState(), Tasks()
-    chats, messages, effects = MemoryChats(state), MemoryMessages(state), MemoryEffects(state)
-    await chats.add(
-        Chat(id="c", user_id="owner", title="A chat", current_id="q"),
-        [Message(id="q", parent_id=None, role="user", content="What is it?")],
-    )
-    source = FakeSource(models=[make_model("m"), make_model("n"), make_model("tasks")])
+@dataclass
+class Stores:
+    """What keeps chats; in memory unless a test brings a database."""
+
+    chats: ChatStore
+    messages: MessageStore
+    effects: MessageEffects
+
+
+async def make_catalog(source: FakeSource, tasks: Tasks) -> Catalog:
+    """Return a catalogue whose models everybody may use."""
     everybody = (Grant("user", EVERYBODY, "read"),)
     records = FakeRecords(
         {model.id: ModelRecord(model.id, "admin", model.id, grants=everybody) for model in source.models}
@@ -181,14 +184,43 @@ async def running_world(outlets: RunOutlets | None = None) -> AsyncIterator[Worl
     await catalog.load()
     catalog.use([source])
     await catalog.list(ADMIN)
+    return catalog
+
+
+def make_runs(
+    stores: Stores,
+    catalog: Catalog,
+    pipeline: Asking,
+    events: Emitting,
+    tasks: Tasks,
+    outlets: RunOutlets | None = None,
+) -> Runs:
+    """Return runs over their parts."""
+    owned = FakeOwnedChats(stores.chats, stores.messages)
+    rewriting = Rewriting(stores.chats, stores.messages)
+    background = Background(TaskModels(catalog), stores.chats, stores.messages, events)
+    after = After(outlets or NoOutlets(), background, owned, rewriting, events)
+    answers = Answers(stores.messages, stores.chats)
+    desk = Desk(pipeline, answers, stores.messages, stores.effects, events, tasks)
+    return Runs(desk, catalog, stores.chats, owned, after)
+
+
+@asynccontextmanager
+async def running_world(outlets: RunOutlets | None = None) -> AsyncIterator[World]:
+    """Open a world; close the tasks at the end."""
+    state, tasks = ChatState(), Tasks()
+    effects = MemoryEffects(state)
+    stores = Stores(MemoryChats(state), MemoryMessages(state), effects)
+    await stores.chats.add(
+        Chat(id="c", user_id="owner", title="A chat", current_id="q"),
+        [Message(id="q", parent_id=None, role="user", content="What is it?")],
+    )
+    source = FakeSource(models=[make_model("m"), make_model("n"), make_model("tasks")])
+    catalog = await make_catalog(source, tasks)
     pipeline, events = FakePipeline(), FakeEvents(effects)
-    owned = FakeOwnedChats(chats, messages)
-    models = TaskModels(catalog)
-    background = Background(models, chats, messages, events)
-    after = After(outlets or NoOutlets(), background, owned, Rewriting(chats, messages), events)
-    desk = Desk(pipeline, Answers(messages, chats), messages, effects, events, tasks)
-    runs = Runs(desk, catalog, chats, owned, after)
-    yield World(state, pipeline, events, tasks, source, models, runs, Stopping(tasks, owned))
+    runs = make_runs(stores, catalog, pipeline, events, tasks, outlets)
+    stopping = Stopping(tasks, FakeOwnedChats(stores.chats, stores.messages))
+    yield World(state, pipeline, events, tasks, source, TaskModels(catalog), runs, stopping)
     await tasks.close()
 
 

@@ -108,3 +108,29 @@ async def test_awaited_work_with_a_purpose_is_found_and_stopped() -> None:
     assert await tasks.stop(info.id)
     assert await waiting == "stopped"
     assert not tasks.started()
+
+
+async def test_last_write_of_a_stopped_task_is_not_cut_off_by_a_second_stop() -> None:
+    tasks = Tasks()
+    begun, stopping, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    written = []
+
+    async def work() -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            stopping.set()
+            await go_on.wait()
+            written.append(tasks.is_closing)
+            raise
+
+    task_id = tasks.spawn("work", work(), Purpose("u1", "c1"))
+    await begun.wait()
+    stops = [asyncio.ensure_future(tasks.stop(task_id))]
+    await stopping.wait()
+    stops += [asyncio.ensure_future(tasks.stop(task_id)), asyncio.ensure_future(tasks.close())]
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(*stops)
+    assert written == [True]

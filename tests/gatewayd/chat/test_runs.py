@@ -159,6 +159,38 @@ async def test_question_without_content_ends_the_answer_that_began() -> None:
         assert world.tasks.started() == []
 
 
+async def test_chat_is_made_for_a_session_that_follows_nothing() -> None:
+    async with running_world() as world:
+        request = asking(chat_id=None, user_message={"id": "q", "content": "What is it?"})
+        request.options["parent_id"] = None
+        started = await world.runs.answer(request, OWNER)
+        assert isinstance(started, Started)
+        await world.ended()
+        made = world.state.chats[started.chat_id]
+        assert (made.user_id, made.head) == ("owner", {"models": ["m"]})
+        assert world.message("a", started.chat_id).content == "hello"
+        assert world.message("a", started.chat_id).parent_id == "q"
+
+
+async def test_no_chat_is_made_for_a_request_that_is_refused() -> None:
+    async with running_world() as world:
+        for wrong in ({"model": "gone"}, {"user_message": "nonsense"}):
+            request = asking(**{"chat_id": None, **wrong})  # type: ignore[arg-type]
+            request.options["parent_id"] = None
+            with pytest.raises(GatewayError):
+                await world.runs.answer(request, OWNER)
+        assert list(world.state.chats) == ["c"]
+
+
+async def test_extra_prompt_is_asked_with_and_not_kept() -> None:
+    async with running_world() as world:
+        await world.runs.start(asking(regeneration_prompt="Shorter."), OWNER)
+        await world.ended()
+        asked = world.pipeline.asked[0].body["messages"]
+        assert asked[-1] == {"role": "user", "content": "Shorter."}
+        assert sorted(world.state.messages["c"]) == ["a", "q"]
+
+
 async def test_new_answer_takes_the_place_of_the_one_that_runs() -> None:
     async with running_world() as world:
         world.pipeline.scripts[""] = ["old", asyncio.Event()]
