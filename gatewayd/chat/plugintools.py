@@ -87,7 +87,7 @@ class PluginTools:
         plugin_failed when it cannot be loaded.
         """
         plugin = self._registry.find(Family.TOOL, plugin_id)
-        if plugin is None or not may_use(plugin, actor):
+        if plugin is None or not (plugin.is_active and may_use(plugin, actor)):
             raise GatewayError(Kind.NOT_FOUND, "there is no such tool, or it is not yours to use")
         loaded = await self._registry.loaded(Family.TOOL, plugin_id)
         handles_files = bool(loaded.value("file_handler", False))

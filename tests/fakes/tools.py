@@ -178,6 +178,7 @@ class FakeKit:
     grants: Sequence[Grant] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
     problem: Exception | None = None
+    is_active: bool = True
 
     @property
     def plugin(self) -> Plugin:
@@ -189,7 +190,7 @@ class FakeKit:
             self.id,
             "",
             specs=self.specs,
-            is_active=True,
+            is_active=self.is_active,
             grants=tuple(self.grants),
         )
 

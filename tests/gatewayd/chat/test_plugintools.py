@@ -1,13 +1,17 @@
 """Tests for gatewayd.chat.plugintools."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Grant
 from gatewayd.chat.plugintools import PluginTools
+from gatewayd.chat.toolcalls import ToolCalls, ToolEffects
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.models import make_actor
-from tests.fakes.tools import FakeKit, FakeRegistry, make_scope, make_spec
+from tests.fakes.plugins import make_registry, plugin_of, readable_by
+from tests.fakes.tools import FakeKit, FakeRegistry, make_call, make_scope, make_spec
 
 USER = make_actor("u2", Role.USER, groups=("g1",))
 
@@ -56,8 +60,73 @@ async def test_what_is_missing_and_what_is_not_yours_are_told_in_the_same_words(
     assert caught.value.message == "there is no such tool, or it is not yours to use"
 
 
+async def test_a_tool_that_is_switched_off_is_not_there() -> None:
+    off = kit(owner="u2")
+    off.is_active = False
+    with pytest.raises(GatewayError, match="there is no such tool"):
+        await PluginTools(FakeRegistry(off)).find("kit", USER)
+
+
 async def test_a_plugin_that_does_not_load() -> None:
     broken = kit()
     broken.problem = GatewayError(Kind.PLUGIN_FAILED, "cannot load it")
     with pytest.raises(GatewayError, match="cannot load it"):
         await PluginTools(FakeRegistry(broken)).find("kit", make_actor())
+
+
+KIT = """
+class Tools:
+    citation = False
+
+    async def greet(self, name: str, __user__: dict, __messages__: list, __event_emitter__) -> str:
+        \"\"\"Greet somebody.
+
+        :param name: who it is
+        \"\"\"
+        await __event_emitter__({"type": "status", "data": {"description": name}})
+        return f"{__user__['name']} greets {name} after {len(__messages__)}"
+
+    def add(self, a: int, b: int = 2) -> int:
+        return a + b
+
+    def count(self, n: int):
+        yield from map(str, range(n))
+
+    def fail(self):
+        raise ValueError("no such city")
+
+    def silent(self):
+        raise ValueError
+
+    def leave(self):
+        raise SystemExit
+"""
+
+
+@pytest.fixture
+async def calls() -> AsyncIterator[ToolCalls]:
+    async with make_registry(plugin_of("kit", KIT, grants=readable_by("u2"))) as plugged:
+        found = await PluginTools(plugged.registry).find("kit", USER)
+        offered = {tool.name: tool for tool in found}
+        yield ToolCalls(offered, make_scope(USER), ToolEffects(plugged.events))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "result"),
+    [
+        ("greet", {"name": "Ada", "__user__": {}}, "u2 greets Ada after 1"),
+        ("add", {"a": "1"}, "3"),
+        ("add", {"a": 1, "b": 3, "c": 4}, "4"),
+        ("count", {"n": 3}, "012"),
+        ("fail", {}, "no such city"),
+        ("leave", {}, "SystemExit"),
+        ("silent", {}, "ValueError"),
+        ("add", {}, "missing 1 required positional argument"),
+    ],
+)
+async def test_methods_of_a_real_plugin(
+    calls: ToolCalls, name: str, arguments: dict[str, object], result: str
+) -> None:
+    [step] = await calls.run([make_call(name, arguments)], [{"role": "user", "content": "x"}])
+    assert result in step.result
+    assert step.sources == ()
