@@ -80,9 +80,16 @@ class Hub:
             listener.push(wire)
 
     def subscribe(
-        self, user_id: str, *, last_id: str | None = None, chat_id: str | None = None
+        self,
+        user_id: str,
+        *,
+        last_id: str | None = None,
+        chat_id: str | None = None,
+        session_id: str | None = None,
     ) -> Subscription:
         """Return a new listener of a user, of one chat or of all, which goes on after the frame `last_id`.
+
+        Its session has a new id unless one is given, which nobody else may have.
 
         `opened.gap` tells that frames after it are lost: too old, or from before a restart. What is kept of
         them comes all the same. The listener is to be closed.
@@ -95,7 +102,7 @@ class Hub:
         seen = None if last_id is None else self._seen(last_id)
         is_gap = last_id is not None and (seen is None or seen < room.floor)
         start = self._number if last_id is None else max(seen or 0, room.floor)
-        opened = Opened(ids.new_id(), user_id, last_id if seen is not None else None, is_gap)
+        opened = Opened(session_id or ids.new_id(), user_id, last_id if seen is not None else None, is_gap)
         listener = Subscription(opened, f"{self._boot}-{start}", chat_id, self._limits, self._leave)
         listener.touched = now
         missed = [kept.wire for kept in room.frames if kept.number > start and listener.hears(kept.chat_id)]

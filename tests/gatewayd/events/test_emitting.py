@@ -91,5 +91,5 @@ async def test_who_is_cancelled_while_waiting_holds_nobody_up() -> None:
     second.cancel()
     await asyncio.wait([second])
     go.set()
-    assert await asyncio.gather(first, third) == ["done", "done"]
+    assert list(await asyncio.gather(first, third)) == ["done", "done"]
     assert turns.count == 0
