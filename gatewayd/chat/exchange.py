@@ -13,10 +13,10 @@ from gatewayd.chat.scopes import OWN_FIELDS, filter_ids
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.context import CallScope
 
-_SHARED: Final = ("tool_ids", "features")
+_SHARED: Final[tuple[str, ...]] = ("tool_ids", "features")
 """Fields of the gateway's own that inlets read and may change, beside the files."""
 
-_ADDED: Final = (*_SHARED, "tool_servers")
+_ADDED: Final[tuple[str, ...]] = (*_SHARED, "tool_servers")
 """Fields of the gateway's own that inlets may set."""
 
 
@@ -44,7 +44,7 @@ class Exchange:
     def form(self) -> Body:
         """Return the body as an inlet gets it."""
         request = self._request
-        own = {name: request.options[name] for name in _SHARED if name in request.options}
+        own: Body = {name: request.options[name] for name in _SHARED if name in request.options}
         if request.files:
             own["files"] = request.files
         return {**request.body, "stream": request.stream, "metadata": self.scope.metadata, **own}

@@ -1,0 +1,132 @@
+"""Actions: buttons under a message that run a function of a plugin (4.9 of the plugin rules)."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.records import Model
+from gatewayd.catalog.replies import Body
+from gatewayd.catalog.service import Catalog
+from gatewayd.chat.endpoints import model_of
+from gatewayd.chat.exchange import not_json
+from gatewayd.chat.filtering import refusal
+from gatewayd.chat.foreign import mapping, sequence, text
+from gatewayd.chat.modelfacts import assigned, describe_model
+from gatewayd.chat.outlets import call_scope, check_messages, with_absent
+from gatewayd.chat.rewriting import Rewriting, messages_of
+from gatewayd.chat.toolcalls import ToolEffects
+from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.plugins.context import CallScope, RequestFacts
+from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.loaded import Loaded
+from gatewayd.plugins.records import Family, Plugin, PluginKind
+from gatewayd.plugins.registry import Registry
+from gatewayd.plugins.results import Media, read_result
+from gatewayd.tasks import Purpose, Tasks
+
+_PLAIN: Final = (dict, list, str, bool, int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class _Button:
+    """An action to run: the plugin, and the sub-action of it, or the plugin's own id."""
+
+    loaded: Loaded
+    sub_id: str
+
+
+class Actions:
+    """Runs action functions, each as a task that its user can stop."""
+
+    def __init__(
+        self, registry: Registry, catalog: Catalog, rewriting: Rewriting, effects: ToolEffects, tasks: Tasks
+    ) -> None:
+        self._registry = registry
+        self._catalog = catalog
+        self._rewriting = rewriting
+        self._effects = effects
+        self._tasks = tasks
+
+    async def run(self, actor: Actor, action_id: str, body: Body, facts: RequestFacts) -> Any:
+        """Run `<function id>` or `<function id>.<sub-action id>` and return what it returned, as JSON values.
+
+        `body` is `{"model", "messages", "chat_id"?, "session_id"?, "id"?, ...}`. Messages that come back
+        changed are kept in the chat, as are pages and files; of these the text alone is returned. It runs on
+        when the caller leaves. Raises not_found for an unknown action, model or foreign chat, forbidden for
+        an action that is not on for the model, conflict when it is stopped, else what the function raises.
+        """
+        check_messages(body)
+        plugin = self._find(action_id)
+        model, _ = await self._catalog.get(model_of(body), actor)
+        self._check(plugin, model, actor)
+        is_stored = await self._rewriting.is_stored(actor, text(body.get("chat_id")))
+        button = await self._button(plugin, action_id)
+        described = describe_model(model, self._catalog.find_record(model.id))
+        scope = call_scope(actor, body, facts, described)
+        work = self._run(button, scope, body, is_stored=is_stored)
+        purpose = Purpose(actor.user_id, scope.target.chat_id, scope.target.message_id)
+        try:
+            return await self._tasks.finish(f"action {action_id}", work, purpose)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise GatewayError(Kind.CONFLICT, f"cannot finish action {action_id!r}: it was stopped") from None
+
+    def _find(self, action_id: str) -> Plugin:
+        plugin = self._registry.find(Family.FUNCTION, action_id.partition(".")[0])
+        if plugin is None or plugin.kind is not PluginKind.ACTION or not plugin.is_active:
+            raise not_found("action", action_id)
+        return plugin
+
+    def _check(self, plugin: Plugin, model: Model, actor: Actor) -> None:
+        if plugin.is_global or actor.is_admin:
+            return
+        attached = assigned(self._catalog.find_record(model.id), "actionIds")
+        if plugin.id not in {action_id.partition(".")[0] for action_id in attached}:
+            raise GatewayError(
+                Kind.FORBIDDEN, f"cannot run action {plugin.id!r}: it is not on for model {model.id!r}"
+            )
+
+    async def _button(self, plugin: Plugin, action_id: str) -> _Button:
+        loaded = await self._registry.loaded(plugin.family, plugin.id)
+        sub_id = action_id.partition(".")[2]
+        known = [mapping(item).get("id") for item in sequence(loaded.value("actions"))]
+        if sub_id and sub_id not in known:
+            raise not_found("action", action_id)
+        return _Button(loaded, sub_id or plugin.id)
+
+    async def _run(self, button: _Button, scope: CallScope, body: Body, *, is_stored: bool) -> Any:
+        arguments = {"body": with_absent(body), "__id__": button.sub_id}
+        try:
+            value = await button.loaded.call("action", scope, arguments)
+        except PluginFailure as failure:
+            raise refusal(failure) from failure
+        if isinstance(value, BaseModel):
+            value = value.model_dump()
+        if value is None:
+            return None
+        if not isinstance(value, _PLAIN) or not_json(value) is not None:
+            return await self._shown(value, button, scope)
+        if is_stored and isinstance(value, dict):
+            await self._rewriting.keep_messages(scope.target.chat_id, messages_of(body), messages_of(value))
+        return value
+
+    async def _shown(self, value: Any, button: _Button, scope: CallScope) -> str:
+        """Show pages and keep files of a result, and return its text."""
+        result = read_result(value, button.loaded.plugin.name)
+        await self._emit(scope, "embeds", list(result.embeds))
+        await self._emit(scope, "files", [await self._keep(scope.actor, item) for item in result.media])
+        return result.text
+
+    async def _emit(self, scope: CallScope, name: str, values: list[Any]) -> None:
+        if values:
+            await self._effects.events.emit(scope.target, {"type": name, "data": {name: values}})
+
+    async def _keep(self, actor: Actor, item: Media) -> dict[str, Any]:
+        if self._effects.keep is None:
+            raise GatewayError(Kind.NOT_CONFIGURED, f"cannot keep the {item.type} of an action")
+        return await self._effects.keep(actor, item)

@@ -1,0 +1,257 @@
+"""The filters of plugins (4.2, 4.3, 4.4): which run for a request, and what becomes of what they return."""
+
+import logging
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.records import Model, ModelRecord
+from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.chat.exchange import Exchange, not_json
+from gatewayd.chat.interfaces import ChatFilter, FilterChain
+from gatewayd.chat.modelfacts import assigned
+from gatewayd.chat.records import ChatRequest
+from gatewayd.chat.scopes import filter_ids, make_scope
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins.context import CallScope
+from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.loaded import Loaded
+from gatewayd.plugins.records import Family, Plugin, PluginKind
+from gatewayd.plugins.registry import Registry
+
+log = logging.getLogger(__name__)
+
+FindRecord = Callable[[str], ModelRecord | None]
+"""Returns what an administrator keeps about a model."""
+
+_KINDS: Final = {
+    401: Kind.UNAUTHENTICATED,
+    403: Kind.FORBIDDEN,
+    404: Kind.NOT_FOUND,
+    409: Kind.CONFLICT,
+    413: Kind.TOO_LARGE,
+    429: Kind.RATE_LIMITED,
+    503: Kind.UNAVAILABLE,
+    504: Kind.TIMEOUT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The filters of one request, by hook."""
+
+    inlets: tuple[ChatFilter, ...] = ()
+    streams: tuple[ChatFilter, ...] = ()
+    outlets: tuple[ChatFilter, ...] = ()
+    handles_files: bool = False
+
+
+EMPTY: Final = Chain()
+
+
+class PluginFilters:
+    """Chooses the filter functions of a request: a `chat.interfaces.ChatFilters`.
+
+    `runs_outlets` tells whether outlets run on the answers of direct calls, too.
+    """
+
+    def __init__(
+        self, registry: Registry, find_record: FindRecord, runs_outlets: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._registry = registry
+        self._find_record = find_record
+        self._runs_outlets = runs_outlets
+
+    async def choose(self, request: ChatRequest, model: Model, actor: Actor) -> FilterChain:
+        """Return the filters for the request, by priority; the gateway's own tasks have none.
+
+        A filter that does not load refuses the request (plugin_failed): a policy is never left out silently.
+        """
+        if request.scope is not None and request.scope.task is not None:
+            return EMPTY
+        found = self._active(model.id)
+        if not found:
+            return EMPTY
+        chosen = _ordered([await self._loaded(plugin) for plugin in found], filter_ids(request.options))
+        if not chosen:
+            return EMPTY
+        if request.scope is None:
+            request.scope = make_scope(request, model, self._find_record(model.id), actor)
+        is_direct = not request.scope.target.message_id
+        return _chain(chosen, Exchange(request, request.scope), is_direct and self._runs_outlets())
+
+    async def with_outlet(self, model_id: str, wanted: Sequence[str], *, strict: bool) -> Sequence[Loaded]:
+        """Return the filters of a model that have an outlet, by priority.
+
+        With `strict` one that does not load raises plugin_failed; else it is logged and left out.
+        """
+        loaded: list[Loaded] = []
+        for plugin in self._active(model_id):
+            try:
+                loaded.append(await self._loaded(plugin))
+            except GatewayError as error:
+                if strict:
+                    raise
+                log.warning("an outlet is left out: %s", error.message, extra={"plugin": plugin.id})
+        return [item for item in _ordered(loaded, wanted) if item.has("outlet")]
+
+    def _active(self, model_id: str) -> Sequence[Plugin]:
+        if not self._registry.is_running:
+            # Whoever runs the gateway has said that no plugin is to run.
+            return ()
+        plugins = self._registry.list(Family.FUNCTION, PluginKind.FILTER)
+        active = [plugin for plugin in plugins if plugin.is_active]
+        if not active:
+            return ()
+        attached = assigned(self._find_record(model_id), "filterIds")
+        return [plugin for plugin in active if plugin.is_global or plugin.id in attached]
+
+    async def _loaded(self, plugin: Plugin) -> Loaded:
+        try:
+            return await self._registry.loaded(plugin.family, plugin.id)
+        except GatewayError as error:
+            raise GatewayError(
+                Kind.PLUGIN_FAILED,
+                f"cannot answer without filter {plugin.id!r}, which does not load: {error.message}",
+            ) from error
+
+
+class PluginFilter:
+    """One filter function in one request."""
+
+    def __init__(self, loaded: Loaded, exchange: Exchange) -> None:
+        self._loaded = loaded
+        self._exchange = exchange
+        self._has_failed = False
+
+    @property
+    def _id(self) -> str:
+        return self._loaded.plugin.id
+
+    async def inlet(self, request: ChatRequest, model: Model, actor: Actor) -> None:
+        """Let the filter change the request; what it raises refuses the request with its own text."""
+        form = self._exchange.form()
+        try:
+            given = await self._loaded.call("inlet", self._exchange.scope, {"body": form})
+        except PluginFailure as failure:
+            raise refusal(failure) from failure
+        if given is None:
+            log.info("an inlet returned nothing: the body stays as it is", extra={"plugin": self._id})
+        self._exchange.take(form if given is None else given, self._id)
+
+    async def stream(self, chunk: Chunk) -> Chunk:
+        """Let the filter change each event; one that it fails on passes as it was."""
+        return Chunk(events=[await self._event(event) for event in chunk.events])
+
+    async def outlet(self, completion: Completion, actor: Actor) -> None:
+        """Let the filter change a finished answer; when it fails, the answer stays as it is."""
+        form = self._exchange.finished(completion)
+        after = await run_outlet(self._loaded, self._exchange.scope, form)
+        self._exchange.take_finished(after, completion)
+
+    async def _event(self, event: Body) -> Body:
+        arguments = {"event": deepcopy(event), "__body__": self._exchange.form()}
+        try:
+            given = await self._loaded.call("stream", self._exchange.scope, arguments)
+        except PluginFailure as failure:
+            self._note(failure.message)
+            return event
+        problem = _event_problem(given)
+        if problem is not None:
+            self._note(problem)
+            return event
+        changed: Body = given
+        return changed
+
+    def _note(self, problem: str) -> None:
+        """Log the first problem of an answer: the next chunks have the same."""
+        if not self._has_failed:
+            log.warning("a stream filter leaves chunks as they are: %s", problem, extra={"plugin": self._id})
+        self._has_failed = True
+
+
+class FilesDropped:
+    """The last inlet where one of the filters reads the files itself."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    async def inlet(self, request: ChatRequest, model: Model, actor: Actor) -> None:
+        """Take the files from the request."""
+        self._exchange.drop_files()
+
+    async def stream(self, chunk: Chunk) -> Chunk:
+        """Return the chunk."""
+        return chunk
+
+    async def outlet(self, completion: Completion, actor: Actor) -> None:
+        """Leave the answer as it is."""
+        return
+
+
+async def run_outlet(loaded: Loaded, scope: CallScope, form: Body) -> Body:
+    """Return what an outlet makes of a body; when it fails, which is logged, the body as it was."""
+    before = deepcopy(form)
+    try:
+        return await apply_outlet(loaded, scope, form)
+    except GatewayError as error:
+        log.warning("an outlet failed: %s", error.message, extra={"plugin": loaded.plugin.id})
+        return before
+
+
+async def apply_outlet(loaded: Loaded, scope: CallScope, form: Body) -> Body:
+    """Return what an outlet makes of a body; a failure refuses with the filter's own text."""
+    try:
+        given = await loaded.call("outlet", scope, {"body": form})
+    except PluginFailure as failure:
+        raise refusal(failure) from failure
+    if given is None:
+        log.info("an outlet returned nothing: the body stays as it is", extra={"plugin": loaded.plugin.id})
+    after: Body = form if given is None else given
+    problem = _body_problem(after)
+    if problem is not None:
+        sentence = f"cannot use the body of filter {loaded.plugin.id!r}: {problem}"
+        raise GatewayError(Kind.PLUGIN_FAILED, sentence)
+    return after
+
+
+def refusal(failure: PluginFailure) -> GatewayError:
+    """Return the error by which a plugin refuses a request: its text, and the status when it names one."""
+    status = failure.status or 400
+    kind = _KINDS.get(status, Kind.PLUGIN_FAILED if status >= 500 else Kind.INVALID_REQUEST)
+    return GatewayError(kind, failure.text or failure.message, code="plugin_refused")
+
+
+def _ordered(loaded: Sequence[Loaded], wanted: Sequence[str]) -> Sequence[Loaded]:
+    """Return the filters that run, by priority: those with a toggle only where the request has them on."""
+    chosen = [item for item in loaded if item.plugin.id in wanted or not item.value("toggle")]
+    return sorted(chosen, key=lambda item: (item.priority(), item.plugin.id))
+
+
+def _chain(chosen: Sequence[Loaded], exchange: Exchange, runs_outlets: bool) -> Chain:
+    filters = [(item, PluginFilter(item, exchange)) for item in chosen]
+    handles_files = any(item.value("file_handler") for item in chosen)
+    inlets: list[ChatFilter] = [made for item, made in filters if item.has("inlet")]
+    if handles_files:
+        inlets.append(FilesDropped(exchange))
+    outlets = tuple(made for item, made in filters if item.has("outlet")) if runs_outlets else ()
+    exchange.begin(has_outlets=bool(outlets))
+    streams = tuple(made for item, made in filters if item.has("stream"))
+    return Chain(tuple(inlets), streams, outlets, handles_files)
+
+
+def _body_problem(given: Any) -> str | None:
+    if not isinstance(given, dict):
+        return f"it is no object but a {type(given).__name__}"
+    messages = given.get("messages")
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+        return "messages is no list of objects"
+    return not_json(given)
+
+
+def _event_problem(given: Any) -> str | None:
+    if given is None:
+        return "it returned nothing"
+    return not_json(given) if isinstance(given, dict) else f"it returned a {type(given).__name__}"

@@ -1,0 +1,96 @@
+"""Chats with functions of plugins: a catalogue of plain and function models, filters, outlets and actions."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from gatewayd.catalog.records import ModelRecord
+from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.chat.actions import Actions
+from gatewayd.chat.filtering import PluginFilters
+from gatewayd.chat.functions import FunctionSource
+from gatewayd.chat.outlets import Outlets
+from gatewayd.chat.pipeline import NoTools, Pipeline
+from gatewayd.chat.records import ChatRequest
+from gatewayd.chat.rewriting import Rewriting
+from gatewayd.chat.toolcalls import ToolEffects
+from gatewayd.chats.records import Chat, Message
+from gatewayd.plugins.records import Plugin
+from gatewayd.plugins.registry import Registry, Sources
+from gatewayd.plugins.results import Media
+from gatewayd.tasks import Tasks
+from tests.fakes.attachments import NoAttachments
+from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
+from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
+from tests.fakes.plugins import NotedEvents, make_registry, plugin_of
+
+
+def function(plugin_id: str, source: str, **changes: Any) -> Plugin:
+    """Return a function that is active for every model."""
+    return plugin_of(plugin_id, source, **{"is_global": True, **changes})
+
+
+@dataclass
+class FunctionWorld:
+    """Everything around a registry; models `m` and `n` are those of `source`."""
+
+    registry: Registry
+    tasks: Tasks
+    catalog: Catalog
+    source: FakeSource
+    functions: FunctionSource
+    events: NotedEvents
+    state: ChatState = field(default_factory=ChatState)
+    runs_outlets: bool = False
+    kept: list[Media] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.filters = PluginFilters(self.registry, self.catalog.find_record, lambda: self.runs_outlets)
+        self.rewriting = Rewriting(MemoryChats(self.state), MemoryMessages(self.state))
+        self.outlets = Outlets(self.filters, self.catalog, self.rewriting)
+        effects = ToolEffects(self.events, self._keep)
+        self.actions = Actions(self.registry, self.catalog, self.rewriting, effects, self.tasks)
+        self.pipeline = Pipeline(self.catalog, self.filters, NoAttachments(), NoTools())
+
+    async def attach(self, model_id: str, **meta: Any) -> None:
+        """Give a model a record with this `meta`."""
+        await self.catalog.put_record(ModelRecord(model_id, "admin", model_id, meta=meta))
+
+    async def store_chat(self, user_id: str, *messages: Message) -> None:
+        """Keep a chat `c1` of a user."""
+        await MemoryChats(self.state).add(Chat("c1", user_id, "Chat"), messages)
+
+    def message(self, message_id: str) -> Message:
+        """Return a stored message of `c1`."""
+        found = self.state.message("c1", message_id)
+        assert found is not None
+        return found
+
+    async def _keep(self, actor: object, item: Media) -> dict[str, Any]:
+        self.kept.append(item)
+        return {"type": item.type, "url": "/kept"}
+
+
+@asynccontextmanager
+async def function_world(
+    *plugins: Plugin, seconds: float = 20.0, is_safe: bool = False
+) -> AsyncIterator[FunctionWorld]:
+    """Open a world with these functions, all of them ready to be called."""
+    sources = Sources(has_builtin=False, is_safe=is_safe)
+    async with make_registry(*plugins, sources=sources) as plugged:
+        registry, tasks, events = plugged.registry, plugged.tasks, plugged.events
+        catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
+        source = FakeSource(models=[make_model("m"), make_model("n")])
+        functions = FunctionSource(registry, events, tasks, seconds=seconds)
+        catalog.use([source, functions])
+        await catalog.list(make_actor())
+        yield FunctionWorld(registry, tasks, catalog, source, functions, events)
+
+
+def ask(model: str = "m", *, stream: bool = False, **changes: Any) -> ChatRequest:
+    """Return a request with one short question."""
+    body = {"model": model, "messages": [{"role": "user", "content": "hi"}], **changes.pop("body", {})}
+    if stream:
+        body["stream"] = True
+    return ChatRequest(model=model, body=body, stream=stream, request_id="r1", **changes)
