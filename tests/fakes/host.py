@@ -5,7 +5,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from gatewayd.accounts.records import Actor, CredentialKind, Role, User
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.events.records import Target
+from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.interfaces import Host, HostUpload
 
 ADA = {
@@ -343,3 +346,9 @@ def _copied(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _copied(inner) for key, inner in value.items()}
     return [_copied(inner) for inner in value] if isinstance(value, list) else value
+
+
+def make_scope(user_id: str) -> CallScope:
+    """Return a call for a user."""
+    user = User(user_id, f"{user_id}@example.org", user_id.title(), Role.USER)
+    return CallScope(Actor(user, CredentialKind.SESSION, (), {}), Target(user_id, "c1", "m2", "s1"))

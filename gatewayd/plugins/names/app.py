@@ -50,7 +50,9 @@ class App:
     def url_path_for(self, name: str, /, **parameters: Any) -> Any:
         """Return the path of a route, as a `URLPath` of starlette; NoMatchFound when there is none."""
         try:
-            path = ROUTES[name].format(**{key: quote(str(value)) for key, value in parameters.items()})
+            path = ROUTES[name].format(
+                **{key: quote(str(value), safe="") for key, value in parameters.items()}
+            )
         except KeyError as error:
             raise load("starlette.routing").NoMatchFound(name, parameters) from error
         return load("starlette.datastructures").URLPath(path, "http")

@@ -9,10 +9,12 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
 
+from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.names import catalogue
 from gatewayd.plugins.names.app import App
 from gatewayd.plugins.names.gate import Gate
+from gatewayd.plugins.requests import make_request
 
 MAIN: Final = f"{catalogue.PACKAGE}.main"
 
@@ -60,6 +62,10 @@ class Installed:
         self.app = App(gate)
         self._finder = Finder(gate, self.app)
         sys.meta_path.insert(0, self._finder)
+
+    def make_request(self, scope: CallScope) -> Any:
+        """Return the `__request__` of a call; not_configured when starlette is not installed."""
+        return make_request(scope.facts, self.app, scope)
 
     def close(self) -> None:
         """Take the names away, and every module that was made of them."""

@@ -7,8 +7,10 @@ import pytest
 
 from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.names import catalogue
+from gatewayd.plugins.names.completions import scope_of
 from gatewayd.plugins.names.finder import Installed, install
 from tests.fakes.homes import in_thread
+from tests.fakes.host import make_scope
 
 
 @pytest.mark.parametrize("module", catalogue.MODULES, ids=lambda module: module.name)
@@ -54,6 +56,13 @@ async def test_closing_takes_everything_away(host: Host) -> None:
 
 async def test_main_has_the_application(installed: Installed) -> None:
     assert importlib.import_module("open_webui.main").app is installed.app
+
+
+async def test_requests_of_calls_have_the_application(installed: Installed) -> None:
+    scope = make_scope("ada")
+    request = installed.make_request(scope)
+    assert request.app is installed.app
+    assert scope_of(request) is scope
 
 
 def test_installing_loads_neither_the_web_library_nor_the_names() -> None:
