@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gatewayd.plugins.context import CallScope
+from gatewayd.plugins.current import calling
 from gatewayd.plugins.names.frames import Frames
 from gatewayd.plugins.names.gate import Gate
 from gatewayd.plugins.names.users import id_of
@@ -14,10 +15,13 @@ CALL: Final = "gatewayd.call"
 
 
 def scope_of(request: Any) -> CallScope | None:
-    """Return the call behind a request that the gateway made, None for one that a plugin made."""
+    """Return the call behind a request; for one that a plugin made, the call that its code serves, if any."""
     found = getattr(request, "scope", None)
     call = found.get(CALL) if isinstance(found, Mapping) else None
-    return call if isinstance(call, CallScope) else None
+    if isinstance(call, CallScope):
+        return call
+    now = calling.get()
+    return None if now is None else now.scope
 
 
 class Completions:

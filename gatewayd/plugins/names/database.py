@@ -1,5 +1,7 @@
-"""`open_webui.internal.db`: sessions that plugins pass on to methods such as `Users.get_user_by_id(id,
-db=db)`."""
+"""`open_webui.internal.db`: database sessions that plugins pass on to methods.
+
+`Users.get_user_by_id(id, db=db)` takes one and leaves it aside.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager

@@ -2,13 +2,16 @@ import inspect
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from gatewayd.errors import GatewayError
 from gatewayd.plugins.context import RequestFacts
+from gatewayd.plugins.current import Calling, speaking_as
 from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.names.completions import scope_of
 from gatewayd.plugins.names.finder import Installed
+from gatewayd.plugins.records import Family
 from gatewayd.plugins.requests import make_request
 from tests.fakes.homes import at_home, load_at_home
 from tests.fakes.host import make_scope
@@ -88,6 +91,10 @@ async def test_failures(module: Any) -> None:
         await at_home(nobody)
 
 
-def test_a_request_of_a_plugins_own_has_no_call() -> None:
+def test_a_request_of_a_plugins_own_stands_for_the_call_that_runs() -> None:
     assert scope_of(None) is None
     assert scope_of(object()) is None
+    scope = make_scope("ada")
+    with speaking_as(Calling(Family.FUNCTION, "p", scope)):
+        assert scope_of(Request({"type": "http"})) is scope
+        assert scope_of(None) is scope
