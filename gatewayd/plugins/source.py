@@ -51,7 +51,7 @@ def parse(content: str) -> ast.Module:
     except SyntaxError as error:
         raise _not_python(error) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise invalid(f"cannot read the source: {str(error) or type(error).__name__}", param="content") from error
+        raise _unreadable(error) from error
 
 
 def prepare(content: str, path: str) -> Prepared:
@@ -68,7 +68,7 @@ def prepare(content: str, path: str) -> Prepared:
     except SyntaxError as error:
         raise _not_python(error) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise invalid(f"cannot read the source: {str(error) or type(error).__name__}", param="content") from error
+        raise _unreadable(error) from error
     return Prepared(code, classes)
 
 
@@ -83,6 +83,18 @@ def kind_by_text(content: str) -> tuple[Family, PluginKind]:
             if name in names:
                 return family, kind
     raise no_class(names)
+
+
+def guess_kind(content: str, family: Family) -> PluginKind:
+    """Return what a source of a family looks like; invalid_request for one that is no such plugin."""
+    names = frozenset(node.name for node in ast.walk(parse(content)) if isinstance(node, ast.ClassDef))
+    for name, kind in CLASSES[family]:
+        if name in names:
+            return kind
+    if names & {name for rows in CLASSES.values() for name, _ in rows} or _PIPELINES in names:
+        raise no_class(names, family)
+    # The class may be made some other way; running the source tells.
+    return CLASSES[family][0][1]
 
 
 def kind_of(module: types.ModuleType, family: Family) -> tuple[PluginKind, type[Any]]:
@@ -134,6 +146,11 @@ def awaited(value: Any) -> Awaitable[Any]:
 
 async def _given(value: Any) -> Any:
     return value
+
+
+def _unreadable(error: Exception) -> GatewayError:
+    why = str(error) or type(error).__name__
+    return invalid(f"cannot read the source: {why}", param="content")
 
 
 def _not_python(error: SyntaxError) -> GatewayError:

@@ -1,0 +1,335 @@
+"""Plugins as administrators and owners manage them: install, change, switch, set up, remove."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from gatewayd import ids
+from gatewayd.accounts.records import Actor
+from gatewayd.accounts.records import Outcome as Done
+from gatewayd.catalog.records import Grant
+from gatewayd.commits import Transactor
+from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.plugins import frontmatter, source
+from gatewayd.plugins.access import PluginAccess, allowed_grants, check_admin
+from gatewayd.plugins.arguments import user_record
+from gatewayd.plugins.interfaces import PluginStore
+from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.loaded import Loaded
+from gatewayd.plugins.loading import refused
+from gatewayd.plugins.records import Family, Origin, Plugin
+from gatewayd.plugins.registry import END_TIMEOUT, LOAD, SWITCHES, Registry
+
+log = logging.getLogger(__name__)
+
+_CHANGES: Final = "plugins"
+
+
+@dataclass(frozen=True, slots=True)
+class NewPlugin:
+    """A plugin to install; an empty name or description is taken from the header of the source."""
+
+    id: str
+    content: str
+    name: str = ""
+    description: str = ""
+    meta: dict[str, Any] = field(default_factory=dict)
+    grants: tuple[Grant, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PluginChange:
+    """What to change in a plugin; None leaves a field as it is."""
+
+    content: str | None = None
+    name: str | None = None
+    description: str | None = None
+    meta: dict[str, Any] | None = None
+    grants: tuple[Grant, ...] | None = None
+
+
+class Plugins:
+    """Manages plugins of both families; whatever is changed is in effect at once.
+
+    Functions are the administrators'. Tools are installed with the permission `workspace.tools`, and changed
+    by their owners, by who has a write grant, and by administrators.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        store: PluginStore,
+        transactor: Transactor,
+        access: PluginAccess,
+        clock: ids.Clock = ids.now,
+    ) -> None:
+        self._registry = registry
+        self._store = store
+        self._transactor = transactor
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self.access = access
+
+    def list(self, actor: Actor, family: Family) -> Sequence[Plugin]:
+        """Return all functions, or the tools that the actor may use, by id; sources are for who may write."""
+        return [one for one in self._registry.list(family) if self.access.may_read(actor, one)]
+
+    def get(self, actor: Actor, family: Family, plugin_id: str) -> Plugin:
+        """Return one plugin whose source the actor may see: a function of an administrator, a readable
+        tool."""
+        plugin = self._find(family, plugin_id)
+        if family is Family.FUNCTION:
+            check_admin(actor)
+        self.access.check_read(actor, plugin)
+        return plugin
+
+    async def create(self, actor: Actor, family: Family, new: NewPlugin) -> Plugin:
+        """Install a plugin, which has to load; functions start inactive and for no model.
+
+        Raises invalid_request with exception, text and line when it does not load, conflict for a taken id.
+        """
+        self.access.check_create(actor, family)
+        plugin_id = source.check_id(new.id)
+        async with self._lock, AsyncExitStack() as undo:
+            self._check_free(family, plugin_id)
+            now = self._clock()
+            manifest = frontmatter.read(new.content)
+            plugin = Plugin(
+                id=plugin_id,
+                family=family,
+                kind=source.guess_kind(new.content, family),
+                user_id=actor.user_id,
+                name=new.name or manifest.get("title") or plugin_id,
+                content=new.content,
+                description=new.description or manifest.get("description", ""),
+                manifest=manifest,
+                meta=_free(new.meta),
+                is_active=family is Family.TOOL,
+                grants=allowed_grants(actor, new.grants),
+                updated_at=now,
+                created_at=now,
+            )
+            loaded = await self._load(plugin, undo)
+            stored = plugin if loaded is None else loaded.plugin
+            await self._put_new(stored)
+            undo.pop_all()
+            await self._registry.adopt(stored, loaded)
+        log.info("plugin installed", extra={family.value: plugin_id, "by": actor.user_id})
+        return self._find(family, plugin_id)
+
+    async def change(self, actor: Actor, family: Family, plugin_id: str, change: PluginChange) -> Plugin:
+        """Change a plugin; a new source has to load, and replaces the instance when its calls are over.
+
+        Raises conflict for the source, name or description of one from a file, invalid_request for a source
+        that does not load.
+        """
+        async with self._lock, AsyncExitStack() as undo:
+            plugin = self._writable(actor, family, plugin_id)
+            wanted = self._changed(actor, plugin, change)
+            if replace(wanted, grants=plugin.grants, updated_at=plugin.updated_at) != plugin:
+                _check_own(plugin)
+            failed = plugin.problem is not None and plugin.problem.doing == LOAD
+            if wanted.content == plugin.content and not failed:
+                await self._keep(wanted)
+                await self._registry.update(wanted)
+                return self._find(family, plugin_id)
+            loaded = await self._load(replace(wanted, problem=None), undo)
+            stored = wanted if loaded is None else loaded.plugin
+            await self._keep(stored)
+            undo.pop_all()
+            await self._registry.adopt(stored, loaded)
+        log.info("plugin changed", extra={family.value: plugin_id, "by": actor.user_id})
+        return self._find(family, plugin_id)
+
+    async def install(
+        self, actor: Actor, new: NewPlugin, family: Family | None = None
+    ) -> tuple[Plugin, Done]:
+        """Create a plugin or give the one of that id a new source; the family is told by the class."""
+        family = family or source.kind_by_text(new.content)[0]
+        known = self._registry.find(family, source.check_id(new.id))
+        if known is None:
+            return await self.create(actor, family, new), Done.CREATED
+        if known.content == new.content and known.origin is Origin.DATABASE:
+            return self.get(actor, family, known.id), Done.UNCHANGED
+        change = PluginChange(new.content, new.name or None, new.description or None)
+        return await self.change(actor, family, known.id, change), Done.CHANGED
+
+    async def remove(self, actor: Actor, family: Family, plugin_id: str) -> None:
+        """Remove a plugin with its valves; conflict for one from a file."""
+        async with self._lock:
+            plugin = self._writable(actor, family, plugin_id)
+            _check_own(plugin)
+            await self._store.remove(family, plugin.id)
+            self._registry.drop(family, plugin.id)
+        log.info("plugin removed", extra={family.value: plugin_id, "by": actor.user_id})
+
+    async def set_active(
+        self, actor: Actor, family: Family, plugin_id: str, is_active: bool | None = None
+    ) -> Plugin:
+        """Switch a plugin on or off, None for the other way round; its last problem tells if it fails."""
+        async with self._lock:
+            plugin = self._writable(actor, family, plugin_id)
+            wanted = not plugin.is_active if is_active is None else is_active
+            changed = _switched(replace(plugin, is_active=wanted), "is_active", wanted)
+            await self._save(changed)
+        if wanted and self._registry.is_running:
+            await self._try(family, plugin_id)
+        return self._find(family, plugin_id)
+
+    async def set_global(
+        self, actor: Actor, family: Family, plugin_id: str, is_global: bool | None = None
+    ) -> Plugin:
+        """Make a filter or action one for all models or not, None for the other way round."""
+        async with self._lock:
+            plugin = self._writable(actor, family, plugin_id)
+            wanted = not plugin.is_global if is_global is None else is_global
+            await self._save(_switched(replace(plugin, is_global=wanted), "is_global", wanted))
+        return self._find(family, plugin_id)
+
+    async def set_grants(
+        self, actor: Actor, family: Family, plugin_id: str, grants: Sequence[Grant]
+    ) -> Plugin:
+        """Replace the access list; grants that the actor may not give are dropped (peer-compatible)."""
+        async with self._lock:
+            plugin = self._writable(actor, family, plugin_id)
+            await self._save(replace(plugin, grants=allowed_grants(actor, grants, plugin.grants)))
+        return self._find(family, plugin_id)
+
+    def valves(self, actor: Actor, family: Family, plugin_id: str) -> dict[str, Any]:
+        """Return what was set, without the defaults."""
+        return dict(self._writable(actor, family, plugin_id).valves)
+
+    async def valves_schema(self, actor: Actor, family: Family, plugin_id: str) -> dict[str, Any] | None:
+        """Return the JSON schema of the valves; None without valves."""
+        self._writable(actor, family, plugin_id)
+        loaded = await self._registry.loaded(family, plugin_id)
+        return await loaded.valves_schema(user_record(actor.user))
+
+    async def set_valves(
+        self, actor: Actor, family: Family, plugin_id: str, values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Merge values into the valves, None taking one away, and return what is set then.
+
+        Raises invalid_request naming the field that does not fit.
+        """
+        async with self._lock:
+            plugin = self._writable(actor, family, plugin_id)
+            loaded = await self._registry.loaded(family, plugin_id)
+            changed = await loaded.changed_valves(plugin.valves, values)
+            await self._save(replace(self._find(family, plugin_id), valves=changed))
+        log.info("valves changed", extra={family.value: plugin_id, "by": actor.user_id})
+        return changed
+
+    async def reload(self, actor: Actor) -> Mapping[str, Any]:
+        """Read database and directory again; see `Registry.reload`."""
+        check_admin(actor)
+        async with self._lock:
+            return await self._registry.reload()
+
+    def _find(self, family: Family, plugin_id: str) -> Plugin:
+        plugin = self._registry.find(family, plugin_id)
+        if plugin is None:
+            raise not_found(family.value, plugin_id)
+        return plugin
+
+    def _writable(self, actor: Actor, family: Family, plugin_id: str) -> Plugin:
+        if family is Family.FUNCTION:
+            check_admin(actor)
+        plugin = self._find(family, plugin_id)
+        self.access.check_write(actor, plugin)
+        return plugin
+
+    def _check_free(self, family: Family, plugin_id: str) -> None:
+        known = self._registry.find(family, plugin_id)
+        if known is not None:
+            whose = f": it comes from {_where(known)}" if known.origin is not Origin.DATABASE else ""
+            raise _taken(family, plugin_id, whose)
+
+    def _changed(self, actor: Actor, plugin: Plugin, change: PluginChange) -> Plugin:
+        content = plugin.content if change.content is None else change.content
+        meta = plugin.meta if change.meta is None else {**_kept(plugin.meta), **_free(change.meta)}
+        grants = plugin.grants
+        if change.grants is not None:
+            grants = allowed_grants(actor, change.grants, plugin.grants)
+        return replace(
+            plugin,
+            content=content,
+            manifest=frontmatter.read(content),
+            kind=plugin.kind if content == plugin.content else source.guess_kind(content, plugin.family),
+            name=plugin.name if change.name is None else change.name,
+            description=plugin.description if change.description is None else change.description,
+            meta=meta,
+            grants=grants,
+            updated_at=self._clock(),
+        )
+
+    async def _load(self, plugin: Plugin, undo: AsyncExitStack) -> Loaded | None:
+        if self._registry.is_enabled and not self._registry.is_running:
+            return None
+        try:
+            loaded = await self._registry.probe(plugin)
+        except PluginFailure as failure:
+            raise refused(failure) from failure
+        undo.push_async_callback(loaded.end, END_TIMEOUT)
+        return loaded
+
+    async def _put_new(self, plugin: Plugin) -> None:
+        async with self._transactor.exclusive(_CHANGES):
+            if await self._store.find(plugin.family, plugin.id) is not None:
+                raise _taken(plugin.family, plugin.id)
+            await self._store.put(plugin)
+
+    async def _save(self, plugin: Plugin) -> None:
+        changed = replace(plugin, updated_at=self._clock())
+        await self._keep(changed)
+        await self._registry.update(changed)
+
+    async def _keep(self, plugin: Plugin) -> None:
+        """Store a plugin; the source of one from a file stays in its file."""
+        is_own = plugin.origin is Origin.DATABASE
+        await self._store.put(plugin if is_own else replace(plugin, content=""))
+
+    async def _try(self, family: Family, plugin_id: str) -> None:
+        try:
+            await self._registry.loaded(family, plugin_id)
+        except PluginFailure as failure:
+            log.info("a plugin is on, but does not load", extra={family.value: plugin_id})
+            log.debug("why it does not load", exc_info=failure)
+
+
+def _switched(plugin: Plugin, name: str, value: bool) -> Plugin:
+    """Return a plugin that remembers a switch which differs from what its file says."""
+    if plugin.origin is Origin.DATABASE:
+        return plugin
+    switches = {**plugin.meta.get(SWITCHES, {}), name: value}
+    return replace(plugin, meta={**plugin.meta, SWITCHES: switches})
+
+
+def _free(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what clients may keep in `meta`; the rest has fields of its own."""
+    return {key: value for key, value in meta.items() if key not in ("description", "manifest", SWITCHES)}
+
+
+def _kept(meta: Mapping[str, Any]) -> dict[str, Any]:
+    return {SWITCHES: meta[SWITCHES]} if SWITCHES in meta else {}
+
+
+def _where(plugin: Plugin) -> str:
+    return f"the file {plugin.path}" if plugin.origin is Origin.FILE else "the gateway itself"
+
+
+def _check_own(plugin: Plugin) -> None:
+    if plugin.origin is not Origin.DATABASE:
+        raise GatewayError(
+            Kind.CONFLICT,
+            f"cannot change {plugin.kind.value} {plugin.id!r}: it comes from {_where(plugin)}",
+        )
+
+
+def _taken(family: Family, plugin_id: str, whose: str = "") -> GatewayError:
+    return GatewayError(
+        Kind.CONFLICT, f"cannot create {family.value} {plugin_id!r}: the id is taken{whose}", param="id"
+    )
