@@ -5,9 +5,9 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.service import is_for
 from gatewayd.chat.toolcalls import OfferedTool
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.invoke import PluginFailure
 from gatewayd.plugins.items import Items
@@ -77,8 +77,9 @@ class PluginTool:
 class PluginTools:
     """Finds the tools of plugins."""
 
-    def __init__(self, registry: PluginRegistry) -> None:
+    def __init__(self, registry: PluginRegistry, access: PluginAccess | None = None) -> None:
         self._registry = registry
+        self._access = access or PluginAccess()
 
     async def find(self, plugin_id: str, actor: Actor) -> Sequence[OfferedTool]:
         """Return the tools of a plugin that the actor may use.
@@ -87,7 +88,7 @@ class PluginTools:
         plugin_failed when it cannot be loaded.
         """
         plugin = self._registry.find(Family.TOOL, plugin_id)
-        if plugin is None or not (plugin.is_active and may_use(plugin, actor)):
+        if plugin is None or not (plugin.is_active and self._access.may_read(actor, plugin)):
             raise GatewayError(Kind.NOT_FOUND, "there is no such tool, or it is not yours to use")
         loaded = await self._registry.loaded(Family.TOOL, plugin_id)
         handles_files = bool(loaded.value("file_handler", False))
@@ -99,10 +100,3 @@ class PluginTools:
 async def _joined(items: Items) -> str:
     async with aclosing(items):
         return "".join([item async for item in items if isinstance(item, str)])
-
-
-def may_use(plugin: Plugin, actor: Actor) -> bool:
-    """Whether a tool is the actor's, or shared with them; administrators may use all."""
-    if actor.is_admin or plugin.user_id == actor.user_id:
-        return True
-    return any(is_for(grant, actor) for grant in plugin.grants)
