@@ -7,7 +7,7 @@ from starlette.responses import StreamingResponse
 
 from gatewayd.errors import GatewayError
 from gatewayd.plugins.context import RequestFacts
-from gatewayd.plugins.current import Calling, speaking_as
+from gatewayd.plugins.current import Calling, context_of
 from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.names.completions import scope_of
 from gatewayd.plugins.names.finder import Installed
@@ -95,6 +95,6 @@ def test_a_request_of_a_plugins_own_stands_for_the_call_that_runs() -> None:
     assert scope_of(None) is None
     assert scope_of(object()) is None
     scope = make_scope("ada")
-    with speaking_as(Calling(Family.FUNCTION, "p", scope)):
-        assert scope_of(Request({"type": "http"})) is scope
-        assert scope_of(None) is scope
+    serving = context_of(Calling(Family.FUNCTION, "p", scope))
+    assert serving.run(scope_of, Request({"type": "http"})) is scope
+    assert serving.run(scope_of, None) is scope
