@@ -8,12 +8,14 @@ from aiohttp import web
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError
 from gatewayd.http.body import json_reply
-from gatewayd.http.public.document_shapes import Owners, Shown, show_collection, show_file, show_metadata
+from gatewayd.http.public.document_shapes import Owners, Shown
 from gatewayd.http.warnings import warning_headers
 from gatewayd.ingest.records import File
+from gatewayd.ingest.shapes import show_file, show_metadata
 from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.members import Members, Result
 from gatewayd.knowledge.records import Collection
+from gatewayd.knowledge.shapes import show_collection
 
 SHOWN_FAILURES: Final = 5
 MOST_TOLD: Final = 1000

@@ -10,9 +10,9 @@ from aiohttp import web
 from gatewayd.http import heartbeat
 from gatewayd.http.answers import COMMENT
 from gatewayd.http.heartbeat import Heartbeat
-from gatewayd.http.public.document_shapes import show_status
 from gatewayd.http.sse import open_stream, send
 from gatewayd.ingest.records import File
+from gatewayd.ingest.shapes import show_status
 from gatewayd.tasks import Tasks
 
 GONE: Final[dict[str, Any]] = {"status": "not_found"}

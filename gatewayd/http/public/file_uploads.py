@@ -9,12 +9,12 @@ from gatewayd.accounts.texts import clean_object
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.http.body import json_reply, parse_json
 from gatewayd.http.context import actor
-from gatewayd.http.public.document_shapes import Shown, show_file
 from gatewayd.http.public.queries import flag
 from gatewayd.http.routes import Access, Route
 from gatewayd.http.uploads import UploadForm, read_form
 from gatewayd.ingest.files import Files, Upload
 from gatewayd.ingest.records import File, FileStatus
+from gatewayd.ingest.shapes import Shown, show_file
 from gatewayd.knowledge.uploads import Uploads
 
 PATH: Final = "/api/v1/files/"

@@ -10,12 +10,12 @@ from gatewayd.errors import invalid, not_found
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.content import file_reply
 from gatewayd.http.context import actor
-from gatewayd.http.public.document_shapes import show_file, show_status
 from gatewayd.http.public.file_status import StatusStreams
 from gatewayd.http.public.file_uploads import FileUploads
 from gatewayd.http.public.queries import LAST_PAGE, flag, number, page
 from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.ingest.files import Files
+from gatewayd.ingest.shapes import show_file, show_status
 
 PREFIX: Final = "/api/v1/files"
 PAGE_SIZE: Final = 50

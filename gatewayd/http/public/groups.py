@@ -10,9 +10,10 @@ from gatewayd import ids
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.permissions import known
 from gatewayd.accounts.records import Group, GroupChange, NewGroup
+from gatewayd.accounts.shapes import show_groups
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
-from gatewayd.http.public.shapes import show_groups, show_user_info
+from gatewayd.http.public.shapes import show_user_info
 from gatewayd.http.routes import Access, Noun, Route
 
 PREFIX = "/api/v1/groups"

@@ -8,7 +8,6 @@ from aiohttp import web
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.collection_replies import MOST_SHOWN, CollectionReplies
-from gatewayd.http.public.document_shapes import show_collection
 from gatewayd.http.public.knowledge_bodies import (
     AdditionBody,
     BatchBody,
@@ -22,6 +21,7 @@ from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.collections import CollectionChange, Collections, NewCollection
 from gatewayd.knowledge.members import LONGEST_WAIT, Addition, Members
+from gatewayd.knowledge.shapes import show_collection
 
 PREFIX: Final = "/api/v1/knowledge"
 PAGE_SIZE: Final = 30

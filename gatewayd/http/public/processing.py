@@ -7,14 +7,14 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
-from gatewayd.http.public.document_shapes import Shown
 from gatewayd.ingest.files import Files, Upload
-from gatewayd.ingest.records import File, FileStatus
-from gatewayd.knowledge.members import LONGEST_WAIT, Addition, Members, Result
+from gatewayd.ingest.records import File
+from gatewayd.knowledge.members import Addition, Members, Result
+from gatewayd.knowledge.readying import Readying, collection_named
 from gatewayd.knowledge.scopes import FILE_PREFIX
+from gatewayd.knowledge.shapes import Shown
 from gatewayd.knowledge.uploads import Place, Uploads
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,128}$")]
@@ -74,6 +74,7 @@ class Processing:
         self._files = files
         self._members = members
         self._uploads = uploads
+        self._readying = Readying(files, members)
         self._body_limit = 2 * text_limit
 
     async def process_file(self, request: web.Request) -> web.StreamResponse:
@@ -86,15 +87,8 @@ class Processing:
         """
         form = await read_model(request, ProcessFileBody, self._body_limit)
         who = actor(request)
-        file = await self._files.get_writable(who, form.file_id)
-        collection = _collection(form.collection_name)
-        if form.content is not None:
-            file = await self._files.set_text(who, file.id, form.content)
-        elif _needs_work(file, collection):
-            file = await self._files.retry(who, file.id)
-        file = await self._finished(file)
-        if collection is not None:
-            await self._members.add(who, collection, file.id)
+        collection = collection_named(form.collection_name)
+        file = await self._readying.process(who, form.file_id, form.content, collection)
         return json_reply(await self._shown(who, file, collection))
 
     async def process_text(self, request: web.Request) -> web.StreamResponse:
@@ -106,12 +100,12 @@ class Processing:
         """
         form = await read_model(request, ProcessTextBody, self._body_limit)
         who = actor(request)
-        collection = _collection(form.collection_name)
+        collection = collection_named(form.collection_name)
         kind = "text/plain; charset=utf-8"
         upload = Upload(form.name, kind, who.user_id, {}, is_unlimited=who.is_admin)
         place = None if collection is None else Place(collection)
         file = await self._uploads.accept(who, upload, _stream(form.content), place)
-        file = await self._finished(file)
+        file = await self._readying.finished(file)
         return json_reply({**await self._shown(who, file, collection), "file_id": file.id})
 
     async def process_batch(self, request: web.Request) -> web.StreamResponse:
@@ -129,19 +123,6 @@ class Processing:
         await self._members.remove_file(actor(request), form.collection_name, form.file_id, delete_file=False)
         return json_reply({"status": True})
 
-    async def _finished(self, file: File) -> File:
-        file = await self._files.finished(file.id, LONGEST_WAIT)
-        match file.status:
-            case FileStatus.COMPLETED:
-                return file
-            case FileStatus.FAILED:
-                raise GatewayError(Kind.EMPTY_CONTENT, f"cannot process file {file.id!r}: {file.error}")
-            case FileStatus.PENDING | FileStatus.STORED:
-                raise GatewayError(
-                    Kind.TIMEOUT,
-                    f"cannot wait any longer for file {file.id!r}: it is still being processed",
-                )
-
     async def _shown(self, who: Actor, file: File, collection: str | None) -> Shown:
         return {
             "status": True,
@@ -149,17 +130,6 @@ class Processing:
             "filename": file.name,
             "content": await self._files.text(who, file.id),
         }
-
-
-def _needs_work(file: File, collection: str | None) -> bool:
-    if file.status is FileStatus.COMPLETED:
-        return collection is None
-    return file.status is not FileStatus.PENDING
-
-
-def _collection(name: str | None) -> str | None:
-    """Return the collection that a name stands for: none for a file's own."""
-    return None if name is None or name.startswith(FILE_PREFIX) else name
 
 
 async def _stream(text: str) -> AsyncIterator[bytes]:

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from gatewayd.accounts.records import Actor
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
-from gatewayd.http.public.document_shapes import show_found
 from gatewayd.http.public.processing import (
     DeleteBody,
     Name,
@@ -23,6 +22,7 @@ from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.http.warnings import warning_headers
 from gatewayd.knowledge.retrieval import MAX_K, Retrieval, SearchOptions
 from gatewayd.knowledge.scopes import Scopes
+from gatewayd.knowledge.shapes import show_found
 
 PREFIX: Final = "/api/v1/retrieval"
 MOST_NAMES: Final = 1000

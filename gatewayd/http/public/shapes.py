@@ -1,10 +1,8 @@
 """Accounts and groups as clients of this API family see them (peer-compatible keys)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
-from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import ApiKey, Group, User
 from gatewayd.errors import invalid
 
@@ -12,8 +10,6 @@ PAGE_SIZE: Final = 30
 LAST_PAGE: Final = 1_000_000
 # An account counts as active this long after its last request.
 ACTIVE_SECONDS: Final = 180
-# What a group has for SCIM alone.
-PROVISIONING: Final = frozenset({"scim", "modified_us"})
 
 PROFILE: Final = (
     "profile_banner_image_url",
@@ -74,13 +70,6 @@ def show_account(user: User) -> dict[str, Any]:
         "role": user.shown_role.value,
         "profile_image_url": user.profile_image_url,
     }
-
-
-async def show_groups(groups: Sequence[Group], service: Groups) -> list[dict[str, Any]]:
-    """Return groups without their members, which are counted, and without what providers call them."""
-    counts = await service.count_members(groups)
-    rows = [asdict(group) | {"member_count": counts[group.id]} for group in groups]
-    return [{name: value for name, value in row.items() if name not in PROVISIONING} for row in rows]
 
 
 def show_group_name(group: Group) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from gatewayd import ids
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Role, User, UserChange
+from gatewayd.accounts.shapes import show_groups
 from gatewayd.accounts.users import Users
 from gatewayd.http.body import json_reply, read_model, read_object
 from gatewayd.http.context import actor
@@ -16,7 +17,6 @@ from gatewayd.http.public.shapes import (
     is_active,
     listing_of,
     show_group_name,
-    show_groups,
     show_user,
     show_user_info,
 )

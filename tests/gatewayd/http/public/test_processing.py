@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.http.public import processing
+from gatewayd.knowledge import readying
 from tests.fakes.documents_site import FILES, KNOWLEDGE, RETRIEVAL, DocumentsSite, serving_documents
 
 TEXT = "The heron stands in the water."
@@ -61,7 +61,7 @@ async def test_a_file_that_fails(site: DocumentsSite) -> None:
 
 
 async def test_a_file_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processing, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(readying, "LONGEST_WAIT", 0.01)
     async with serving_documents(tmp_path, works=False) as site:
         file = await site.upload(TEXT.encode())
         path, body = f"{RETRIEVAL}/process/file", {"file_id": file["id"]}

@@ -2,10 +2,9 @@
 
 import pytest
 
-from gatewayd.accounts.records import Group, NewGroup, Role, User
+from gatewayd.accounts.records import Group, Role, User
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.public.shapes import is_active, listing_of, show_groups, show_user, show_user_info
-from tests.fakes.accounts import Accounts
+from gatewayd.http.public.shapes import is_active, listing_of, show_user, show_user_info
 
 USER_KEYS = {
     "id",
@@ -62,25 +61,6 @@ def test_activity_fades() -> None:
     user = User("u1", "ann@x", "Ann", Role.USER, last_active_at=1000)
     assert is_active(user, 1179)
     assert not is_active(user, 1180)
-
-
-async def test_a_group() -> None:
-    accounts = Accounts()
-    group = await accounts.groups.create(NewGroup("staff"))
-    (shown,) = await show_groups([group], accounts.groups)
-    assert shown["member_count"] == 0
-    assert set(shown) == {
-        "id",
-        "user_id",
-        "name",
-        "description",
-        "data",
-        "meta",
-        "permissions",
-        "created_at",
-        "updated_at",
-        "member_count",
-    }
 
 
 def test_pages() -> None:

@@ -1,0 +1,54 @@
+"""Files as clients of this API family see them (2.6; peer-compatible keys)."""
+
+from typing import Any
+
+from gatewayd.ingest.records import File, FileStatus
+
+Shown = dict[str, Any]
+
+
+def show_file(file: File, text: str | None = None) -> Shown:
+    """Return a file; `data` says how far it is and, where a `text` is given, holds that."""
+    data: Shown = {} if file.status is FileStatus.STORED else show_status(file)
+    if text is not None:
+        data["content"] = text
+    return {
+        "id": file.id,
+        "user_id": file.user_id,
+        "hash": file.text_hash,
+        "filename": file.name,
+        "data": data,
+        "meta": _meta(file),
+        "created_at": file.created_at,
+        "updated_at": file.updated_at,
+    }
+
+
+def show_metadata(file: File) -> Shown:
+    """Return what a collection tells of a file in it."""
+    return {
+        "id": file.id,
+        "hash": file.text_hash,
+        "meta": _meta(file),
+        "created_at": file.created_at,
+        "updated_at": file.updated_at,
+    }
+
+
+def show_status(file: File) -> Shown:
+    """Return the status object (2.6); what is only stored counts as pending."""
+    status = FileStatus.PENDING if file.status is FileStatus.STORED else file.status
+    shown: Shown = {"status": status.value}
+    if file.status is FileStatus.FAILED:
+        shown["error"] = file.error
+    return shown
+
+
+def _meta(file: File) -> Shown:
+    return {
+        "name": file.name,
+        "content_type": file.content_type,
+        "size": file.size,
+        "file_hash": file.checksum,
+        "data": dict(file.data),
+    }
