@@ -359,8 +359,8 @@ async def test_cancelling_a_whole_answer_reaches_the_pipe() -> None:
 
     class Pipe:
         async def pipe(self, body, __event_emitter__):
-            await __event_emitter__({"type": "begun", "data": {}})
             try:
+                await __event_emitter__({"type": "begun", "data": {}})
                 await asyncio.Event().wait()
             finally:
                 await __event_emitter__({"type": "cleaned", "data": {}})
