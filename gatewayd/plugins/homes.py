@@ -5,12 +5,13 @@ import contextvars
 import ctypes
 import logging
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from typing import Any, Final, ParamSpec, TypeVar
 
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.current import calling
-from gatewayd.plugins.invoke import attempt
+from gatewayd.plugins.invoke import Outcome, attempt, attempt_async
 
 log = logging.getLogger(__name__)
 
@@ -26,11 +27,11 @@ class Interrupted(SystemExit):
     """Raised inside a home that takes too long to load; plugins do not catch it by accident."""
 
 
-class StoppedError(Exception):
+class StoppedError(GatewayError):
     """The home ended, or its code cancelled itself, before it gave a result."""
 
     def __init__(self) -> None:
-        super().__init__("it was stopped before it was done")
+        super().__init__(Kind.PLUGIN_FAILED, "it was stopped before it was done")
 
 
 class Home:
@@ -67,9 +68,15 @@ class Home:
         self.tell(lambda: self._begin(work, context, future), lambda: give(future, error=StoppedError()))
         return future
 
-    async def run(self, work: Work[Result], context: contextvars.Context) -> Result:
-        """Await work in the home from another loop; being cancelled cancels the work, and does not wait."""
-        return await asyncio.wrap_future(self.submit(work, context))
+    async def attempt(self, work: Callable[[], Awaitable[Any]], context: contextvars.Context) -> Outcome:
+        """Await code of the plugin in the home, from another loop, and return what came of it.
+
+        Being cancelled cancels the code, and does not wait for it.
+        """
+        try:
+            return await asyncio.wrap_future(self.submit(lambda: attempt_async(work), context))
+        except StoppedError as error:
+            return Outcome(error=error)
 
     def tell(self, action: Callable[[], object], otherwise: Callable[[], object] | None = None) -> None:
         """Run a short function in the home soon, or the other one here when the home has ended."""

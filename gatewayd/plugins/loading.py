@@ -17,7 +17,7 @@ from gatewayd.plugins import frontmatter, source, specs
 from gatewayd.plugins.arguments import Surroundings
 from gatewayd.plugins.current import Calling, context_of
 from gatewayd.plugins.homes import Home
-from gatewayd.plugins.invoke import Failed, Outcome, PluginFailure, attempt_async, read_failure
+from gatewayd.plugins.invoke import Failed, Outcome, PluginFailure, read_failure
 from gatewayd.plugins.loaded import Loaded, Parts
 from gatewayd.plugins.names.guarding import loading
 from gatewayd.plugins.output import LoggingGuard
@@ -83,7 +83,7 @@ class Loader:
         make = partial(_make, plugin, self._guard)
         try:
             async with asyncio.timeout(self._options.timeout):
-                return await home.run(lambda: attempt_async(make), context)
+                return await home.attempt(make, context)
         except TimeoutError:
             home.interrupt()
             late = Failed(f"it did not load within {self._options.timeout:g} s")

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from gatewayd.errors import GatewayError
 from gatewayd.plugins.current import Calling, context_of
 from gatewayd.plugins.homes import Home
-from gatewayd.plugins.invoke import Failed, PluginFailure, attempt_async, read_failure
+from gatewayd.plugins.invoke import Failed, PluginFailure, read_failure
 from gatewayd.plugins.items import Items, LeftBehind, TaskProducer, ThreadProducer
 from gatewayd.plugins.records import Plugin
 from gatewayd.plugins.threads import run_in_thread
@@ -96,7 +96,7 @@ class Runner:
         context = context_of(Calling(self._plugin.family, self._plugin.id), self._base)
         try:
             async with asyncio.timeout(PATIENCE):
-                outcome = await self._home.run(lambda: attempt_async(partial(_awaited, work)), context)
+                outcome = await self._home.attempt(partial(_awaited, work), context)
         except TimeoutError:
             raise self._late() from None
         if isinstance(outcome.error, GatewayError):
@@ -139,12 +139,12 @@ class Runner:
         self, doing: str, function: Callable[..., Any], begin: Callable[[], Any], context: contextvars.Context
     ) -> Any:
         if _runs_at_home(function):
-            outcome = await self._home.run(lambda: attempt_async(partial(_awaited, begin)), context)
+            outcome = await self._home.attempt(partial(_awaited, begin), context)
         else:
             outcome = await run_in_thread(begin, context, self._left, partial(self._note_left, doing))
             if outcome.error is None and inspect.isawaitable(outcome.value):
                 again = partial(_awaited, partial(_same, outcome.value))
-                outcome = await self._home.run(lambda: attempt_async(again), context.copy())
+                outcome = await self._home.attempt(again, context.copy())
         if outcome.error is not None:
             raise self.failure(doing, outcome.error) from outcome.error
         return outcome.value

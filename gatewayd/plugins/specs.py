@@ -62,7 +62,7 @@ def describe(name: str, function: Callable[..., Any]) -> Schema:
             described["description"] = texts[parameter.name]
         if default is inspect.Parameter.empty:
             required.append(parameter.name)
-        elif _is_json(default):
+        elif default is not None and _is_json(default):
             described["default"] = default
         properties[parameter.name] = described
     shape = {"type": "object", "properties": properties, "required": required}
