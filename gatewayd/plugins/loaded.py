@@ -3,7 +3,9 @@
 import asyncio
 import functools
 import inspect
+import linecache
 import logging
+import sys
 import types
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -168,6 +170,10 @@ class Loaded:
             log.warning("on_shutdown takes too long", extra={self.plugin.family.value: self.plugin.id})
         if not await self._runner.stop(timeout):
             log.warning("a plugin does not end", extra={self.plugin.family.value: self.plugin.id})
+        module = self._parts.module
+        if sys.modules.get(module.__name__) is module:
+            del sys.modules[module.__name__]
+            linecache.cache.pop(self._parts.path, None)
 
     def _method(self, name: str) -> Callable[..., Any]:
         found = self.value(name)

@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import threading
+from concurrent.futures import Future
 
 import pytest
 
@@ -142,8 +143,6 @@ def test_threads_of_the_executor_are_daemons_and_give_errors() -> None:
 
 
 def test_a_cancelled_future_takes_nothing() -> None:
-    from concurrent.futures import Future
-
     future: Future[int] = Future()
     future.cancel()
     assert not give(future, 1)

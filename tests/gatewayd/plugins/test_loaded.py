@@ -2,6 +2,8 @@
 
 import asyncio
 import inspect
+import re
+import textwrap
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -34,11 +36,12 @@ async def result_of(content: str, method: str, arguments: dict[str, Any] | None 
 
 # Parameters -----------------------------------------------------------------------------------------------
 
-RESERVED = (
+RESERVED = re.findall(
+    r"\w+",
     "__user__ __request__ __event_emitter__ __event_call__ __metadata__ __model__ __files__ __messages__"
     " __task__ __task_body__ __chat_id__ __message_id__ __session_id__ __tools__ __id__ __pipe_id__"
-    " __oauth_token__ __valves__ __body__ __features__"
-).split()
+    " __oauth_token__ __valves__ __body__ __features__",
+)
 
 EVERYTHING = f"""
     class Filter:
@@ -60,8 +63,6 @@ EVERYTHING = f"""
     ("name", "method"), [("Tools", "run"), ("Pipe", "pipe"), ("Filter", "inlet"), ("Action", "action")]
 )
 async def test_every_kind_may_require_every_reserved_parameter(name: str, method: str) -> None:
-    import textwrap
-
     whole = textwrap.dedent(EVERYTHING).strip()
     content = "class " + next(part for part in whole.split("class ") if part.startswith(name))
     metadata = {"chat_id": "c1", "features": {"web_search": True}}
@@ -477,7 +478,8 @@ async def test_code_that_cancels_itself_does_not_cancel_the_caller() -> None:
     ],
 )
 async def test_whatever_is_raised_is_a_failure_of_the_plugin(start: str, raised: str, shown: str) -> None:
-    content = f"class Filter:\n    {start} inlet(self, body):\n        raise {raised}\n    async def ok(self): return 1"
+    inlet = f"{start} inlet(self, body):\n        raise {raised}"
+    content = f"class Filter:\n    {inlet}\n    async def ok(self): return 1"
     async with running(content) as (loaded, _):
         with pytest.raises(PluginFailure, match=f"^filter p: {shown}") as caught:
             await loaded.call("inlet", scope_of(), {"body": {}})
@@ -531,7 +533,7 @@ async def test_an_exception_whose_text_fails_is_a_failure_too() -> None:
             def inlet(self, body):
                 raise Odd
     """
-    with pytest.raises(PluginFailure, match="^filter p: Odd$"):
+    with pytest.raises(PluginFailure, match=r"^filter p: Odd$"):
         await result_of(content, "inlet", {"body": {}})
 
 
@@ -544,7 +546,7 @@ VALVES = """
         class Valves(BaseModel):
             priority: int = Field(default=3, description="order")
             limit: int = Field(default=10, ge=1)
-            mode: str = Field(default="a", json_schema_extra={"input": {"type": "select", "options": "modes"}})
+            mode: str = Field("a", json_schema_extra={"input": {"type": "select", "options": "modes"}})
             @classmethod
             def modes(cls, __user__=None):
                 return ["a", "b", __user__["id"]] if __user__ else ["a", "b"]

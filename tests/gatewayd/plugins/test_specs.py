@@ -20,7 +20,7 @@ class Place(BaseModel):
 
 class Box(BaseModel):
     place: Place
-    label: Optional[str] = Field(None, description="what stands on it")
+    label: str | None = Field(None, description="what stands on it")
 
 
 class Tools:
@@ -37,7 +37,7 @@ class Tools:
         days: int = 3,
         unit: Unit = Unit.C,
         mode: Literal["a", "b"] = "a",
-        tags: Optional[list[str]] = None,
+        tags: Optional[list[str]] = None,  # noqa: UP045 - as plugins write it
         untyped=None,
         box: Box | None = None,
         __user__: dict | None = None,

@@ -1,0 +1,141 @@
+"""Loading: modules, instances, bounds of time, and what is told when it fails."""
+
+import asyncio
+import re
+import sys
+from typing import Any
+
+import pytest
+
+from gatewayd.errors import Kind
+from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.loading import module_name, refused
+from gatewayd.plugins.records import Family, PluginKind
+from tests.fakes.plugins import make_registry, plugin_of, scope_of
+
+pytestmark = pytest.mark.timeout(30)
+
+
+async def fail(content: str, **options: Any) -> PluginFailure:
+    plugin = plugin_of("p", content)
+    async with make_registry(plugin, **options) as plugged:
+        with pytest.raises(PluginFailure) as caught:
+            await plugged.registry.loaded(plugin.family, "p")
+    return caught.value
+
+
+async def test_the_module_is_known_by_name_has_a_file_and_its_docstring() -> None:
+    content = '''
+        """
+        title: T
+        """
+        import sys
+        from pathlib import Path
+        TEXT, NAME = __doc__, __name__
+        FOUND = sys.modules[__name__].__dict__ is globals()
+        class Filter:
+            def __init__(self):
+                self.text = Path(__file__).read_text()
+    '''
+    async with make_registry(plugin_of("p", content)) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        assert (loaded.value("TEXT"), loaded.value("NAME")) == ("\ntitle: T\n", "function_p")
+        assert loaded.value("FOUND")
+        assert loaded.value("text").startswith('"""\ntitle: T')
+        assert module_name(Family.FUNCTION, "p") in sys.modules
+        assert loaded.plugin.manifest == {"title": "T"}
+
+
+async def test_classes_of_a_plugin_may_refer_to_each_other_by_text() -> None:
+    content = """
+        from __future__ import annotations
+        from pydantic import BaseModel
+        class Node(BaseModel):
+            next: Node | None = None
+        class Tools:
+            def run(self, node: Node) -> Body: return node
+    """
+    async with make_registry(plugin_of("p", content)) as plugged:
+        loaded = await plugged.registry.loaded(Family.TOOL, "p")
+        (spec,) = loaded.plugin.specs
+        assert spec["parameters"]["properties"]["node"]["type"] == "object"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("class Filter:\n    x = 1\n    y = z\n", r"filter p: NameError: name 'z' is not defined \(line 3\)"),
+        (
+            "class Filter:\n    def __init__(self):\n        raise KeyError('k')\n",
+            r"filter p: KeyError: 'k' \(line 3\)",
+        ),
+        ("class Filter:\n    x = (\n", r"filter p: cannot read the source: SyntaxError in line 2"),
+        ("class Pipeline: pass", "Pipelines server"),
+        ("x = 1", "no class Pipe or Filter or Action"),
+        ("class Filter:\n    def __init__(self, needed): pass", "TypeError"),
+        ("import sys\nclass Filter: pass\nsys.exit(3)", r"SystemExit: 3 \(line 3\)"),
+        ("class Filter: pass\nraise KeyboardInterrupt", r"KeyboardInterrupt"),
+    ],
+)
+async def test_a_failure_tells_what_happened_and_where(content: str, sentence: str) -> None:
+    failure = await fail(content)
+    assert re.search(sentence, failure.message)
+    assert refused(failure).kind is Kind.INVALID_REQUEST
+    assert "function_p" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "while True: pass\nclass Filter: pass",
+        "class Filter:\n    def __init__(self):\n        while True: pass",
+        "import time\nclass Filter: pass\nfor _ in range(1000): time.sleep(0.01)",
+    ],
+)
+async def test_loading_has_a_bound(content: str) -> None:
+    failure = await fail(content, timeout=0.2)
+    assert failure.message == "filter p: it did not load within 0.2 s"
+
+
+async def test_a_source_that_fails_leaves_the_former_module() -> None:
+    good = plugin_of("p", "WHICH = 1\nclass Filter:\n    def inlet(self, body): return WHICH")
+    async with make_registry(good) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        with pytest.raises(PluginFailure):
+            await plugged.registry.probe(plugin_of("p", "class Filter:\n    x = y"))
+        assert vars(sys.modules["function_p"])["WHICH"] == 1
+        assert await loaded.call("inlet", scope_of(), {"body": {}}) == 1
+
+
+async def test_the_kind_is_that_of_the_class_that_is_there() -> None:
+    content = "Pipe = type('Pipe', (), {'pipe': lambda self, body: 'made'})"
+    async with make_registry(plugin_of("p", content)) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        assert loaded.plugin.kind is PluginKind.PIPE
+        found = plugged.registry.find(Family.FUNCTION, "p")
+        assert found is not None
+        assert found.kind is PluginKind.PIPE
+
+
+async def test_names_that_the_gateway_lacks_are_noted() -> None:
+    content = """
+        from open_webui.nothing.here import Something
+        class Filter:
+            pass
+    """
+    async with make_registry(plugin_of("p", content)) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        assert loaded.plugin.missing == ("open_webui.nothing.here.Something",)
+
+
+async def test_plugins_load_at_the_same_time() -> None:
+    content = """
+        import threading
+        class Filter:
+            pass
+        assert threading.current_thread().name
+    """
+    plugins = [plugin_of(f"p{number}", content) for number in range(12)]
+    async with make_registry(*plugins) as plugged:
+        loads = (plugged.registry.loaded(Family.FUNCTION, one.id) for one in plugins)
+        assert len({id(one) for one in await asyncio.gather(*loads)}) == 12

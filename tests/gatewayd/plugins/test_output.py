@@ -1,0 +1,84 @@
+"""What plugins print, and the gateway's own logging."""
+
+import io
+import logging
+import sys
+
+import pytest
+
+from gatewayd.plugins.current import Calling, context_of
+from gatewayd.plugins.output import LoggingGuard, Output, catching_output
+from gatewayd.plugins.records import Family
+from tests.fakes.plugins import make_registry, plugin_of, scope_of
+
+
+def test_lines_of_plugins_are_logged_and_the_rest_is_written(caplog: pytest.LogCaptureFixture) -> None:
+    stream = io.StringIO()
+    output = Output(stream, logging.INFO)
+    caplog.set_level(logging.INFO, "gatewayd.plugins.output")
+    output.write("mine\n")
+    context = context_of(Calling(Family.TOOL, "t"))
+    context.run(output.write, "a")
+    context.run(output.writelines, ["b\nc", "\n", "\n", "x" * 10_000])
+    assert stream.getvalue() == "mine\n"
+    shown = [(vars(record)["tool"], vars(record)["text"]) for record in caplog.records]
+    assert shown == [("t", "ab"), ("t", "c"), ("t", "x" * 8192)]
+    assert output.getvalue() == "mine\n"
+
+
+async def test_plugins_print_from_everywhere(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "gatewayd.plugins.output")
+    content = """
+        import asyncio, sys
+        print("module")
+        class Filter:
+            def __init__(self):
+                print("init")
+            def inlet(self, body):
+                print("plain", file=sys.stderr)
+            async def outlet(self, body):
+                print("async")
+                await asyncio.to_thread(print, "thread")
+    """
+    async with make_registry(plugin_of("p", content)) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        await loaded.call("inlet", scope_of(), {"body": {}})
+        await loaded.call("outlet", scope_of(), {"body": {}})
+    lines = [vars(record) for record in caplog.records if record.name == "gatewayd.plugins.output"]
+    assert [line["text"] for line in lines] == ["module", "init", "plain", "async", "thread"]
+    assert {line["function"] for line in lines} == {"p"}
+
+
+def test_the_streams_are_put_back() -> None:
+    before = sys.stdout, sys.stderr
+    with catching_output():
+        assert isinstance(sys.stdout, Output)
+    assert (sys.stdout, sys.stderr) == before
+
+
+async def test_a_plugin_cannot_set_up_the_logging_of_the_gateway() -> None:
+    root, ours = logging.getLogger(), logging.getLogger("gatewayd.test.output")
+    before = (list(root.handlers), root.level)
+    content = """
+        import logging, logging.config
+        logging.basicConfig(level=logging.DEBUG, force=True)
+        logging.config.dictConfig({"version": 1, "disable_existing_loggers": True})
+        logging.disable(logging.CRITICAL)
+        class Filter:
+            pass
+    """
+    async with make_registry(plugin_of("p", content)) as plugged:
+        await plugged.registry.loaded(Family.FUNCTION, "p")
+    assert (root.handlers, root.level) == before
+    assert not ours.disabled
+    assert root.manager.disable == 0
+
+
+def test_loads_that_overlap_share_what_was_before() -> None:
+    root, guard = logging.getLogger(), LoggingGuard()
+    before = root.level
+    with guard():
+        root.setLevel(1)
+        with guard():
+            root.setLevel(2)
+    assert root.level == before
