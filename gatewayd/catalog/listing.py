@@ -45,6 +45,7 @@ class SourceListing:
         self._awaited = True
         self._settled = asyncio.Event()
         self._fetching = False
+        self._is_stale = False
         self.on_change: Callable[[], None] = lambda: None
 
     def refresh_when_due(self) -> None:
@@ -58,6 +59,15 @@ class SourceListing:
             self._fetching = self._asked = True
             self._settled.clear()
             self._tasks.spawn(f"models of {self.source.name}", self._fetch())
+
+    def renew(self) -> None:
+        """Start a fetch, or another one after the one that runs: the models have just changed.
+
+        It is worth waiting for, like the first one.
+        """
+        self._is_stale = self._fetching
+        self._awaited = True
+        self.refresh()
 
     async def first(self) -> None:
         """Wait for the fetch that runs; return when it ended, well or badly."""
@@ -74,6 +84,16 @@ class SourceListing:
 
     async def _fetch(self) -> None:
         try:
+            await self._ask()
+            while self._is_stale:
+                self._is_stale = False
+                await self._ask()
+        finally:
+            self._fetching = self._awaited = False
+            self._settled.set()
+
+    async def _ask(self) -> None:
+        try:
             async with asyncio.timeout(self._deadline):
                 models = await self.source.list_models()
         except (GatewayError, TimeoutError) as error:
@@ -88,9 +108,6 @@ class SourceListing:
             self._due = self._monotonic() + self._max_age
             if changed:
                 self.on_change()
-        finally:
-            self._fetching = self._awaited = False
-            self._settled.set()
 
 
 def states(listings: Sequence[SourceListing]) -> Sequence[Mapping[str, object]]:

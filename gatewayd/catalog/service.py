@@ -83,6 +83,12 @@ class Catalog:
             if item.source is source:
                 await self._tasks.finish(f"refresh of {item.source.name}", _ask_again(item))
 
+    def renew(self, source: object) -> None:
+        """Begin to ask one source again, whose models have just changed; whoever lists next waits for it."""
+        for item in self._listings:
+            if item.source is source:
+                item.renew()
+
     async def list(self, viewer: Viewer, *, refresh: bool = False) -> Sequence[Model]:
         """Return the models that the viewer may use, by name."""
         merged = await self._models(refresh=refresh)

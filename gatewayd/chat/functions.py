@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from copy import deepcopy
 from http import HTTPStatus
@@ -15,6 +15,7 @@ from gatewayd.accounts.records import Actor, CredentialKind, Role, User
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.catalog.service import Catalog
 from gatewayd.chat.foreign import mapping, sequence, text
 from gatewayd.chat.pipereplies import (
     Gathering,
@@ -124,6 +125,16 @@ class FunctionSource:
             log.warning("models not listed: %s", error.message, extra={"plugin": plugin.id})
         finally:
             self._listing.discard(plugin.id)
+
+
+def relisting(catalog: Catalog, source: FunctionSource) -> Callable[[Plugin], None]:
+    """Return a listener of the registry that has function models listed anew when a pipe has changed."""
+
+    def changed(plugin: Plugin) -> None:
+        if plugin.kind is PluginKind.PIPE:
+            catalog.renew(source)
+
+    return changed
 
 
 class _Call:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +23,9 @@ from gatewayd.tasks import Tasks
 log = logging.getLogger(__name__)
 
 Key = tuple[Family, str]
+
+Listener = Callable[[Plugin], None]
+"""Is told of a plugin that has come, changed, gone or been loaded."""
 
 SWITCHES: Final = "switches"
 """Where `meta` of a plugin from a file keeps what was switched by hand: `{"is_active", "is_global"}`."""
@@ -85,6 +88,7 @@ class Registry:
         self._entries: dict[Key, _Entry] = {}
         self._exits = ExitStack()
         self._changing = asyncio.Lock()
+        self._listeners: list[Listener] = []
 
     @property
     def is_enabled(self) -> bool:
@@ -95,6 +99,10 @@ class Registry:
     def is_running(self) -> bool:
         """Whether plugins are loaded."""
         return self._sources.is_enabled and not self._sources.is_safe
+
+    def subscribe(self, listener: Listener) -> None:
+        """Call `listener` for every plugin that comes, changes, goes or is loaded; it must not block."""
+        self._listeners.append(listener)
 
     async def open(self) -> None:
         """Read what there is and begin to load what is active; returns before that is done."""
@@ -175,6 +183,9 @@ class Registry:
         if loaded is not None:
             await loaded.take(plugin)
             await self._start(entry)
+        self._tell(plugin)
+        if former is not None and former.plugin.kind is not plugin.kind:
+            self._tell(former.plugin)
 
     async def update(self, plugin: Plugin) -> None:
         """Take another record of the same source: valves, switches, name, access."""
@@ -192,10 +203,14 @@ class Registry:
             self._entries[plugin.family, plugin.id] = _Entry(plugin)
         elif entry.loaded is not None:
             await entry.loaded.take(plugin)
+        self._tell(plugin)
 
     def drop(self, family: Family, plugin_id: str) -> None:
         """Forget a plugin, which ends after its calls."""
-        self._retire(self._entries.pop((family, plugin_id), None))
+        entry = self._entries.pop((family, plugin_id), None)
+        self._retire(entry)
+        if entry is not None:
+            self._tell(entry.plugin)
 
     async def reload(self) -> Mapping[str, Any]:
         """Read everything again, load what has changed or failed before, end what is gone.
@@ -291,6 +306,11 @@ class Registry:
         await loaded.take(entry.plugin)
         self._forget_load_problem(entry)
         await self._start(entry)
+        self._tell(entry.plugin)
+
+    def _tell(self, plugin: Plugin) -> None:
+        for listener in self._listeners:
+            listener(plugin)
 
     def _forget_load_problem(self, entry: _Entry) -> None:
         plugin = entry.plugin

@@ -9,7 +9,7 @@ from gatewayd.catalog.records import ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.actions import Actions
 from gatewayd.chat.filtering import PluginFilters
-from gatewayd.chat.functions import FunctionSource
+from gatewayd.chat.functions import FunctionSource, relisting
 from gatewayd.chat.outlets import Outlets
 from gatewayd.chat.pipeline import NoTools, Pipeline
 from gatewayd.chat.records import ChatRequest
@@ -83,6 +83,7 @@ async def function_world(
         catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
         source = FakeSource(models=[make_model("m"), make_model("n")])
         functions = FunctionSource(registry, events, tasks, seconds=seconds)
+        registry.subscribe(relisting(catalog, functions))
         catalog.use([source, functions])
         await catalog.list(make_actor())
         yield FunctionWorld(registry, tasks, catalog, source, functions, events)

@@ -57,3 +57,28 @@ async def test_source_that_hangs_fails_at_its_deadline() -> None:
     assert listing.problem is not None
     assert "slow" in listing.problem
     await tasks.close()
+
+
+async def test_a_renewed_list_is_waited_for_and_is_no_older_than_the_change() -> None:
+    tasks = Tasks()
+    source = FakeSource("s", [make_model("a")], hold=asyncio.Event())
+    listing = SourceListing(source, tasks, max_age=30, deadline=20)
+    listing.refresh()
+    while not source.listed:
+        await asyncio.sleep(0)
+    listing.give_up()
+    # What is on its way may be too old: it is asked once more.
+    listing.renew()
+    listing.renew()
+    assert listing.never_answered
+    assert source.hold is not None
+    source.hold.set()
+    await listing.first()
+    assert source.listed == 2
+    assert not listing.never_answered
+    source.models = [make_model("b")]
+    listing.renew()
+    assert listing.never_answered
+    await listing.first()
+    assert [model.id for model in listing.models] == ["b"]
+    await tasks.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from gatewayd.accounts.records import Role
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.chat.records import Answer
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins.records import Family
 from tests.fakes.functions import FunctionWorld, ask, function, function_world
 from tests.fakes.models import make_actor
 from tests.fakes.plugins import scope_of
@@ -393,8 +395,32 @@ async def test_without_a_scope_the_caller_is_who_the_context_names() -> None:
 async def test_a_function_that_is_gone_is_no_model() -> None:
     async with function_world(pipe("return ''")) as world:
         [model] = await world.functions.list_models()
-        world.registry.drop(pipe("").family, "p")
+        world.registry.drop(Family.FUNCTION, "p")
         with pytest.raises(GatewayError) as caught:
             await world.functions.complete({"messages": []}, model, CallContext("r", "u"))
         assert caught.value.kind is Kind.NOT_FOUND
         assert await world.functions.list_models() == []
+
+
+async def test_models_are_listed_anew_as_soon_as_a_pipe_changes() -> None:
+    first = pipe("return ''")
+    async with function_world(first) as world:
+        assert await listed(world) == {"p": "P"}
+        await world.registry.update(replace(first, name="Other"))
+        assert await listed(world) == {"p": "Other"}
+        await world.registry.adopt(replace(first, id="q", name="Q"), None)
+        assert await listed(world) == {"p": "Other", "q": "Q"}
+        await world.registry.update(replace(first, is_active=False))
+        assert await listed(world) == {"q": "Q"}
+        world.registry.drop(Family.FUNCTION, "q")
+        assert await listed(world) == {}
+
+
+async def test_models_are_not_listed_anew_when_another_kind_changes() -> None:
+    other = function("f", "class Filter:\n    def inlet(self, body): return body\n")
+    async with function_world(other) as world:
+        listings = world.catalog.listings()
+        before = list(world.tasks.list().values())
+        await world.registry.update(replace(other, name="Other"))
+        assert list(world.tasks.list().values()) == before
+        assert all(not item.never_answered for item in listings)
