@@ -9,6 +9,7 @@ import logging
 import resource
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -186,9 +187,13 @@ class Daemon:
         for server in servers:
             await server.stop_listening()
         gateway.documents.files.end_waits()
-        seconds = self._settings.drain_timeout
-        if not await servers[0].drain(seconds):
-            log.warning("stopping with answers unfinished", extra={"in_flight": gateway.in_flight.count})
+        deadline = time.monotonic() + self._settings.drain_timeout
+        cut = await gateway.tasks.end_started(self._settings.drain_timeout)
+        # Those who listen hear of the answers to the end.
+        await gateway.close_streams()
+        if not await servers[0].drain(max(0.0, deadline - time.monotonic())) or cut:
+            left = gateway.in_flight.count
+            log.warning("stopping with answers unfinished", extra={"in_flight": left, "tasks": cut})
         try:
             await gateway.accounts.authenticator.flush()
         except GatewayError as error:

@@ -89,6 +89,18 @@ class Tasks:
         await asyncio.wait([task])
         return True
 
+    async def end_started(self, seconds: float) -> int:
+        """Wait so long for the tasks that users started, then cancel those that are left; return how many."""
+        running = [self._running[task_id] for task_id in self._started if task_id in self._running]
+        left = (await asyncio.wait(running, timeout=seconds))[1] if running else set()
+        self.is_closing = True
+        for task in left:
+            if not task.cancelling():
+                task.cancel()
+        if left:
+            await asyncio.wait(left)
+        return len(left)
+
     async def close(self) -> None:
         """Cancel every task and wait for all of them."""
         self.is_closing = True

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.assembly.gateway import assemble, make_pipeline
-from gatewayd.assembly.routes import Parts, public_rows
+from gatewayd.assembly.gateway import assemble
+from gatewayd.assembly.routes import public_rows
 from gatewayd.catalog import failover, runtimes
 from gatewayd.chat import embeddings as batches
 from gatewayd.chat import gather
@@ -148,17 +148,7 @@ async def endpoints(state: Path) -> Sequence[Route]:
     settings = load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"})
     async with AsyncExitStack() as stack:
         made = await assemble(settings, stack)
-        pipeline = make_pipeline(made.catalog, made.documents.attachments)
-        parts = Parts(
-            settings,
-            made.accounts,
-            made.catalog,
-            pipeline,
-            made.health,
-            made.provisioning,
-            made.documents,
-        )
-        return public_rows(parts)
+        return public_rows(made.parts, made.listening)
 
 
 @pytest.mark.parametrize("name", TABLES)

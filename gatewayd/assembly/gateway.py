@@ -15,12 +15,15 @@ from gatewayd.assembly.accounts import (
     make_stores,
 )
 from gatewayd.assembly.documents import Documents, open_documents
+from gatewayd.assembly.host import HostServices, make_gateway_host
+from gatewayd.assembly.live import Live, open_live
+from gatewayd.assembly.plugins import Extensions, PluginParts, make_extensions, open_extensions
 from gatewayd.assembly.provisioning import Provisioning, make_provisioning
-from gatewayd.assembly.routes import Parts, make_control, make_public
+from gatewayd.assembly.routes import Listening, Parts, make_control, make_doors, make_listening, make_public
+from gatewayd.assembly.runs import Answering, make_answering, run_options
 from gatewayd.assembly.sources import Sources, provider_configs, start_builtin
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.chat.interfaces import Attachments
-from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
+from gatewayd.chat.pipeline import Pipeline
 from gatewayd.http.app import Application
 from gatewayd.http.inflight import InFlight
 from gatewayd.observe.health import HealthMonitor
@@ -43,13 +46,23 @@ class Gateway:
     accounts: Accounts
     provisioning: Provisioning
     documents: Documents
+    live: Live
+    extensions: Extensions
+    answering: Answering
     catalog: Catalog
     sources: Sources
     health: HealthMonitor
     in_flight: InFlight
     public: Application
     control: Application
+    parts: Parts
+    listening: Listening
     url: str = ""
+
+    async def close_streams(self) -> None:
+        """Close what listens for hours; the clients come back to the next daemon."""
+        self.live.hub.close()
+        await self.listening.sockets.close()
 
     async def first_model(self, seconds: float) -> str | None:
         """Return the id of a model, the built-in one first, once one is listed; None when none is in time."""
@@ -79,11 +92,22 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
     documents = await open_documents(settings, accounts, database, tasks, stack)
     catalog = make_catalog(settings, stores, tasks)
     await catalog.load()
+    live = await open_live(settings, accounts, tasks, stack)
+    extensions = make_extensions(PluginParts(settings, accounts, live, catalog, tasks, None))
+    pipeline = Pipeline(catalog, extensions.filters, documents.attachments, extensions.tools)
+    host = make_gateway_host(HostServices(settings, accounts, documents, live, catalog, pipeline, extensions))
+    await open_extensions(extensions, host, stack)
+    sources.add(extensions.functions)
     catalog.use(sources.choose(settings))
+    answering = make_answering(catalog, pipeline, live, extensions, tasks)
+    answering.runs.configure(run_options(settings))
     health, in_flight = HealthMonitor(database.ping, tasks), InFlight()
     provisioning = make_provisioning(settings, accounts)
-    pipeline = make_pipeline(catalog, documents.attachments)
-    parts = Parts(settings, accounts, catalog, pipeline, health, provisioning, documents)
+    parts = Parts(
+        settings, accounts, catalog, pipeline, health, provisioning, documents, live, extensions, answering
+    )
+    doors = make_doors(parts)
+    listening = make_listening(parts, doors, tasks)
     return Gateway(
         settings=settings,
         tasks=tasks,
@@ -91,12 +115,17 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
         accounts=accounts,
         provisioning=provisioning,
         documents=documents,
+        live=live,
+        extensions=extensions,
+        answering=answering,
         catalog=catalog,
         sources=sources,
         health=health,
         in_flight=in_flight,
-        public=make_public(parts, tasks, in_flight),
+        public=make_public(parts, doors, listening, tasks, in_flight),
         control=make_control(parts, tasks, in_flight),
+        parts=parts,
+        listening=listening,
     )
 
 
@@ -109,6 +138,9 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     gateway.accounts.runtime.configure(configured_values(settings))
     gateway.accounts.permissions.configure(configured_permissions(settings))
     gateway.catalog.use(gateway.sources.choose(settings))
+    gateway.extensions.switches.configure(settings)
+    gateway.answering.runs.configure(run_options(settings))
+    await gateway.extensions.registry.reload()
     await gateway.provisioning.configure(settings)
     gateway.tasks.spawn("closing replaced sources", gateway.sources.close_retired(settings.drain_timeout))
     gateway.settings = settings
@@ -141,11 +173,6 @@ def make_catalog(settings: Settings, stores: Stores, tasks: Tasks) -> Catalog:
         bypass_admins=settings.bypass_admin_access_control,
     )
     return Catalog(stores.models, tasks, options)
-
-
-def make_pipeline(catalog: Catalog, attachments: Attachments) -> Pipeline:
-    """Return the pipeline; nothing is plugged into its hooks for filters and tools yet."""
-    return Pipeline(catalog, NoFilters(), attachments, NoTools())
 
 
 def _read(path: Path) -> str:

@@ -5,10 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gatewayd import __version__
+from gatewayd.accounts.records import Actor
 from gatewayd.assembly.accounts import Accounts
 from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
 from gatewayd.assembly.documents import Documents
+from gatewayd.assembly.live import Live
+from gatewayd.assembly.live_routes import public_live_rows
+from gatewayd.assembly.plugins import Extensions
 from gatewayd.assembly.provisioning import Provisioning
+from gatewayd.assembly.runs import Answering
 from gatewayd.catalog.runtimes import Runtimes
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat.embeddings import Embeddings
@@ -40,6 +45,7 @@ from gatewayd.http.public.chat import ChatRoutes
 from gatewayd.http.public.config import ClientConfig, SiteFacts
 from gatewayd.http.public.docs import DocsRoutes
 from gatewayd.http.public.embeddings import EmbeddingRoutes
+from gatewayd.http.public.events import EventRoutes, EventServices
 from gatewayd.http.public.forwarding import ForwardingRoutes
 from gatewayd.http.public.groups import GroupRoutes
 from gatewayd.http.public.health import HealthRoutes
@@ -56,6 +62,7 @@ from gatewayd.http.public.session_replies import CookieOptions, SessionReplies
 from gatewayd.http.public.users import UserRoutes
 from gatewayd.http.routes import Route
 from gatewayd.http.shutout import ShutOut
+from gatewayd.http.socketio import PATH, SocketRoutes
 from gatewayd.observe.health import HealthMonitor
 from gatewayd.settings import Settings
 from gatewayd.tasks import Tasks
@@ -72,9 +79,22 @@ class Parts:
     health: HealthMonitor
     provisioning: Provisioning
     documents: Documents
+    live: Live
+    extensions: Extensions
+    answering: Answering
 
 
-def make_public(parts: Parts, tasks: Tasks, in_flight: InFlight) -> Application:
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """The routes of those who listen for hours."""
+
+    events: EventRoutes
+    sockets: SocketRoutes
+
+
+def make_public(
+    parts: Parts, doors: Doors, listening: Listening, tasks: Tasks, in_flight: InFlight
+) -> Application:
     """Return the public application: every row of the interface specification that exists."""
     settings = parts.settings
     options = EdgeOptions(
@@ -82,8 +102,8 @@ def make_public(parts: Parts, tasks: Tasks, in_flight: InFlight) -> Application:
         allowed_origins=tuple(settings.cors_allow_origin),
         trusted_proxies=tuple(settings.trusted_proxies),
     )
-    edge = Edge(make_doors(parts), tasks, options, in_flight)
-    rows = public_rows(parts)
+    edge = Edge(doors, tasks, options, in_flight)
+    rows = public_rows(parts, listening)
     if settings.env == "dev":
         rows = [*rows, *DocsRoutes(rows, title=settings.webui_name, version=__version__).routes()]
     return build(edge, rows, body_limit=settings.request_body_limit)
@@ -94,10 +114,23 @@ def make_doors(parts: Parts) -> Doors:
     provisioning, shut_out = parts.provisioning, ShutOut()
     parts.accounts.changes.subscribe(shut_out.on_change)
     door = ProvisioningDoor(provisioning.tokens, provisioning.activity, provisioning.provider)
-    return Doors(parts.accounts.authenticator, door, shut_out)
+    return Doors(parts.accounts.authenticator, door, shut_out, parts.live.tickets)
 
 
-def public_rows(parts: Parts) -> Sequence[Route]:
+def make_listening(parts: Parts, doors: Doors, tasks: Tasks) -> Listening:
+    """Return the routes of the event stream and of Socket.IO; an account that is put out hears no more."""
+    live, limit = parts.live, parts.settings.request_body_limit
+    services = EventServices(live.events, live.hub, live.calls, live.tickets, live.chats.chats)
+    events = EventRoutes(services, body_limit=limit)
+    parts.accounts.changes.subscribe(events.on_change)
+
+    async def identify(token: str) -> Actor:
+        return await doors.shut_out.identified(lambda: doors.accounts.authenticate(token, "GET", PATH))
+
+    return Listening(events, SocketRoutes(live.hub, live.calls, identify, tasks, body_limit=limit))
+
+
+def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
     """Return the rows of the public application, in the order of the interface specification."""
     settings, accounts = parts.settings, parts.accounts
     facts = SiteFacts(settings.webui_name, __version__, enable_login_form=settings.enable_login_form)
@@ -111,13 +144,15 @@ def public_rows(parts: Parts) -> Sequence[Route]:
     return [
         *HealthRoutes(parts.health, config, __version__).routes(),
         *ModelRoutes(parts.catalog).routes(),
-        *ChatRoutes(parts.pipeline, body_limit=limit).routes(),
+        *ChatRoutes(parts.pipeline, body_limit=limit, runs=parts.answering.runs).routes(),
         *MessageRoutes(parts.pipeline, body_limit=limit).routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
         *ForwardingRoutes(Forwarding(parts.catalog), body_limit=limit).routes(),
         *RuntimeRoutes(runtimes, RuntimeConversion(parts.pipeline, embeddings), body_limit=limit).routes(),
         *RuntimeAdminRoutes(runtimes, body_limit=limit).routes(),
         *public_document_rows(settings, accounts, parts.documents),
+        *public_live_rows(parts.live, listening.events, parts.extensions, parts.answering, body_limit=limit),
+        *listening.sockets.routes(),
         *AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies).routes(),
         *KeyRoutes(accounts.keys).routes(),
         *AdminRoutes(accounts.runtime, accounts.contact).routes(),

@@ -23,13 +23,18 @@ class Sources:
 
     def __init__(self, builtin: Sequence[ModelSource]) -> None:
         self._builtin = tuple(builtin)
+        self._added: tuple[ModelSource, ...] = ()
         self._open: dict[ProviderConfig, ModelSource] = {}
         self._retired: list[ModelSource] = []
 
     @property
     def count(self) -> int:
-        """How many sources are in use."""
+        """How many sources are in use that the settings name, or that come along."""
         return len(self._open) + len(self._builtin)
+
+    def add(self, source: ModelSource) -> None:
+        """Take a source of another kind, which may have no models, to be closed with the others."""
+        self._added = (*self._added, source)
 
     def choose(self, settings: Settings) -> Sequence[ModelSource]:
         """Return the sources to use from now on, opening the new ones."""
@@ -37,7 +42,7 @@ class Sources:
         chosen = {config: self._open.get(config) or open_source(config) for config in configs}
         self._retired += [source for config, source in self._open.items() if config not in chosen]
         self._open = chosen
-        return (*chosen.values(), *self._builtin)
+        return (*chosen.values(), *self._added, *self._builtin)
 
     async def close_retired(self, seconds: float) -> None:
         """Close the sources that are no longer chosen, after their answers had so long to end."""
@@ -50,7 +55,7 @@ class Sources:
 
     async def close(self) -> None:
         """Close every source."""
-        for source in (*self._open.values(), *self._retired, *self._builtin):
+        for source in (*self._open.values(), *self._retired, *self._added, *self._builtin):
             await source.close()
 
 

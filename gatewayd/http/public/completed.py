@@ -46,4 +46,4 @@ class CompletedRoutes:
 
 
 def _row(path: str, handler: Handler, summary: str) -> Route:
-    return Route("POST", path, handler, Access.VERIFIED, summary, tag="chat")
+    return Route("POST", path, handler, Access.VERIFIED, summary, tag="plugins")

@@ -1,16 +1,17 @@
 """Tests for gatewayd.assembly.routes."""
 
 import re
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 from openapi_spec_validator import validate
 
-from gatewayd.assembly.gateway import assemble, make_pipeline
+from gatewayd.assembly.gateway import Gateway, assemble
 from gatewayd.assembly.routes import Parts, control_rows, public_rows
 from gatewayd.http.openapi import describe
-from gatewayd.http.routes import Access, Dialect
+from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.settings import load
 
 OPENAI_WORK = r"/(chat/completions|completions|messages|message|count_tokens|responses|embeddings)$"
@@ -19,25 +20,26 @@ MODEL_WORK = f"{OPENAI_WORK}|{RUNTIME_WORK}"
 
 
 @pytest.fixture
-async def parts(state: Path) -> Parts:
+async def gateway(state: Path) -> Gateway:
     settings = load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"})
     async with AsyncExitStack() as stack:
-        gateway = await assemble(settings, stack)
-        return Parts(
-            settings,
-            gateway.accounts,
-            gateway.catalog,
-            make_pipeline(gateway.catalog, gateway.documents.attachments),
-            gateway.health,
-            gateway.provisioning,
-            gateway.documents,
-        )
+        return await assemble(settings, stack)
 
 
-async def test_public_rows_are_unique_and_none_is_a_control_row(parts: Parts) -> None:
-    rows = [(row.method, row.path) for row in public_rows(parts)]
-    assert len(rows) == len(set(rows))
-    assert all(row.access is not Access.CONTROL for row in public_rows(parts))
+@pytest.fixture
+def rows(gateway: Gateway) -> Sequence[Route]:
+    return public_rows(gateway.parts, gateway.listening)
+
+
+@pytest.fixture
+def parts(gateway: Gateway) -> Parts:
+    return gateway.parts
+
+
+async def test_public_rows_are_unique_and_none_is_a_control_row(rows: Sequence[Route]) -> None:
+    named = [(row.method, row.path) for row in rows]
+    assert len(named) == len(set(named))
+    assert all(row.access is not Access.CONTROL for row in rows)
 
 
 async def test_control_rows_speak_the_control_protocol(parts: Parts) -> None:
@@ -46,12 +48,12 @@ async def test_control_rows_speak_the_control_protocol(parts: Parts) -> None:
     assert len({(row.method, row.path) for row in rows}) == len(rows)
 
 
-async def test_the_whole_description_is_valid(parts: Parts) -> None:
-    validate(describe(public_rows(parts), title="gatewayd", version="1"))
+async def test_the_whole_description_is_valid(rows: Sequence[Route]) -> None:
+    validate(describe(rows, title="gatewayd", version="1"))
 
 
-async def test_only_answers_of_models_may_be_interrupted(parts: Parts) -> None:
-    interruptible = {row.path for row in public_rows(parts) if row.interruptible}
+async def test_only_answers_of_models_may_be_interrupted(rows: Sequence[Route]) -> None:
+    interruptible = {row.path for row in rows if row.interruptible}
     # Everything else runs to its end, so that what was committed is also announced.
     assert all(re.search(MODEL_WORK, path) for path in interruptible), interruptible
     assert {

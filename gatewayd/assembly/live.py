@@ -1,0 +1,90 @@
+"""Events and stored chats over the account services."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from gatewayd.assembly.accounts import Accounts
+from gatewayd.bus.memory import MemoryBus
+from gatewayd.chats.answers import Answers
+from gatewayd.chats.service import Chats
+from gatewayd.chats.services import ChatServices
+from gatewayd.chats.sharing import Sharing
+from gatewayd.chats.tags import ChatTags
+from gatewayd.chats.transfer import Transfer
+from gatewayd.events.calls import Calls
+from gatewayd.events.hub import Hub
+from gatewayd.events.rooms import Limits
+from gatewayd.events.service import Events
+from gatewayd.events.tickets import Tickets
+from gatewayd.settings import Settings
+from gatewayd.storage.chats import ChatRows
+from gatewayd.storage.effects import EffectRows
+from gatewayd.storage.messages import MessageRows
+from gatewayd.tasks import Tasks
+
+
+@dataclass(frozen=True, slots=True)
+class ChatStores:
+    """The stores of chats over one open database."""
+
+    chats: ChatRows
+    messages: MessageRows
+    effects: EffectRows
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Events, and the chats that they write to."""
+
+    stores: ChatStores
+    hub: Hub
+    calls: Calls
+    tickets: Tickets
+    events: Events
+    chats: ChatServices
+    answers: Answers
+
+
+async def open_live(settings: Settings, accounts: Accounts, tasks: Tasks, stack: AsyncExitStack) -> Live:
+    """Return the services; messages that were being written when the daemon died are done from now on."""
+    stores = ChatStores(ChatRows(), MessageRows(), EffectRows())
+    hub = Hub(MemoryBus(), event_limits(settings))
+    stack.callback(hub.close)
+    calls = Calls(hub, timeout=settings.websocket_event_caller_timeout)
+    answers = Answers(stores.messages, stores.chats)
+    await answers.end_running()
+    tasks.spawn("keep-alive of event streams", hub.run())
+    return Live(
+        stores=stores,
+        hub=hub,
+        calls=calls,
+        tickets=Tickets(),
+        events=Events(stores.effects, hub, calls),
+        chats=make_chats(settings, accounts, stores, tasks),
+        answers=answers,
+    )
+
+
+def event_limits(settings: Settings) -> Limits:
+    """Return what is kept of events and what may wait."""
+    return Limits(
+        queue_frames=settings.event_queue_frames,
+        replay_frames=settings.event_replay_frames,
+    )
+
+
+def make_chats(settings: Settings, accounts: Accounts, stores: ChatStores, tasks: Tasks) -> ChatServices:
+    """Return the services of stored chats."""
+    chats = Chats(
+        stores.chats,
+        stores.messages,
+        accounts.commits,
+        admin_access=settings.enable_admin_chat_access,
+        tasks=tasks,
+    )
+    return ChatServices(
+        chats=chats,
+        tags=ChatTags(stores.chats, chats.access),
+        sharing=Sharing(chats, stores.chats),
+        transfer=Transfer(chats, stores.chats, accounts.commits),
+    )

@@ -1,0 +1,28 @@
+"""The routes of events, stored chats, tasks and plugins."""
+
+from collections.abc import Sequence
+
+from gatewayd.assembly.live import Live
+from gatewayd.assembly.plugins import Extensions
+from gatewayd.assembly.runs import Answering
+from gatewayd.http.public.chats import StoredChatRoutes
+from gatewayd.http.public.chats_lists import ChatListRoutes
+from gatewayd.http.public.completed import CompletedRoutes
+from gatewayd.http.public.events import EventRoutes
+from gatewayd.http.public.tasks import TaskRoutes
+from gatewayd.http.routes import Route
+
+
+def public_live_rows(
+    live: Live, events: EventRoutes, extensions: Extensions, answering: Answering, *, body_limit: int
+) -> Sequence[Route]:
+    """Return the rows of 4.4, 4.8, 4.9 and of the chats, tasks and plugins that these are about."""
+    stopping, models, runs = answering.stopping, answering.models, answering.runs
+    return [
+        *CompletedRoutes(extensions.outlets, extensions.actions, body_limit=body_limit).routes(),
+        *TaskRoutes(stopping, models, runs, body_limit=body_limit).routes(),
+        *events.routes(),
+        # Before those with an id in the same place.
+        *ChatListRoutes(live.chats).routes(),
+        *StoredChatRoutes(live.chats, live.events.emit).routes(),
+    ]

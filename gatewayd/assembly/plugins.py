@@ -1,0 +1,157 @@
+"""Plugins: loaded, managed, and plugged into the pipeline."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from gatewayd.assembly.accounts import Accounts, signing_secret
+from gatewayd.assembly.live import Live
+from gatewayd.catalog.service import Catalog
+from gatewayd.chat.actions import Actions
+from gatewayd.chat.filtering import PluginFilters
+from gatewayd.chat.functions import FunctionSource
+from gatewayd.chat.outlets import Outlets
+from gatewayd.chat.plugintools import PluginTools
+from gatewayd.chat.rewriting import Rewriting
+from gatewayd.chat.toolbox import PluginToolBox, ToolBoxOptions
+from gatewayd.chat.toolcalls import ToolEffects
+from gatewayd.plugins.access import PluginAccess
+from gatewayd.plugins.arguments import Surroundings
+from gatewayd.plugins.context import CallScope
+from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.loading import Loading
+from gatewayd.plugins.names.finder import Installed, install
+from gatewayd.plugins.registry import Registry, Sources
+from gatewayd.plugins.requirements import Installation, Requirements
+from gatewayd.plugins.service import Plugins
+from gatewayd.plugins.toolservers import ToolSources
+from gatewayd.plugins.uservalves import UserValves
+from gatewayd.settings import Settings
+from gatewayd.storage.plugins import PluginRows, UserValvesRows
+from gatewayd.tasks import Tasks
+
+PACKAGES = "plugin-packages"
+
+
+@dataclass(slots=True)
+class Switches:
+    """What a reload may change for plugins; see `gatewayd.settings.plugins`."""
+
+    runs_outlets: bool = False
+    task_model: str = ""
+
+    def configure(self, settings: Settings) -> None:
+        """Take the values of the settings."""
+        self.runs_outlets = settings.enable_api_outlet_filters
+        self.task_model = settings.task_model
+
+
+@dataclass(slots=True)
+class Extensions:
+    """The plugins, what manages them, and what of them the pipeline uses."""
+
+    registry: Registry
+    plugins: Plugins
+    user_valves: UserValves
+    filters: PluginFilters
+    functions: FunctionSource
+    tools: PluginToolBox
+    outlets: Outlets
+    actions: Actions
+    switches: Switches
+    names: "Names"
+
+
+class Names:
+    """The import names of plugins, in use from `open` on: the host is made of what is made of the plugins."""
+
+    def __init__(self) -> None:
+        self._installed: Installed | None = None
+
+    def make_request(self, scope: CallScope) -> Any:
+        """Return the `__request__` of a call."""
+        if self._installed is None:
+            raise RuntimeError("a plugin was called before the start was complete")
+        return self._installed.make_request(scope)
+
+    def open(self, host: Host) -> None:
+        """Make the names importable; needs a running loop."""
+        self._installed = install(host, asyncio.get_running_loop())
+
+    def close(self) -> None:
+        """Take the names away."""
+        if self._installed is not None:
+            self._installed.close()
+
+
+@dataclass(frozen=True, slots=True)
+class PluginParts:
+    """What plugins are built over."""
+
+    settings: Settings
+    accounts: Accounts
+    live: Live
+    catalog: Catalog
+    tasks: Tasks
+    servers: ToolSources | None
+
+
+def make_extensions(parts: PluginParts) -> Extensions:
+    """Return the services; nothing is loaded before `open_extensions`."""
+    settings, live, catalog = parts.settings, parts.live, parts.catalog
+    secret, sealing = signing_secret(settings).encode(), settings.enable_valve_encryption
+    store, values = PluginRows(secret, sealing=sealing), UserValvesRows(secret, sealing=sealing)
+    names, switches = Names(), Switches()
+    switches.configure(settings)
+    around = Surroundings(asyncio.get_running_loop(), live.events, values, names.make_request)
+    loading = Loading(Requirements(installation(settings)), settings.plugin_load_timeout)
+    registry = Registry(store, around, loading, plugin_sources(settings), parts.tasks)
+    access = PluginAccess(bypass_admins=settings.bypass_admin_access_control)
+    filters = PluginFilters(registry, catalog.find_record, lambda: switches.runs_outlets)
+    rewriting = Rewriting(live.stores.chats, live.stores.messages)
+    effects = ToolEffects(live.events)
+    options = ToolBoxOptions(
+        iterations=settings.chat_response_max_tool_call_iterations, task_model=lambda: switches.task_model
+    )
+    return Extensions(
+        registry=registry,
+        plugins=Plugins(registry, store, parts.accounts.commits, access),
+        user_valves=UserValves(registry, values, access),
+        filters=filters,
+        functions=FunctionSource(registry, live.events, parts.tasks),
+        tools=PluginToolBox(PluginTools(registry), parts.servers, catalog, effects, options),
+        outlets=Outlets(filters, catalog, rewriting),
+        actions=Actions(registry, catalog, rewriting, effects, parts.tasks),
+        switches=switches,
+        names=names,
+    )
+
+
+async def open_extensions(extensions: Extensions, host: Host, stack: AsyncExitStack) -> None:
+    """Make the names importable and begin to load what is active; `stack` ends all of it."""
+    extensions.names.open(host)
+    stack.callback(extensions.names.close)
+    stack.push_async_callback(extensions.registry.close)
+    await extensions.registry.open()
+
+
+def plugin_sources(settings: Settings) -> Sources:
+    """Return where plugins come from."""
+    return Sources(
+        directory=settings.plugins_dir,
+        is_enabled=settings.enable_plugins,
+        is_safe=settings.safe_mode,
+    )
+
+
+def installation(settings: Settings) -> Installation:
+    """Return how the packages that plugins require are installed."""
+    return Installation(
+        directory=settings.data_dir / PACKAGES,
+        is_enabled=settings.enable_pip_install_frontmatter_requirements,
+        options=(
+            *settings.pip_options.split(),
+            *settings.pip_package_index_options.split(),
+        ),
+    )

@@ -1,0 +1,54 @@
+"""Answers to the messages of chats, over the pipeline, the events and the plugins."""
+
+from dataclasses import dataclass
+
+from gatewayd.assembly.live import Live
+from gatewayd.assembly.plugins import Extensions
+from gatewayd.catalog.service import Catalog
+from gatewayd.chat.after import After
+from gatewayd.chat.answering import Desk
+from gatewayd.chat.background import Background, TaskModels
+from gatewayd.chat.pipeline import Pipeline
+from gatewayd.chat.rewriting import Rewriting
+from gatewayd.chat.running import RunOptions
+from gatewayd.chat.runs import Runs
+from gatewayd.chat.stopping import Stopping
+from gatewayd.settings import Settings
+from gatewayd.tasks import Tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """What begins answers, what stops them, and the models of the tasks after them."""
+
+    runs: Runs
+    stopping: Stopping
+    models: TaskModels
+
+
+def make_answering(
+    catalog: Catalog, pipeline: Pipeline, live: Live, extensions: Extensions, tasks: Tasks
+) -> Answering:
+    """Return the services; `Runs.configure` gives them their options."""
+    stores, chats, models = live.stores, live.chats.chats, TaskModels(catalog)
+    background = Background(models, stores.chats, stores.messages, live.events)
+    after = After(
+        extensions.outlets,
+        background,
+        chats,
+        Rewriting(stores.chats, stores.messages),
+        live.events,
+    )
+    desk = Desk(pipeline, live.answers, stores.messages, stores.effects, live.events, tasks)
+    return Answering(Runs(desk, catalog, stores.chats, chats, after), Stopping(tasks, chats), models)
+
+
+def run_options(settings: Settings) -> RunOptions:
+    """Return what the settings say about answers to chats."""
+    return RunOptions(
+        is_saved_often=settings.enable_realtime_chat_save,
+        task_model=settings.task_model,
+        makes_titles=settings.enable_title_generation,
+        makes_tags=settings.enable_tags_generation,
+        makes_follow_ups=settings.enable_follow_up_generation,
+    )
