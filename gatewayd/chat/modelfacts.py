@@ -25,6 +25,14 @@ def describe_model(model: Model, record: ModelRecord | None) -> dict[str, Any]:
     return described
 
 
+def show_model(model: Model, record: ModelRecord | None, *, is_whole: bool) -> dict[str, Any]:
+    """Return an element of the model list; how the model is prompted is for those who keep it."""
+    described = describe_model(model, record)
+    if "info" in described and not is_whole:
+        del described["info"]["params"]
+    return described
+
+
 def render_record(record: ModelRecord) -> dict[str, Any]:
     """Return a record in the shape of 1.5."""
     return {

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Grant, Model, ModelRecord
 from gatewayd.catalog.service import Catalog
-from gatewayd.chat.modelfacts import describe_model, render_record
+from gatewayd.chat.buttons import Buttons, ButtonSet
+from gatewayd.chat.modelfacts import render_record, show_model
 from gatewayd.errors import not_found
 from gatewayd.http import body
 from gatewayd.http.context import actor
@@ -65,8 +66,9 @@ class ModelIdBody(BaseModel):
 class ModelRoutes:
     """Lists models and keeps their records."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, buttons: Buttons | None = None) -> None:
         self._catalog = catalog
+        self._buttons = buttons
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 4.1 and peer-compatible record routes."""
@@ -95,7 +97,8 @@ class ModelRoutes:
         """
         refresh = request.query.get("refresh", "").lower() == "true"
         models = await self._catalog.list(actor(request), refresh=refresh)
-        listed = [self._listed(model, actor(request)) for model in models]
+        buttons = await self._read_buttons()
+        listed = [self._listed(model, actor(request), buttons) for model in models]
         if model_pages.is_wanted(request):
             return body.json_reply(model_pages.page(listed, request.query))
         return body.json_reply({"object": "list", "data": listed})
@@ -104,15 +107,15 @@ class ModelRoutes:
         """Answer one element of the list."""
         model_id = request.match_info["id"].rstrip("/")
         model, _ = await self._catalog.get(model_id, actor(request))
-        listed = self._listed(model, actor(request))
+        listed = self._listed(model, actor(request), await self._read_buttons())
         return body.json_reply(model_pages.described(listed) if model_pages.is_wanted(request) else listed)
 
     async def list_base(self, request: web.Request) -> web.StreamResponse:
         """Answer every model, whoever may use it."""
         models = await self._catalog.list_all()
-        return body.json_reply(
-            {"object": "list", "data": [self._listed(model, actor(request)) for model in models]}
-        )
+        buttons = await self._read_buttons()
+        listed = [self._listed(model, actor(request), buttons) for model in models]
+        return body.json_reply({"object": "list", "data": listed})
 
     async def list_records(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"items": [record], "total"}`."""
@@ -165,12 +168,12 @@ class ModelRoutes:
             raise not_found("model record", model_id)
         return record
 
-    def _listed(self, model: Model, viewer: Actor) -> dict[str, Any]:
-        listed = describe_model(model, self._catalog.find_record(model.id))
-        if "info" in listed and not viewer.is_admin:
-            # How a model is prompted is for those who keep it.
-            del listed["info"]["params"]
-        return listed
+    async def _read_buttons(self) -> ButtonSet:
+        return ButtonSet() if self._buttons is None else await self._buttons.read()
+
+    def _listed(self, model: Model, viewer: Actor, buttons: ButtonSet) -> dict[str, Any]:
+        record = self._catalog.find_record(model.id)
+        return {**show_model(model, record, is_whole=viewer.is_admin), **buttons.of(record)}
 
 
 def _grants(rows: Sequence[GrantBody]) -> tuple[Grant, ...]:
