@@ -111,7 +111,7 @@ class PluginToolBox:
         tools = await self._tools(names, request if is_asked else None, scope)
         if not tools:
             return None
-        scope.tools.update({tool.name: _described(tool, scope) for tool in tools.values()})
+        scope.tools.update({tool.name: described(tool, scope) for tool in tools.values()})
         if mapping(request.options.get("params")).get("function_calling") in PROMPT_MODES:
             return await self._by_prompt(request, tools, scope)
         request.body["tools"] = [{"type": "function", "function": tool.spec} for tool in tools.values()]
@@ -224,7 +224,7 @@ def _free_name(tool: OfferedTool, taken: Mapping[str, object]) -> str:
     return name
 
 
-def _described(tool: OfferedTool, scope: CallScope) -> dict[str, Any]:
+def described(tool: OfferedTool, scope: CallScope) -> dict[str, Any]:
     """Return a tool as function models see it in `__tools__`."""
     return {
         "tool_id": tool.tool.source_id,

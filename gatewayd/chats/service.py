@@ -77,6 +77,11 @@ class Chats:
         chat = await self._store.find(chat_id)
         return None if chat is None else show_chat(chat, await self._messages.list(chat_id))
 
+    async def find_owner(self, chat_id: str) -> str | None:
+        """Return the id of the user whose chat it is, whoever asks; None when there is none."""
+        chat = await self._store.find(chat_id)
+        return None if chat is None else chat.user_id
+
     async def list(self, actor: Actor, query: ChatQuery) -> tuple[Records, int]:
         """Return one page of the actor's own chats as list elements, and the count of all."""
         found, total = await self.find(actor, query)

@@ -2,14 +2,15 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
+from gatewayd.accounts.texts import clean_object
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.ingest.intake import Intake, Upload, UploadRules
 from gatewayd.ingest.interfaces import FileGrants
@@ -74,15 +75,11 @@ class Files:
 
     async def rename(self, actor: Actor, file_id: str, name: str) -> File:
         """Give a file another name."""
-        await self.get_writable(actor, file_id)
-        cleaned = clean_name(name, param="filename")
-        async with self._stores.transactor.transaction():
-            file = await self._stores.files.find(file_id)
-            if file is None:
-                raise not_found("file", file_id)
-            renamed = replace(file, name=cleaned, updated_at=self._clock())
-            await self._stores.files.change(renamed)
-        return renamed
+        return await self._describe(actor, file_id, name=clean_name(name, param="filename"))
+
+    async def set_data(self, actor: Actor, file_id: str, data: Mapping[str, Any]) -> File:
+        """Replace the client's metadata of a file."""
+        return await self._describe(actor, file_id, data=clean_object(data, "metadata"))
 
     async def remove(self, actor: Actor, file_id: str) -> None:
         """Delete a file with its passages, links and bytes."""
@@ -183,6 +180,16 @@ class Files:
         return await self._stores.files.list(
             user_id=owner_id, pattern=pattern, status=status, offset=offset, limit=limit
         )
+
+    async def _describe(self, actor: Actor, file_id: str, **fields: Any) -> File:
+        await self.get_writable(actor, file_id)
+        async with self._stores.transactor.transaction():
+            file = await self._stores.files.find(file_id)
+            if file is None:
+                raise not_found("file", file_id)
+            described = replace(file, **fields, updated_at=self._clock())
+            await self._stores.files.change(described)
+        return described
 
     async def _follow(self, file_id: str) -> AsyncGenerator[File | None, None]:
         shown: tuple[FileStatus, str | None] | None = None

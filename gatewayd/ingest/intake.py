@@ -1,7 +1,8 @@
 """The door for new files: the bytes first, then the record with its job, then the answer."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ from gatewayd.ingest.updates import IngestStores
 
 LONGEST_FIELD: Final = 255
 
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
 
 @dataclass(frozen=True, slots=True)
 class Upload:
@@ -24,7 +27,7 @@ class Upload:
     `data` is the client's metadata, which may stand behind the file: it is read once the stream has ended.
     `checksum` is the client's own; where it is None that is `file_hash` of the metadata, or else the digest
     of the bytes. Without `process` the file is only stored. `is_unlimited` exempts an administrator's files
-    from being counted.
+    from being counted. `id` is the one that the file is to have, None for a new one.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Upload:
     checksum: str | None = None
     process: bool = True
     is_unlimited: bool = False
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class Intake:
         self._wake = wake
         self._clock = clock
         self._new_id = new_id
+        self._chosen: set[str] = set()
         self.rules = rules
 
     async def accept(
@@ -71,13 +76,28 @@ class Intake:
     ) -> File:
         """Keep a file for good and return its record; `also` runs in the transaction that adds it.
 
-        Raises invalid_request for a name or extension that is refused, too_large over a limit, and what the
-        stream or `also` raises; nothing is left then, nor when it is cancelled.
+        Raises invalid_request for a name, id or extension that is refused, conflict for an id that is taken,
+        too_large over a limit, and what the stream or `also` raises; nothing is left then, nor when it is
+        cancelled.
         """
         name = clean_name(upload.name)
         self._check(upload, name)
         await self._check_count(upload)
-        file_id = self._new_id()
+        if upload.id is None:
+            return await self._receive(self._new_id(), upload, name, stream, also)
+        with self._alone(upload.id):
+            if await self._stores.files.find(upload.id) is not None:
+                raise _taken(upload.id)
+            return await self._receive(upload.id, upload, name, stream, also)
+
+    async def _receive(
+        self,
+        file_id: str,
+        upload: Upload,
+        name: str,
+        stream: AsyncIterator[bytes],
+        also: Callable[[File], Awaitable[None]] | None,
+    ) -> File:
         received = await self._stores.blobs.receive(file_id, stream, self.rules.max_size)
         is_kept = False
         try:
@@ -117,6 +137,19 @@ class Intake:
             return self._stores.transactor.exclusive(f"files of {upload.user_id}")
         return self._stores.transactor.transaction()
 
+    @contextmanager
+    def _alone(self, file_id: str) -> Iterator[None]:
+        """Be the only one who receives a file of an id that was chosen."""
+        if _ID.fullmatch(file_id) is None:
+            raise invalid("cannot accept id: expected at most 64 letters, digits, - and _", param="id")
+        if file_id in self._chosen:
+            raise _taken(file_id)
+        self._chosen.add(file_id)
+        try:
+            yield
+        finally:
+            self._chosen.discard(file_id)
+
     def _check(self, upload: Upload, name: str) -> None:
         if upload.process:
             self.check_type(name)
@@ -151,6 +184,10 @@ class Intake:
             updated_at=now,
             created_at=now,
         )
+
+
+def _taken(file_id: str) -> GatewayError:
+    return GatewayError(Kind.CONFLICT, f"cannot store file {file_id!r}: the id is taken", param="id")
 
 
 def told_text(data: Mapping[str, Any], name: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.names.placeholders import sentence
+from gatewayd.plugins.nesting import depth
 
 Value = TypeVar("Value")
 Work = Callable[..., Coroutine[Any, Any, Value]]
@@ -17,7 +18,8 @@ Work = Callable[..., Coroutine[Any, Any, Value]]
 class Gate:
     """Runs work of the host on the daemon's loop for code that runs elsewhere.
 
-    The work runs in the context in which the gate was made, not in that of the plugin.
+    The work runs in the context in which the gate was made, not in that of the plugin, but for how deep
+    requests to models are nested.
     """
 
     def __init__(self, host: Host, loop: asyncio.AbstractEventLoop) -> None:
@@ -45,6 +47,7 @@ class Gate:
     def start(self, work: Coroutine[Any, Any, Value]) -> concurrent.futures.Future[Value]:
         """Start work on the daemon's loop; cancelling the future cancels it."""
         context = self._context.copy()
+        context.run(depth.set, depth.get())
         try:
             return context.run(asyncio.run_coroutine_threadsafe, work, self.loop)
         except RuntimeError:

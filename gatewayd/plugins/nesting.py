@@ -1,0 +1,31 @@
+"""How deep requests to models are nested: a plugin asks a model, which is a plugin that asks, and so on."""
+
+import contextvars
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from gatewayd.errors import invalid
+
+DEEPEST: Final = 8
+
+depth: Final[contextvars.ContextVar[int]] = contextvars.ContextVar("gatewayd_nesting", default=0)
+"""How many requests of plugins the running code is part of; it follows calls into the threads of plugins."""
+
+
+@contextmanager
+def nested(level: int) -> Iterator[None]:
+    """Run a block at a level."""
+    token = depth.set(level)
+    try:
+        yield
+    finally:
+        depth.reset(token)
+
+
+def next_level() -> int:
+    """Return the level of a request that is made now; invalid_request when it is too deep."""
+    level = depth.get() + 1
+    if level > DEEPEST:
+        raise invalid(f"cannot ask a model: plugins ask each other, more than {DEEPEST} deep")
+    return level
