@@ -1,13 +1,21 @@
 """Plugins of the store, of a directory and of the gateway itself, and their loading."""
 
+import asyncio
+import threading
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins import registry as registry_module
 from gatewayd.plugins.invoke import PluginFailure
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.records import Family, Origin, PluginKind
+from gatewayd.plugins.registry import SWITCHES, Sources
 from tests.fakes.plugins import make_registry, plugin_of, scope_of
+
+pytestmark = pytest.mark.timeout(30)
 
 FILTER = """
     class Filter:
@@ -41,3 +49,235 @@ async def test_one_broken_plugin_leaves_the_others_alone(tmp_path: Path) -> None
         assert found is not None
         assert found.problem is not None
         assert found.problem.doing == "load"
+
+
+async def test_active_plugins_are_loaded_at_the_start_and_their_hooks_run() -> None:
+    content = """
+        import threading
+        STARTED, ENDED = threading.Event(), threading.Event()
+        class Pipe:
+            async def on_startup(self):
+                STARTED.set()
+            def on_shutdown(self):
+                ENDED.set()
+    """
+    async with make_registry(plugin_of("p", content)) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        assert await asyncio.to_thread(loaded.value("STARTED").wait, 10)
+        ended = loaded.value("ENDED")
+        assert not ended.is_set()
+    assert ended.is_set()
+
+
+async def test_a_hook_that_fails_is_noted_and_nothing_else() -> None:
+    content = FILTER + "\n        async def on_startup(self):\n            raise ValueError('no')\n"
+    async with make_registry(plugin_of("p", content)) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        assert await loaded.call("inlet", scope_of(), {"body": {}}) == {"seen": True}
+        while (found := plugged.registry.find(Family.FUNCTION, "p")) and found.problem is None:
+            await asyncio.sleep(0)
+        assert found is not None
+        assert found.problem is not None
+        assert (found.problem.doing, found.problem.sentence) == ("on_startup", "filter p: ValueError: no")
+
+
+async def test_lists_are_by_family_and_kind() -> None:
+    tool = plugin_of("a", "class Tools: pass")
+    pipe = plugin_of("b", "class Pipe: pass")
+    async with make_registry(pipe, tool, plugin_of("a", FILTER)) as plugged:
+        registry = plugged.registry
+        assert [(one.id, one.family) for one in registry.list()] == [
+            ("a", Family.FUNCTION),
+            ("a", Family.TOOL),
+            ("b", Family.FUNCTION),
+        ]
+        assert [one.id for one in registry.list(Family.TOOL)] == ["a"]
+        assert [one.id for one in registry.list(Family.FUNCTION, PluginKind.PIPE)] == ["b"]
+
+
+async def test_a_failure_is_kept_until_something_changes() -> None:
+    content = "import gatewayd_absent_module\nclass Filter:\n    class Valves: pass"
+    async with make_registry(plugin_of("p", content)) as plugged:
+        registry = plugged.registry
+        failures = []
+        for _ in range(2):
+            with pytest.raises(PluginFailure) as caught:
+                await registry.loaded(Family.FUNCTION, "p")
+            failures.append(caught.value)
+        assert failures[0] is failures[1]
+        assert plugged.store.rows[Family.FUNCTION, "p"].problem is not None
+        changed = replace(plugged.store.rows[Family.FUNCTION, "p"], valves={"a": 1})
+        await registry.update(changed)
+        with pytest.raises(PluginFailure) as caught:
+            await registry.loaded(Family.FUNCTION, "p")
+        assert caught.value is not failures[0]
+
+
+async def test_reload_notices_files_that_come_change_and_go(tmp_path: Path) -> None:
+    def write(name: str, result: str) -> None:
+        content = f"class Filter:\n    def inlet(self, body):\n        return {result}\n"
+        (tmp_path / f"{name}.py").write_text(content)
+
+    write("stays", "1")
+    write("changes", "1")
+    write("goes", "1")
+    async with make_registry(directory=tmp_path) as plugged:
+        registry = plugged.registry
+
+        async def answer(name: str) -> object:
+            loaded = await registry.loaded(Family.FUNCTION, name)
+            return await loaded.call("inlet", scope_of(), {"body": {}})
+
+        assert [await answer(name) for name in ("stays", "changes", "goes")] == [1, 1, 1]
+        kept = await registry.loaded(Family.FUNCTION, "stays")
+        write("changes", "2")
+        write("comes", "3")
+        write("broken", "x(")
+        (tmp_path / "goes.py").unlink()
+        told = await registry.reload()
+        assert sorted(told["loaded"]) == ["filter changes", "filter comes"]
+        assert told["removed"] == ["filter goes"]
+        assert told["unchanged"] == 1
+        assert "SyntaxError in line 3" in told["failed"]["filter broken"]
+        assert [await answer(name) for name in ("stays", "changes", "comes")] == [1, 2, 3]
+        assert await registry.loaded(Family.FUNCTION, "stays") is kept
+        with pytest.raises(GatewayError):
+            await answer("goes")
+        write("broken", "4")
+        assert (await registry.reload())["loaded"] == ["filter broken"]
+        assert await answer("broken") == 4
+
+
+async def test_a_replaced_plugin_ends_when_its_calls_are_over() -> None:
+    content = """
+        import asyncio, threading
+        class Pipe:
+            entered, ended = threading.Event(), threading.Event()
+            async def pipe(self, body):
+                self.entered.set()
+                await asyncio.to_thread(body["go"].wait)
+                return "old"
+            def on_shutdown(self):
+                self.ended.set()
+    """
+    plugin = plugin_of("p", content)
+    async with make_registry(plugin) as plugged:
+        registry = plugged.registry
+        old = await registry.loaded(Family.FUNCTION, "p")
+        go = threading.Event()
+        call = asyncio.ensure_future(old.call("pipe", scope_of(), {"body": {"go": go}}))
+        await asyncio.to_thread(old.value("entered").wait)
+        new = plugin_of("p", "class Pipe:\n    def pipe(self, body): return 'new'")
+        await registry.adopt(new, await registry.probe(new))
+        loaded = await registry.loaded(Family.FUNCTION, "p")
+        assert await loaded.call("pipe", scope_of(), {"body": {}}) == "new"
+        assert not old.value("ended").is_set()
+        go.set()
+        assert await call == "old"
+        assert await asyncio.to_thread(old.value("ended").wait, 10)
+
+
+async def test_the_database_goes_before_a_file_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("class Filter: pass")
+    async with make_registry(plugin_of("p", FILTER), directory=tmp_path) as plugged:
+        (plugin,) = plugged.registry.list()
+        assert plugin.origin is Origin.DATABASE
+        (fault,) = (await plugged.registry.reload())["failed"].values()
+        assert "of the database goes before it" in fault
+
+
+async def test_what_is_kept_about_a_file_is_put_over_it(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("class Filter: pass")
+    row = plugin_of(
+        "p",
+        "class Filter: pass",
+        origin=Origin.FILE,
+        valves={"a": 1},
+        meta={SWITCHES: {"is_active": False}},
+    )
+    row = replace(row, content="")
+    gone = replace(row, id="gone")
+    async with make_registry(row, gone, directory=tmp_path) as plugged:
+        (plugin,) = plugged.registry.list()
+        assert (plugin.is_active, plugin.is_global, plugin.valves) == (False, True, {"a": 1})
+        assert plugin.content == "class Filter: pass"
+
+
+async def test_switching_off_ends_a_plugin_and_on_starts_it_again() -> None:
+    content = """
+        import threading
+        class Pipe:
+            ended = threading.Event()
+            def on_shutdown(self):
+                self.ended.set()
+    """
+    plugin = plugin_of("p", content)
+    async with make_registry(plugin) as plugged:
+        registry = plugged.registry
+        first = await registry.loaded(Family.FUNCTION, "p")
+        await registry.update(replace(plugin, is_active=False))
+        assert await asyncio.to_thread(first.value("ended").wait, 10)
+        await registry.update(replace(plugin, is_active=True))
+        assert await registry.loaded(Family.FUNCTION, "p") is not first
+
+
+async def test_new_valves_reach_the_hook_and_the_priority() -> None:
+    content = """
+        from pydantic import BaseModel
+        class Filter:
+            class Valves(BaseModel):
+                priority: int = 0
+            def __init__(self):
+                self.valves, self.heard = self.Valves(), []
+            def on_valves_updated(self):
+                self.heard.append(self.valves.priority)
+    """
+    plugin = plugin_of("p", content)
+    async with make_registry(plugin) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        await plugged.registry.update(replace(plugin, valves={"priority": 4}))
+        await plugged.registry.update(replace(plugin, valves={"priority": 4}, name="Other"))
+        assert loaded.priority() == 4
+        assert loaded.value("heard") == [4]
+
+
+@pytest.mark.parametrize(
+    ("sources", "count", "sentence"),
+    [(Sources(is_enabled=False), 0, "enable_plugins is off"), (Sources(is_safe=True), 1, "safe_mode is on")],
+)
+async def test_plugins_can_be_off(sources: Sources, count: int, sentence: str) -> None:
+    async with make_registry(plugin_of("p", FILTER), sources=replace(sources, has_builtin=False)) as plugged:
+        assert len(plugged.registry.list()) == count
+        assert not plugged.registry.is_running
+        with pytest.raises(GatewayError, match=sentence) as caught:
+            await plugged.registry.loaded(Family.FUNCTION, "p")
+        assert caught.value.kind is Kind.NOT_CONFIGURED
+        await plugged.registry.reload()
+
+
+async def test_the_same_problem_is_not_written_over_and_over() -> None:
+    content = "class Filter:\n    def inlet(self, body):\n        raise ValueError('again')\n"
+    async with make_registry(plugin_of("p", content)) as plugged:
+        written = []
+        plugged.store.note = AsyncMock(side_effect=lambda *given: written.append(given))  # type: ignore[method-assign]
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        for _ in range(5):
+            with pytest.raises(PluginFailure):
+                await loaded.call("inlet", scope_of(), {"body": {}})
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert len(written) == 1
+
+
+async def test_a_closed_registry_ends_plugins_that_do_not_want_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_module, "END_TIMEOUT", 0.05)
+    content = """
+        import asyncio, threading
+        class Pipe:
+            let_go = threading.Event()
+            async def on_shutdown(self):
+                self.let_go.wait()
+    """
+    async with make_registry(plugin_of("p", content)) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+    loaded.value("let_go").set()

@@ -1,0 +1,77 @@
+"""Who may use and change which plugin."""
+
+import pytest
+
+from gatewayd.accounts.records import Role
+from gatewayd.catalog.records import Grant
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins.access import PluginAccess, allowed_grants, check_admin
+from gatewayd.plugins.records import Family
+from tests.fakes.plugins import actor_of, plugin_of, readable_by
+
+ADMIN = actor_of("a", Role.ADMIN)
+TOOL = plugin_of("t", "class Tools: pass", user_id="owner", grants=readable_by("reader"))
+WRITABLE = plugin_of("t", "class Tools: pass", user_id="owner", grants=readable_by("writer", "write"))
+
+
+@pytest.mark.parametrize(
+    ("who", "plugin", "rights"),
+    [
+        ("owner", TOOL, (True, True)),
+        ("reader", TOOL, (True, False)),
+        ("writer", WRITABLE, (True, True)),
+        ("other", TOOL, (False, False)),
+        ("other", plugin_of("f", "class Filter: pass", user_id="other"), (True, False)),
+    ],
+)
+def test_rights_come_from_ownership_and_grants(who: str, plugin: object, rights: object) -> None:
+    access, actor = PluginAccess(), actor_of(who)
+    assert (access.may_read(actor, plugin), access.may_write(actor, plugin)) == rights  # type: ignore[arg-type]
+
+
+def test_administrators_may_everything_unless_they_are_bound() -> None:
+    assert PluginAccess().may_write(ADMIN, TOOL)
+    assert not PluginAccess(bypass_admins=False).may_read(ADMIN, TOOL)
+
+
+def test_groups_count() -> None:
+    tool = plugin_of("t", "class Tools: pass", grants=(Grant("group", "g", "read"),))
+    assert PluginAccess().may_read(actor_of("x", groups=["g"]), tool)
+    assert not PluginAccess().may_read(actor_of("x"), tool)
+
+
+def test_who_may_not_know_a_tool_does_not_find_it() -> None:
+    access = PluginAccess()
+    with pytest.raises(GatewayError) as caught:
+        access.check_write(actor_of("other"), TOOL)
+    assert caught.value.kind is Kind.NOT_FOUND
+    with pytest.raises(GatewayError) as caught:
+        access.check_write(actor_of("reader"), TOOL)
+    assert caught.value.kind is Kind.FORBIDDEN
+
+
+@pytest.mark.parametrize("leaf", ["tools", "tools_import"])
+def test_permissions_let_users_create_tools(leaf: str) -> None:
+    actor = actor_of("x", permissions={"workspace": {leaf: True}})
+    PluginAccess().check_create(actor, Family.TOOL)
+    with pytest.raises(GatewayError):
+        PluginAccess().check_create(actor, Family.FUNCTION)
+    with pytest.raises(GatewayError, match=r"workspace\.tools"):
+        PluginAccess().check_create(actor_of("x"), Family.TOOL)
+
+
+def test_only_administrators_pass() -> None:
+    check_admin(ADMIN)
+    with pytest.raises(GatewayError):
+        check_admin(actor_of("x"))
+
+
+def test_grants_need_permissions() -> None:
+    user, group, public = Grant("user", "y", "read"), Grant("group", "g", "read"), Grant("user", "*", "read")
+    wanted = [user, group, public]
+    assert allowed_grants(ADMIN, wanted) == tuple(wanted)
+    assert allowed_grants(actor_of("x"), wanted, [group]) == (group,)
+    rights = {"access_grants": {"allow_users": True}, "sharing": {"public_tools": True}}
+    assert allowed_grants(actor_of("x", permissions=rights), [*wanted, user]) == (user, public)
+    with pytest.raises(GatewayError):
+        allowed_grants(ADMIN, [Grant("user", "y", "own")])
