@@ -41,7 +41,7 @@ class Outlets:
         loaded = await self._filters.with_outlet(model.id, filter_ids(body), strict=True)
         if not loaded:
             return body
-        before = deepcopy(messages_of(body))
+        before = messages_of(body)
         described = describe_model(model, self._catalog.find_record(model.id))
         scope = call_scope(actor, body, facts, described)
         form = with_absent(body)

@@ -141,6 +141,13 @@ def test_an_outlet_sees_the_conversation_and_changes_the_answer() -> None:
     assert exchange.finished(answer) is form
 
 
+def test_an_outlet_does_not_see_what_was_put_into_the_question() -> None:
+    request = ask()
+    exchange = exchange_of(request)
+    request.body["messages"][0]["content"] = "context and hi"
+    assert exchange.finished(completion("old"))["messages"][0]["content"] == "hi"
+
+
 @pytest.mark.parametrize("messages", [[], None, [{}], [{"content": 7}]])
 def test_an_outlet_that_leaves_no_content_changes_nothing(messages: Any) -> None:
     exchange = exchange_of(ask())

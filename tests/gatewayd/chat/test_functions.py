@@ -392,6 +392,26 @@ async def test_without_a_scope_the_caller_is_who_the_context_names() -> None:
         assert reply.body["choices"][0]["message"]["content"] == "u9 user '' {}"
 
 
+async def test_models_of_an_earlier_source_are_not_listed_while_the_new_one_takes_long() -> None:
+    source = "import asyncio\nclass Pipe:\n    async def pipes(self):\n        {}\n        return [{{'id': 'x'}}]\n"
+    first = function("p", source.format("pass"))
+    async with function_world(first) as world:
+        assert await listed(world) == {"p.x": "x"}
+        world.functions._seconds = 0.01  # noqa: SLF001 - the pipe never answers
+        waiting = replace(first, content=source.format("await asyncio.Event().wait()"))
+        await world.registry.adopt(waiting, None)
+        assert await listed(world) == {}
+
+
+async def test_a_function_that_is_off_is_no_model() -> None:
+    async with function_world(pipe("return ''")) as world:
+        [model] = await world.functions.list_models()
+        await world.registry.update(replace(pipe("return ''"), is_active=False))
+        with pytest.raises(GatewayError) as caught:
+            await world.functions.complete({"messages": []}, model, CallContext("r", "u"))
+        assert caught.value.kind is Kind.NOT_FOUND
+
+
 async def test_a_function_that_is_gone_is_no_model() -> None:
     async with function_world(pipe("return ''")) as world:
         [model] = await world.functions.list_models()
