@@ -1,0 +1,101 @@
+"""One plugin's code: open calls, short questions, hooks."""
+
+import asyncio
+import contextvars
+import threading
+
+import pytest
+
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.plugins import running
+from gatewayd.plugins.homes import Home
+from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.items import Items
+from gatewayd.plugins.records import Plugin
+from gatewayd.plugins.running import Runner
+from tests.fakes.plugins import plugin_of
+
+pytestmark = pytest.mark.timeout(30)
+PLUGIN = plugin_of("p", "class Filter: pass")
+
+
+class Notes:
+    def __init__(self) -> None:
+        self.all: list[tuple[str, str]] = []
+
+    def __call__(self, plugin: Plugin, doing: str, sentence: str) -> None:
+        self.all.append((doing, sentence))
+
+
+@pytest.fixture
+def notes() -> Notes:
+    return Notes()
+
+
+@pytest.fixture
+async def runner(notes: Notes):
+    home = Home("running")
+    home.start()
+    made = Runner(PLUGIN, home, "p.py", contextvars.copy_context(), notes)
+    yield made
+    assert await made.stop(10)
+
+
+async def test_a_runner_is_idle_when_every_call_is_over(runner: Runner) -> None:
+    go = threading.Event()
+    call = asyncio.ensure_future(runner.run("x", go.wait, go.wait, contextvars.copy_context()))
+    idle = asyncio.ensure_future(runner.wait_idle())
+    await asyncio.sleep(0)
+    assert not runner._idle.is_set()
+    go.set()
+    assert await call
+    await idle
+
+
+async def test_items_are_a_call_until_they_have_ended(runner: Runner) -> None:
+    def two():
+        yield 1
+        yield 2
+
+    items = await runner.run("x", two, two, contextvars.copy_context())
+    assert isinstance(items, Items)
+    assert await anext(items) == 1
+    assert not runner._idle.is_set()
+    await items.aclose()
+    await runner.wait_idle()
+
+
+async def test_a_question_gives_errors_of_the_gateway_as_they_are(runner: Runner) -> None:
+    def refuse() -> None:
+        raise invalid("cannot", param="a")
+
+    with pytest.raises(GatewayError) as caught:
+        await runner.ask("valves", refuse)
+    assert caught.value.kind is Kind.INVALID_REQUEST
+    with pytest.raises(PluginFailure, match="ZeroDivisionError"):
+        await runner.ask("valves", lambda: 1 // 0)
+    assert await runner.ask("valves", lambda: 3) == 3
+
+
+async def test_questions_and_hooks_are_not_waited_for_for_ever(
+    runner: Runner, notes: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "PATIENCE", 0.05)
+    go = threading.Event()
+    with pytest.raises(PluginFailure, match=r"did not answer within 0\.05 s"):
+        await runner.ask("valves", go.wait)
+    await runner.hook("on_startup", go.wait)
+    go.set()
+    doing = [what for what, _ in notes.all]
+    assert doing.count("on_startup") == 2
+
+
+async def test_a_failure_is_noted_with_what_was_done(runner: Runner, notes: Notes) -> None:
+    def fail() -> None:
+        raise ValueError("bad")
+
+    with pytest.raises(PluginFailure):
+        await runner.run("inlet", fail, fail, contextvars.copy_context())
+    await runner.hook("on_shutdown", fail)
+    assert ("inlet", "filter p: ValueError: bad") in notes.all
+    assert ("on_shutdown", "filter p: ValueError: bad") in notes.all

@@ -1,0 +1,81 @@
+"""Plain calls in threads of their own."""
+
+import asyncio
+import contextvars
+import threading
+
+import pytest
+
+from gatewayd.plugins.items import LeftBehind, ThreadProducer
+from gatewayd.plugins.threads import run_in_thread
+
+pytestmark = pytest.mark.timeout(30)
+NUMBER: contextvars.ContextVar[int] = contextvars.ContextVar("number", default=0)
+
+
+async def test_work_runs_in_a_new_thread_and_in_its_context() -> None:
+    context = contextvars.copy_context()
+    context.run(NUMBER.set, 4)
+
+    def work() -> tuple[int, int, bool]:
+        thread = threading.current_thread()
+        return NUMBER.get(), threading.get_ident(), thread.daemon
+
+    outcome = await run_in_thread(work, context, LeftBehind(), lambda: None)
+    number, thread, is_daemon = outcome.value
+    assert (number, is_daemon) == (4, True)
+    assert thread != threading.get_ident()
+
+
+async def test_calls_that_never_return_take_nobodys_place() -> None:
+    go, left = threading.Event(), LeftBehind()
+    noted: list[int] = []
+
+    def call() -> "asyncio.Future[object]":
+        return asyncio.ensure_future(
+            run_in_thread(go.wait, contextvars.copy_context(), left, lambda: noted.append(left.count))
+        )
+
+    stuck = [call() for _ in range(40)]
+    outcome = await run_in_thread(lambda: 1, contextvars.copy_context(), left, lambda: None)
+    assert outcome.value == 1
+    for one in stuck:
+        one.cancel()
+    await asyncio.wait(stuck)
+    assert left.count == 40
+    assert max(noted) == 40
+    go.set()
+    while left.count:
+        await asyncio.sleep(0.001)
+
+
+async def test_an_iterator_that_comes_too_late_is_closed() -> None:
+    entered, go, closed = threading.Event(), threading.Event(), threading.Event()
+
+    class Numbers:
+        def __next__(self) -> int:
+            return 1
+
+        def close(self) -> None:
+            closed.set()
+
+    def work() -> Numbers:
+        entered.set()
+        go.wait()
+        return Numbers()
+
+    left = LeftBehind()
+    waiting = asyncio.ensure_future(run_in_thread(work, contextvars.copy_context(), left, lambda: None))
+    await asyncio.to_thread(entered.wait)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    go.set()
+    assert await asyncio.to_thread(closed.wait, 10)
+
+
+async def test_an_iterator_comes_back_as_its_producer() -> None:
+    outcome = await run_in_thread(lambda: iter("a"), contextvars.copy_context(), LeftBehind(), lambda: None)
+    assert isinstance(outcome.value, ThreadProducer)
+    outcome.value.abandon()
+    await asyncio.wrap_future(outcome.value.ended)
