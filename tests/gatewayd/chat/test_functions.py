@@ -393,11 +393,18 @@ async def test_without_a_scope_the_caller_is_who_the_context_names() -> None:
 
 
 async def test_models_of_an_earlier_source_are_not_listed_while_the_new_one_takes_long() -> None:
-    source = "import asyncio\nclass Pipe:\n    async def pipes(self):\n        {}\n        return [{{'id': 'x'}}]\n"
+    source = """
+    import asyncio
+
+    class Pipe:
+        async def pipes(self):
+            {}
+            return [{{"id": "x"}}]
+    """
     first = function("p", source.format("pass"))
     async with function_world(first) as world:
         assert await listed(world) == {"p.x": "x"}
-        world.functions._seconds = 0.01  # noqa: SLF001 - the pipe never answers
+        world.functions._seconds = 0.01
         waiting = replace(first, content=source.format("await asyncio.Event().wait()"))
         await world.registry.adopt(waiting, None)
         assert await listed(world) == {}
