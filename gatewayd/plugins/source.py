@@ -51,7 +51,7 @@ def parse(content: str) -> ast.Module:
     except SyntaxError as error:
         raise _not_python(error) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise _unreadable(error) from error
+        raise unreadable(error) from error
 
 
 def prepare(content: str, path: str) -> Prepared:
@@ -68,7 +68,7 @@ def prepare(content: str, path: str) -> Prepared:
     except SyntaxError as error:
         raise _not_python(error) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise _unreadable(error) from error
+        raise unreadable(error) from error
     return Prepared(code, classes)
 
 
@@ -148,7 +148,8 @@ async def _given(value: Any) -> Any:
     return value
 
 
-def _unreadable(error: Exception) -> GatewayError:
+def unreadable(error: Exception) -> GatewayError:
+    """Return the error for a source that cannot be read at all."""
     why = str(error) or type(error).__name__
     return invalid(f"cannot read the source: {why}", param="content")
 
