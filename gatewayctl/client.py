@@ -3,14 +3,12 @@
 import socket
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Final, TypeVar
-from urllib.parse import quote
+from typing import Any, Final
 
-from pydantic import BaseModel
-
-from gatewayctl.transport import Readable, Transport
+from gatewayctl.asking import segment
+from gatewayctl.client_live import LiveClient
+from gatewayctl.transport import Readable
 from gatewayctl.wire import (
-    base,
     chat,
     collections,
     files,
@@ -27,8 +25,6 @@ from gatewayctl.wire import (
 
 SYSTEM_SOCKET: Final = Path("/run/gatewayd/control.sock")
 QUICKSTART_SOCKET: Final = Path("gatewayd-state/control.sock")
-
-ReplyType = TypeVar("ReplyType", bound=BaseModel)
 
 
 def default_socket() -> Path:
@@ -50,11 +46,8 @@ def _is_deserted(path: Path) -> bool:
     return False
 
 
-class ControlClient:
+class ControlClient(LiveClient):
     """Asks the daemon behind a control socket; every failure is a `CommandError`."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def run_setup(self, request: setup.Setup, *, dry_run: bool = False) -> setup.SetupReply:
         """Make the first administrator."""
@@ -70,7 +63,7 @@ class ControlClient:
 
     def get_user(self, ref: str) -> users.User:
         """Return one user by id or e-mail."""
-        return self._read(f"/v1/users/{_segment(ref)}", users.User)
+        return self._read(f"/v1/users/{segment(ref)}", users.User)
 
     def create_user(self, request: users.NewUser, *, dry_run: bool = False) -> users.UserWritten:
         """Create a user."""
@@ -82,26 +75,26 @@ class ControlClient:
 
     def change_user(self, ref: str, request: users.UserChange, *, dry_run: bool = False) -> users.UserWritten:
         """Change the given fields of a user."""
-        return self._write("PATCH", f"/v1/users/{_segment(ref)}", users.UserWritten, request, dry_run)
+        return self._write("PATCH", f"/v1/users/{segment(ref)}", users.UserWritten, request, dry_run)
 
     def remove_user(self, ref: str, *, dry_run: bool = False) -> users.UserWritten:
         """Delete a user with everything that belongs to the account."""
-        return self._write("DELETE", f"/v1/users/{_segment(ref)}", users.UserWritten, None, dry_run)
+        return self._write("DELETE", f"/v1/users/{segment(ref)}", users.UserWritten, None, dry_run)
 
     def set_password(
         self, ref: str, request: users.PasswordChange, *, dry_run: bool = False
     ) -> users.UserWritten:
         """Give a user a new password, which ends every session."""
-        path = f"/v1/users/{_segment(ref)}/password"
+        path = f"/v1/users/{segment(ref)}/password"
         return self._write("POST", path, users.UserWritten, request, dry_run)
 
     def link_user(self, ref: str, request: scim.Link, *, dry_run: bool = False) -> users.UserWritten:
         """Attach what a provider calls a user."""
-        return self._write("POST", f"/v1/users/{_segment(ref)}/link", users.UserWritten, request, dry_run)
+        return self._write("POST", f"/v1/users/{segment(ref)}/link", users.UserWritten, request, dry_run)
 
     def unlink_user(self, ref: str, request: scim.Unlink, *, dry_run: bool = False) -> users.UserWritten:
         """Take away what a provider calls a user."""
-        return self._write("POST", f"/v1/users/{_segment(ref)}/unlink", users.UserWritten, request, dry_run)
+        return self._write("POST", f"/v1/users/{segment(ref)}/unlink", users.UserWritten, request, dry_run)
 
     def list_groups(self, user: str | None = None) -> groups.GroupList:
         """Return all groups, or those of one user."""
@@ -109,7 +102,7 @@ class ControlClient:
 
     def get_group(self, ref: str) -> groups.Group:
         """Return one group by id or name."""
-        return self._read(f"/v1/groups/{_segment(ref)}", groups.Group)
+        return self._read(f"/v1/groups/{segment(ref)}", groups.Group)
 
     def create_group(self, request: groups.NewGroup, *, dry_run: bool = False) -> groups.GroupWritten:
         """Create a group."""
@@ -123,35 +116,35 @@ class ControlClient:
         self, ref: str, request: groups.GroupChange, *, dry_run: bool = False
     ) -> groups.GroupWritten:
         """Change the given fields of a group."""
-        return self._write("PATCH", f"/v1/groups/{_segment(ref)}", groups.GroupWritten, request, dry_run)
+        return self._write("PATCH", f"/v1/groups/{segment(ref)}", groups.GroupWritten, request, dry_run)
 
     def remove_group(self, ref: str, *, dry_run: bool = False) -> groups.GroupWritten:
         """Delete a group."""
-        return self._write("DELETE", f"/v1/groups/{_segment(ref)}", groups.GroupWritten, None, dry_run)
+        return self._write("DELETE", f"/v1/groups/{segment(ref)}", groups.GroupWritten, None, dry_run)
 
     def link_group(self, ref: str, request: scim.Link, *, dry_run: bool = False) -> groups.GroupWritten:
         """Attach what a provider calls a group."""
-        return self._write("POST", f"/v1/groups/{_segment(ref)}/link", groups.GroupWritten, request, dry_run)
+        return self._write("POST", f"/v1/groups/{segment(ref)}/link", groups.GroupWritten, request, dry_run)
 
     def unlink_group(self, ref: str, request: scim.Unlink, *, dry_run: bool = False) -> groups.GroupWritten:
         """Take away what a provider calls a group."""
-        path = f"/v1/groups/{_segment(ref)}/unlink"
+        path = f"/v1/groups/{segment(ref)}/unlink"
         return self._write("POST", path, groups.GroupWritten, request, dry_run)
 
     def list_members(self, ref: str) -> groups.MemberList:
         """Return the members of a group."""
-        return self._read(f"/v1/groups/{_segment(ref)}/members", groups.MemberList)
+        return self._read(f"/v1/groups/{segment(ref)}/members", groups.MemberList)
 
     def add_members(self, ref: str, request: groups.Members, *, dry_run: bool = False) -> groups.GroupWritten:
         """Add users to a group by hand."""
-        path = f"/v1/groups/{_segment(ref)}/members/add"
+        path = f"/v1/groups/{segment(ref)}/members/add"
         return self._write("POST", path, groups.GroupWritten, request, dry_run)
 
     def remove_members(
         self, ref: str, request: groups.RemovedMembers, *, dry_run: bool = False
     ) -> groups.GroupWritten:
         """Take users out of a group, or only what one source says of them."""
-        path = f"/v1/groups/{_segment(ref)}/members/remove"
+        path = f"/v1/groups/{segment(ref)}/members/remove"
         return self._write("POST", path, groups.GroupWritten, request, dry_run)
 
     def list_permissions(self, group: str | None = None) -> permissions.PermissionList:
@@ -173,7 +166,7 @@ class ControlClient:
 
     def explain_permissions(self, user: str) -> permissions.Explanation:
         """Return the effective permissions of a user and what allows each."""
-        return self._read(f"/v1/permissions/explain/{_segment(user)}", permissions.Explanation)
+        return self._read(f"/v1/permissions/explain/{segment(user)}", permissions.Explanation)
 
     def list_keys(self, user: str | None = None) -> keys.KeyList:
         """Return all keys, or those of one user."""
@@ -185,11 +178,11 @@ class ControlClient:
 
     def revoke_key(self, key_id: str, *, dry_run: bool = False) -> keys.KeyWritten:
         """End a key."""
-        return self._write("DELETE", f"/v1/keys/{_segment(key_id)}", keys.KeyWritten, None, dry_run)
+        return self._write("DELETE", f"/v1/keys/{segment(key_id)}", keys.KeyWritten, None, dry_run)
 
     def explain_keys(self, user: str) -> keys.KeyReasons:
         """Return whether a user may have keys, and if not, why."""
-        return self._read(f"/v1/keys/why/{_segment(user)}", keys.KeyReasons)
+        return self._read(f"/v1/keys/why/{segment(user)}", keys.KeyReasons)
 
     def list_models(self, user: str | None = None, *, refresh: bool = False) -> models.ModelList:
         """Return all models, or those that one user may use; `refresh` asks every source again first."""
@@ -267,11 +260,11 @@ class ControlClient:
 
     def get_file(self, file_id: str) -> files.File:
         """Return one file."""
-        return self._read(f"/v1/files/{_segment(file_id)}", files.File)
+        return self._read(f"/v1/files/{segment(file_id)}", files.File)
 
     def get_file_text(self, file_id: str) -> files.FileText:
         """Return what was extracted from a file."""
-        return self._read(f"/v1/files/{_segment(file_id)}/text", files.FileText)
+        return self._read(f"/v1/files/{segment(file_id)}/text", files.FileText)
 
     def add_file(self, request: files.NewFile, content: Readable, size: int) -> files.FileWritten:
         """Upload a file of `size` bytes."""
@@ -280,12 +273,12 @@ class ControlClient:
 
     def retry_file(self, file_id: str, *, dry_run: bool = False) -> files.FileWritten:
         """Process a file anew."""
-        path = f"/v1/files/{_segment(file_id)}/retry"
+        path = f"/v1/files/{segment(file_id)}/retry"
         return self._write("POST", path, files.FileWritten, None, dry_run)
 
     def remove_file(self, file_id: str, *, dry_run: bool = False) -> files.FileWritten:
         """Delete a file, its passages and its places in collections."""
-        return self._write("DELETE", f"/v1/files/{_segment(file_id)}", files.FileWritten, None, dry_run)
+        return self._write("DELETE", f"/v1/files/{segment(file_id)}", files.FileWritten, None, dry_run)
 
     def wait_for_files(self, request: files.Wait) -> files.Waited:
         """Return when none of the files is pending, or when the time is up."""
@@ -304,13 +297,13 @@ class ControlClient:
 
     def get_collection(self, ref: str) -> collections.Collection:
         """Return one collection by id or name."""
-        return self._read(f"/v1/collections/{_segment(ref)}", collections.Collection)
+        return self._read(f"/v1/collections/{segment(ref)}", collections.Collection)
 
     def list_collection_files(
         self, ref: str, offset: int = 0, limit: int | None = None
     ) -> collections.CollectionFiles:
         """Return the files of a collection."""
-        path = f"/v1/collections/{_segment(ref)}/files"
+        path = f"/v1/collections/{segment(ref)}/files"
         return self._read(path, collections.CollectionFiles, offset=offset or None, limit=limit)
 
     def create_collection(
@@ -329,41 +322,41 @@ class ControlClient:
         self, ref: str, request: collections.CollectionChange, *, dry_run: bool = False
     ) -> collections.CollectionWritten:
         """Change the given fields of a collection."""
-        path = f"/v1/collections/{_segment(ref)}"
+        path = f"/v1/collections/{segment(ref)}"
         return self._write("PATCH", path, collections.CollectionWritten, request, dry_run)
 
     def remove_collection(self, ref: str, *, dry_run: bool = False) -> collections.CollectionWritten:
         """Delete a collection; its files stay."""
-        path = f"/v1/collections/{_segment(ref)}"
+        path = f"/v1/collections/{segment(ref)}"
         return self._write("DELETE", path, collections.CollectionWritten, None, dry_run)
 
     def add_to_collection(
         self, ref: str, request: collections.Members, *, dry_run: bool = False
     ) -> collections.MembersWritten:
         """Put files into a collection."""
-        path = f"/v1/collections/{_segment(ref)}/add"
+        path = f"/v1/collections/{segment(ref)}/add"
         return self._write("POST", path, collections.MembersWritten, request, dry_run)
 
     def remove_from_collection(
         self, ref: str, request: collections.Members, *, dry_run: bool = False
     ) -> collections.MembersWritten:
         """Take files out of a collection."""
-        path = f"/v1/collections/{_segment(ref)}/remove"
+        path = f"/v1/collections/{segment(ref)}/remove"
         return self._write("POST", path, collections.MembersWritten, request, dry_run)
 
     def compare_collection(self, ref: str, request: collections.Sync) -> collections.Difference:
         """Return what a collection lacks of a directory, and what it has too much."""
-        path = f"/v1/collections/{_segment(ref)}/diff"
+        path = f"/v1/collections/{segment(ref)}/diff"
         return self._transport.call("POST", path, collections.Difference, {}, request)
 
     def query_collection(self, ref: str, request: collections.Query) -> collections.Answer:
         """Search a collection."""
-        path = f"/v1/collections/{_segment(ref)}/query"
+        path = f"/v1/collections/{segment(ref)}/query"
         return self._transport.call("POST", path, collections.Answer, {}, request)
 
     def check_collection(self, ref: str) -> collections.CheckReport:
         """Compare the indexes of a collection with its passages, and mend them."""
-        path = f"/v1/collections/{_segment(ref)}/check"
+        path = f"/v1/collections/{segment(ref)}/check"
         return self._transport.call("POST", path, collections.CheckReport, {})
 
     def get_reindex(self) -> collections.Reindex:
@@ -381,15 +374,3 @@ class ControlClient:
     def stream(self, request: chat.Chat) -> Generator[dict[str, Any], None, None]:
         """Yield a model's answer as OpenAI chunks while it comes; closing the iterator stops the model."""
         return self._transport.stream("/v1/chat", request.model_copy(update={"stream": True}))
-
-    def _read(self, path: str, reply: type[ReplyType], **query: str | int | None) -> ReplyType:
-        return self._transport.call("GET", path, reply, query)
-
-    def _write(
-        self, method: str, path: str, reply: type[ReplyType], request: base.Request | None, dry_run: bool
-    ) -> ReplyType:
-        return self._transport.call(method, path, reply, {"dry_run": "true" if dry_run else None}, request)
-
-
-def _segment(ref: str) -> str:
-    return quote(ref, safe="@")

@@ -44,6 +44,14 @@ class Body(NamedTuple):
     content_type: str = JSON
 
 
+class Frame(NamedTuple):
+    """One server-sent event: its name ("" for most), its id if it has one, and its data."""
+
+    name: str
+    id: str | None
+    data: dict[str, Any]
+
+
 class UnixConnection(http.client.HTTPConnection):
     """HTTP over a unix socket; `timeout` in seconds, None waits for ever."""
 
@@ -94,6 +102,15 @@ class Transport:
         """Post a request and yield the events of the reply; closing the iterator closes the connection."""
         with self._sent("POST", path, _body(request), None) as answer:
             yield from _events(answer)
+
+    def listen(self, path: str, query: Query) -> Generator[Frame, None, None]:
+        """Get an event stream and yield its events until the connection ends, which is `unreachable`.
+
+        A daemon that says nothing at all within the timeout counts as gone, too. Closing the iterator closes
+        the connection.
+        """
+        with self._sent("GET", _target(path, query), None, self._timeout) as answer:
+            yield from _frames(answer)
 
     @contextmanager
     def _sent(
@@ -213,6 +230,29 @@ def _events(reply: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
         if isinstance(event.get("error"), dict):
             raise _in_band(event["error"], reply.getheader("X-Request-Id"))
         yield event
+
+
+def _frames(reply: http.client.HTTPResponse) -> Iterator[Frame]:
+    fields: dict[str, bytes] = {}
+    while line := _read_line(reply):
+        name, _, value = line.rstrip(b"\r\n").partition(b":")
+        if line.strip():
+            # A comment begins with the colon: its name is empty.
+            fields[name.decode("ascii", "replace")] = value.removeprefix(b" ")
+            continue
+        if "data" in fields:
+            yield _frame(fields)
+        fields = {}
+    raise CommandError("unreachable", BROKEN)
+
+
+def _frame(fields: Mapping[str, bytes]) -> Frame:
+    number = fields.get("id")
+    return Frame(
+        fields.get("event", b"").decode("utf-8", "replace"),
+        None if number is None else number.decode("utf-8", "replace"),
+        _object(fields["data"]),
+    )
 
 
 def _read_line(reply: http.client.HTTPResponse) -> bytes:

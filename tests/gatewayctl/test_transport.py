@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gatewayctl.failures import CommandError
-from gatewayctl.transport import Transport
+from gatewayctl.transport import Frame, Transport
 from gatewayctl.wire.chat import Chat, Message
 from gatewayctl.wire.health import Health
 
@@ -170,3 +170,51 @@ async def test_closing_the_iterator_closes_the_connection(tmp_path: Path) -> Non
     async with server:
         assert await asyncio.to_thread(first) == {"a": 1}
         await asyncio.wait_for(gone.wait(), 10)
+
+
+async def listen(path: Path, timeout: float = 10) -> tuple[list[Frame], CommandError]:
+    """Return the events that come, and how the stream ends."""
+    frames: list[Frame] = []
+
+    def read() -> None:
+        frames.extend(Transport(path, timeout).listen("/v1/events", {"user": "a", "since": None}))
+
+    return frames, await failure(read)
+
+
+async def test_events_have_names_and_ids_and_end_with_the_connection(tmp_path: Path) -> None:
+    lines = (
+        b"retry: 1000\nid: x-0\nevent: session\ndata: {}\n\n",
+        b": keep-alive\n\n",
+        b'id: x-1\r\n: aside\r\ndata: {"a": 1}\r\n\r\n',
+        b"id: x-2\n\n",
+        b'data:{"a":"\xc3\xa4"}\n\n',
+        b'id: x-3\ndata: {"cut',
+    )
+    async with answering(tmp_path, stream(*lines)) as path:
+        frames, error = await listen(path)
+    assert frames == [("session", "x-0", {}), ("", "x-1", {"a": 1}), ("", None, {"a": "ä"})]
+    assert error.kind == "unreachable"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (stream(b"data: junk\n\n"), "protocol_mismatch"),
+        (stream(b"data: []\n\n"), "protocol_mismatch"),
+        (reply(b'{"error": {"kind": "not_found", "message": "cannot"}}', status="404 N"), "not_found"),
+        (b"", "unreachable"),
+    ],
+)
+async def test_streams_of_events_that_cannot_be_read(tmp_path: Path, answer: bytes, kind: str) -> None:
+    async with answering(tmp_path, answer) as path:
+        frames, error = await listen(path)
+    assert (frames, error.kind) == ([], kind)
+
+
+async def test_a_stream_of_events_that_goes_silent_is_broken(tmp_path: Path) -> None:
+    hold = asyncio.Event()
+    async with answering(tmp_path, stream(b"data: {}\n\n"), hold=hold) as path:
+        frames, error = await listen(path, 0.05)
+        hold.set()
+    assert (frames, error.kind) == ([("", None, {})], "unreachable")

@@ -1,0 +1,56 @@
+"""Events and calls on the wire.
+
+`GET /v1/events` answers server-sent events. The first one has the name `session` and the data `Session`; its
+id, and that of each further one, is where a client goes on (`?since=`). The others have the data `Event`. A
+call, which somebody has to answer, has no id.
+"""
+
+from typing import Any
+
+from gatewayctl.wire.base import Reply, Request
+
+
+class Session(Reply):
+    """What a stream begins with: whose events it has ("*" for everybody), and whether some were lost."""
+
+    user_id: str
+    user: str = ""
+    gap: bool = False
+
+
+class Event(Reply):
+    """What happens at a message; `call_id` is set when it waits for an answer."""
+
+    id: str | None = None
+    user_id: str
+    chat_id: str = ""
+    message_id: str = ""
+    call_id: str | None = None
+    type: str
+    data: Any = None
+
+
+class Call(Reply):
+    """A question to a user: confirmation, input or execute."""
+
+    id: str
+    user_id: str
+    user: str = ""
+    chat_id: str = ""
+    message_id: str = ""
+    type: str
+    data: Any = None
+    created_at: str | None = None
+
+
+class CallList(Reply):
+    """The calls that wait for an answer, oldest first."""
+
+    calls: list[Call]
+
+
+class CallAnswer(Request):
+    """The answer to a call: exactly one of the two is to be given."""
+
+    result: Any = None
+    error: str | None = None
