@@ -55,6 +55,7 @@ class Gateway:
     in_flight: InFlight
     public: Application
     control: Application
+    services: HostServices
     parts: Parts
     listening: Listening
     url: str = ""
@@ -93,10 +94,10 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
     catalog = make_catalog(settings, stores, tasks)
     await catalog.load()
     live = await open_live(settings, accounts, tasks, stack)
-    extensions = make_extensions(PluginParts(settings, accounts, live, catalog, tasks, None))
+    extensions = make_extensions(PluginParts(settings, accounts, live, documents.files, catalog, tasks, None))
     pipeline = Pipeline(catalog, extensions.filters, documents.attachments, extensions.tools)
-    host = make_gateway_host(HostServices(settings, accounts, documents, live, catalog, pipeline, extensions))
-    await open_extensions(extensions, host, stack)
+    services = HostServices(settings, accounts, documents, live, catalog, pipeline, extensions)
+    await open_extensions(extensions, make_gateway_host(services), stack)
     sources.add(extensions.functions)
     catalog.use(sources.choose(settings))
     answering = make_answering(catalog, pipeline, live, extensions, tasks)
@@ -124,6 +125,7 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
         in_flight=in_flight,
         public=make_public(parts, doors, listening, tasks, in_flight),
         control=make_control(parts, tasks, in_flight),
+        services=services,
         parts=parts,
         listening=listening,
     )
@@ -143,7 +145,7 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     await gateway.extensions.registry.reload()
     await gateway.provisioning.configure(settings)
     gateway.tasks.spawn("closing replaced sources", gateway.sources.close_retired(settings.drain_timeout))
-    gateway.settings = settings
+    gateway.settings = gateway.services.settings = settings
 
 
 async def open_database(settings: Settings, stack: AsyncExitStack) -> Database:

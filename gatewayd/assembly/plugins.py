@@ -11,11 +11,13 @@ from gatewayd.catalog.service import Catalog
 from gatewayd.chat.actions import Actions
 from gatewayd.chat.filtering import PluginFilters
 from gatewayd.chat.functions import FunctionSource
+from gatewayd.chat.media import MediaFiles
 from gatewayd.chat.outlets import Outlets
 from gatewayd.chat.plugintools import PluginTools
 from gatewayd.chat.rewriting import Rewriting
 from gatewayd.chat.toolbox import PluginToolBox, ToolBoxOptions
 from gatewayd.chat.toolcalls import ToolEffects
+from gatewayd.ingest.files import Files
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.arguments import Surroundings
 from gatewayd.plugins.context import CallScope
@@ -92,6 +94,7 @@ class PluginParts:
     settings: Settings
     accounts: Accounts
     live: Live
+    files: Files
     catalog: Catalog
     tasks: Tasks
     servers: ToolSources | None
@@ -110,7 +113,7 @@ def make_extensions(parts: PluginParts) -> Extensions:
     access = PluginAccess(bypass_admins=settings.bypass_admin_access_control)
     filters = PluginFilters(registry, catalog.find_record, lambda: switches.runs_outlets)
     rewriting = Rewriting(live.stores.chats, live.stores.messages)
-    effects = ToolEffects(live.events)
+    effects = ToolEffects(live.events, MediaFiles(parts.files).keep)
     options = ToolBoxOptions(
         iterations=settings.chat_response_max_tool_call_iterations, task_model=lambda: switches.task_model
     )

@@ -39,6 +39,8 @@ class TaskModels:
         model = candidates[0].model
         scope = make_scope(request, model, self._catalog.find_record(model.id), actor)
         scope.task, scope.task_body = task, original
+        # What a plugin emits on the way is nothing of the answer that the task is about.
+        scope.target = replace(scope.target, message_id="")
         scope.metadata |= {"task": task, "task_body": original}
         context = replace(context_of(actor, request.request_id), scope=scope)
 
