@@ -42,6 +42,9 @@ OWN_FIELDS: Final = frozenset(
 )
 """Fields of a chat request that the gateway consumes; a provider never sees them (peer-compatible names)."""
 
+OF_CHATS: Final = frozenset({"chat_id", "id", "message_ids", "session_id", "parent_id"})
+"""Those of them that name a stored chat or message, which has to be the caller's before plugins are told."""
+
 SHOWN_PARAMS: Final = (
     "stream_delta_chunk_size",
     "reasoning_tags",

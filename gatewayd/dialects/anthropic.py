@@ -15,7 +15,7 @@ from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.foreign import mapping, sequence, text
 from gatewayd.chat.gather import usage_of as usage_in
 from gatewayd.chat.records import ChatRequest
-from gatewayd.chat.scopes import OWN_FIELDS
+from gatewayd.chat.scopes import OF_CHATS, OWN_FIELDS
 from gatewayd.dialects.anthropic_blocks import Blocks
 from gatewayd.dialects.anthropic_content import Omissions, system_messages, to_messages
 from gatewayd.dialects.anthropic_reply import message_id, stop_of, usage_of
@@ -44,7 +44,8 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     this protocol will see.
     """
     native = {name: field for name, field in value.items() if name not in OWN_FIELDS}
-    options = {name: value[name] for name in OWN_FIELDS if name in value}
+    # Nothing is kept of these requests: a chat that one names is neither looked up nor told to plugins.
+    options = {name: value[name] for name in OWN_FIELDS - OF_CHATS if name in value}
     model = model_of(value)
     stream = value.get("stream", False)
     if not isinstance(stream, bool | None):

@@ -19,6 +19,7 @@ from gatewayd.http import body, heartbeat
 from gatewayd.http.answers import Streams, send_whole
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.errors import STATUSES
+from gatewayd.http.facts import facts_of
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from gatewayd.http.warnings import warning_headers
 
@@ -118,6 +119,7 @@ class MessageRoutes:
         """
         chat = anthropic.parse_request(await body.read_object(request, self._body_limit))
         chat.request_id = request_id(request)
+        chat.facts = facts_of(request)
         answer = await self._pipeline.run(chat, actor(request))
         headers = warning_headers(answer.warnings)
         if answer.chunks is not None:

@@ -20,6 +20,7 @@ from gatewayd.dialects.ollama_stream import ChatLines
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.http import body
 from gatewayd.http.context import actor, request_id
+from gatewayd.http.facts import facts_of
 from gatewayd.http.ndjson import open_lines, send_failure, send_some
 from gatewayd.http.sse import send
 from gatewayd.http.warnings import warning_headers
@@ -100,6 +101,7 @@ class RuntimeConversion:
             loaded = ollama.render_load(chat.model, reason, self._clock(), generate=generate)
             return await _reply(request, loaded, chat)
         model_id, chat.request_id = chat.model, request_id(request)
+        chat.facts = facts_of(request)
         answer = await self._pipeline.run(chat, actor(request))
         if answer.completion is not None:
             render = ollama.render_generate if generate else ollama.render_chat

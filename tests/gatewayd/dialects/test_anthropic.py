@@ -100,6 +100,13 @@ def test_the_gateways_own_fields_are_not_the_providers():
     assert request.warnings == []
 
 
+def test_no_chat_is_named_to_plugins():
+    named = {"chat_id": "c", "id": "m", "session_id": "s", "parent_id": None, "message_ids": []}
+    request = parse_request({**LEAST, **named, "filter_ids": ["f"]})
+    assert request.options == {"filter_ids": ["f"]}
+    assert request.native == LEAST
+
+
 def test_unknown_fields_are_named_and_harmless_ones_are_not():
     request = parse_request(
         {**LEAST, "container": "c", "speed": "fast", "cache_control": CACHE, "betas": ["b"]}
