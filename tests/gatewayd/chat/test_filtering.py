@@ -319,3 +319,19 @@ async def test_answers_to_messages_of_chats_are_left_to_those_who_keep_them() ->
         answer = await world.pipeline.run(ask(options={"chat_id": "c1", "id": "m1"}), ADMIN)
         assert answer.completion is not None
         assert answer.completion.body["choices"][0]["message"]["content"] == "hello"
+
+
+async def test_a_request_in_another_dialect_is_filtered_like_any_other() -> None:
+    async with function_world(noting("f")) as world:
+        native = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
+        answer = await world.pipeline.run(ask(native=native), ADMIN)
+        assert not answer.is_native
+        assert world.source.asked[-1]["messages"][0]["content"] == "hi f"
+
+
+async def test_function_models_are_filtered_like_any_other() -> None:
+    source = "class Pipe:\n    def pipe(self, body):\n        return body['messages'][0]['content']\n"
+    async with function_world(noting("f"), function("p", source)) as world:
+        answer = await world.pipeline.run(ask("p"), ADMIN)
+        assert answer.completion is not None
+        assert answer.completion.body["choices"][0]["message"]["content"] == "hi f"
