@@ -18,7 +18,7 @@ class SettingsForPlugins:
     """A `plugins.interfaces.HostSettings`: what the configuration says now, under what was set at run time.
 
     `configured` returns the settings by name. Only plain values are shown, so that a secret, which has a
-    type of its own, never is; nor is text with a name like that of one, or addresses with a user in them.
+    type of its own, never is; nor are texts with a name like that of one, or addresses with a user in them.
     """
 
     def __init__(self, configured: Callable[[], Mapping[str, Any]], runtime: RuntimeSettings) -> None:
@@ -45,9 +45,11 @@ def _shown(name: str, value: Any) -> Any:
         case int() | float():
             # Sizes have a type of their own.
             return int(value) if isinstance(value, int) else value
+        case _ if _SECRET.search(name):
+            return _OMITTED
         case str() | Path():
             text = str(value)
-            return _OMITTED if _SECRET.search(name) or _WITH_USER.search(text) else text
+            return _OMITTED if _WITH_USER.search(text) else text
         case tuple() | list() | frozenset() | set():
             shown = [_shown(name, each) for each in value]
             return _OMITTED if any(each is _OMITTED for each in shown) else shown
