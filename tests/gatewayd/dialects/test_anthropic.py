@@ -96,7 +96,7 @@ def test_the_gateways_own_fields_are_not_the_providers():
     request = parse_request({**LEAST, **own})
     assert request.native == request.body == LEAST
     assert request.files == own["files"]
-    assert request.options == {"chat_id": "c", "tool_ids": ["t"], "features": {}}
+    assert request.options == {"tool_ids": ["t"], "features": {}}
     assert request.warnings == []
 
 
