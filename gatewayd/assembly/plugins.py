@@ -10,7 +10,7 @@ from gatewayd.assembly.live import Live
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat.actions import Actions
 from gatewayd.chat.filtering import PluginFilters
-from gatewayd.chat.functions import FunctionSource
+from gatewayd.chat.functions import FunctionSource, relisting
 from gatewayd.chat.media import MediaFiles
 from gatewayd.chat.outlets import Outlets
 from gatewayd.chat.plugintools import PluginTools
@@ -113,6 +113,8 @@ def make_extensions(parts: PluginParts) -> Extensions:
     access = PluginAccess(bypass_admins=settings.bypass_admin_access_control)
     filters = PluginFilters(registry, catalog.find_record, lambda: switches.runs_outlets)
     rewriting = Rewriting(live.stores.chats, live.stores.messages)
+    functions = FunctionSource(registry, live.events, parts.tasks)
+    registry.subscribe(relisting(catalog, functions))
     effects = ToolEffects(live.events, MediaFiles(parts.files).keep)
     options = ToolBoxOptions(
         iterations=settings.chat_response_max_tool_call_iterations, task_model=lambda: switches.task_model
@@ -122,7 +124,7 @@ def make_extensions(parts: PluginParts) -> Extensions:
         plugins=Plugins(registry, store, parts.accounts.commits, access),
         user_valves=UserValves(registry, values, access),
         filters=filters,
-        functions=FunctionSource(registry, live.events, parts.tasks),
+        functions=functions,
         tools=PluginToolBox(PluginTools(registry), parts.servers, catalog, effects, options),
         outlets=Outlets(filters, catalog, rewriting),
         actions=Actions(registry, catalog, rewriting, effects, parts.tasks),
