@@ -21,15 +21,18 @@ class PluginStore(Protocol):
     """
 
     async def list(self, family: Family | None = None) -> Sequence[Plugin]:
-        """Return the plugins by id, with their sources and grants."""
+        """Return the plugins by id, with their sources and grants.
+
+        One whose valves cannot be read is there without them, locked, and with a problem that says so.
+        """
         ...
 
     async def find(self, family: Family, plugin_id: str) -> Plugin | None:
-        """Return one plugin."""
+        """Return one plugin; not_configured when its valves cannot be read."""
         ...
 
     async def put(self, plugin: Plugin) -> None:
-        """Insert or replace a plugin and its grants."""
+        """Insert or replace a plugin and its grants; the valves of a locked one stay as they are stored."""
         ...
 
     async def remove(self, family: Family, plugin_id: str) -> bool:

@@ -121,13 +121,13 @@ class Loaded:
         """Read anew what hangs on the valves: the priority, and properties of the instance."""
         self._snapshot = await self._runner.ask("load", self._look)
 
-    async def take(self, plugin: Plugin) -> None:
-        """Go on with another record of the same source; new valves reach the instance and its hook."""
+    async def take(self, plugin: Plugin) -> bool:
+        """Go on with another record of the same source; tell whether its valves are new."""
         has_new_valves = plugin.valves != self.plugin.valves
         self.plugin = replace(plugin, kind=self._parts.kind)
         if has_new_valves:
             await self.refresh()
-            await self.run_hook("on_valves_updated")
+        return has_new_valves
 
     async def valves_schema(self, user: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
         """Return the JSON schema of the valves, options of choices included; None without valves."""

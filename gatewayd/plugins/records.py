@@ -47,6 +47,7 @@ class Plugin:
     `manifest` is its frontmatter, all values text. `specs` are the OpenAI function specifications of a tool's
     methods. `valves` are what an administrator set, over the defaults of the class. `missing` names what it
     imports from the host and this gateway does not have. `path` is that of its file, if it has one.
+    `locked` is a sentence that says why it may not run whatever its switches are; None for most.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Plugin:
     path: str | None = None
     missing: tuple[str, ...] = ()
     problem: Problem | None = None
+    locked: str | None = None
     grants: tuple[Grant, ...] = ()
     updated_at: int = 0
     created_at: int = 0

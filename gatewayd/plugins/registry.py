@@ -13,7 +13,7 @@ from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins import directory
 from gatewayd.plugins.arguments import Surroundings
 from gatewayd.plugins.interfaces import PluginStore
-from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.invoke import Failed, PluginFailure
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import Loader, Loading
 from gatewayd.plugins.output import catching_output
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 Key = tuple[Family, str]
 
 Listener = Callable[[Plugin], None]
-"""Is told of a plugin that has come, changed, gone or been loaded."""
+"""Is told of a plugin that has come, changed, gone, been loaded or failed to."""
 
 SWITCHES: Final = "switches"
 """Where `meta` of a plugin from a file keeps what was switched by hand: `{"is_active", "is_global"}`."""
@@ -87,8 +87,10 @@ class Registry:
         self._tasks = tasks
         self._entries: dict[Key, _Entry] = {}
         self._exits = ExitStack()
-        self._changing = asyncio.Lock()
         self._listeners: list[Listener] = []
+
+        self.changing = asyncio.Lock()
+        """Held by whoever reads a plugin in order to change it, until the change is kept and in effect."""
 
     @property
     def is_enabled(self) -> bool:
@@ -101,7 +103,7 @@ class Registry:
         return self._sources.is_enabled and not self._sources.is_safe
 
     def subscribe(self, listener: Listener) -> None:
-        """Call `listener` for every plugin that comes, changes, goes or is loaded; it must not block."""
+        """Call `listener` for each plugin that comes, changes, goes, loads or fails to; it must not block."""
         self._listeners.append(listener)
 
     async def open(self) -> None:
@@ -150,6 +152,7 @@ class Registry:
         entry = self._entries.get((family, plugin_id))
         if entry is None:
             raise not_found(family.value, plugin_id)
+        _check_unlocked(entry.plugin)
         if entry.loaded is None and entry.failure is None:
             if entry.pending is None:
                 entry.pending = asyncio.Event()
@@ -160,6 +163,11 @@ class Registry:
         if entry.failure is not None:
             raise entry.failure.with_traceback(None)
         raise GatewayError(Kind.UNAVAILABLE, f"cannot use {family.value} {plugin_id!r}: it is being replaced")
+
+    def find_loaded(self, family: Family, plugin_id: str) -> Loaded | None:
+        """Return a plugin that is ready to be called now; nothing is loaded for it."""
+        entry = self._entries.get((family, plugin_id))
+        return None if entry is None or entry.plugin.locked is not None else entry.loaded
 
     async def probe(self, plugin: Plugin) -> Loaded:
         """Load a plugin that is not among the others yet; `adopt` makes it one, `Loaded.end` lets it go."""
@@ -180,9 +188,8 @@ class Registry:
         entry = _Entry(plugin, loaded)
         self._entries[key] = entry
         self._retire(former)
-        if loaded is not None:
-            await loaded.take(plugin)
-            await self._start(entry)
+        await self._take(entry)
+        self._start(entry)
         self._tell(plugin)
         if former is not None and former.plugin.kind is not plugin.kind:
             self._tell(former.plugin)
@@ -195,14 +202,12 @@ class Registry:
         if plugin.valves != entry.plugin.valves:
             entry.failure = None
         entry.plugin = plugin
-        if entry.loaded is not None and entry.plugin.is_active:
-            await entry.loaded.take(plugin)
-            await self._start(entry)
-        elif entry.loaded is not None and entry.is_started:
+        if entry.is_started and not plugin.is_active:
             self._retire(entry)
             self._entries[plugin.family, plugin.id] = _Entry(plugin)
-        elif entry.loaded is not None:
-            await entry.loaded.take(plugin)
+        else:
+            await self._take(entry)
+            self._start(entry)
         self._tell(plugin)
 
     def drop(self, family: Family, plugin_id: str) -> None:
@@ -220,7 +225,7 @@ class Registry:
         """
         if not self.is_enabled:
             return {"loaded": [], "failed": {}, "removed": [], "unchanged": 0}
-        async with self._changing:
+        async with self.changing:
             reading = await self._read()
             removed = [key for key in self._entries if key not in reading.plugins]
             names = [_name(self._entries[key].plugin) for key in removed]
@@ -287,6 +292,7 @@ class Registry:
             failure.__cause__ = None
             entry.failure = failure
             self.note(plugin, LOAD, failure.message)
+            self._tell(entry.plugin)
             return
         finally:
             entry.pending = None
@@ -303,9 +309,9 @@ class Registry:
             missing=found.missing,
         )
         entry.loaded = loaded
-        await loaded.take(entry.plugin)
+        await self._take(entry)
         self._forget_load_problem(entry)
-        await self._start(entry)
+        self._start(entry)
         self._tell(entry.plugin)
 
     def _tell(self, plugin: Plugin) -> None:
@@ -318,10 +324,17 @@ class Registry:
             entry.plugin = replace(plugin, problem=None)
             self._tasks.spawn("note a problem", self._store.note(plugin.family, plugin.id, None))
 
-    async def _start(self, entry: _Entry) -> None:
-        if entry.loaded is not None and entry.plugin.is_active and not entry.is_started:
+    async def _take(self, entry: _Entry) -> None:
+        if entry.loaded is not None and await entry.loaded.take(entry.plugin):
+            self._tasks.spawn("tell a plugin its valves", entry.loaded.run_hook("on_valves_updated"))
+
+    def _start(self, entry: _Entry) -> None:
+        if entry.loaded is None or entry.is_started:
+            return
+        if entry.plugin.is_active and entry.plugin.locked is None:
             entry.is_started = True
-            await entry.loaded.run_hook("on_startup")
+            # Nothing waits for a hook: it may change plugins itself.
+            self._tasks.spawn("start a plugin", entry.loaded.run_hook("on_startup"))
 
     def _retire(self, entry: _Entry | None) -> None:
         if entry is not None and entry.loaded is not None:
@@ -362,9 +375,15 @@ def _with_kept(plugin: Plugin, row: Plugin | None) -> Plugin:
         meta=row.meta,
         grants=row.grants,
         problem=row.problem,
+        locked=row.locked,
         is_active=switches.get("is_active", plugin.is_active),
         is_global=switches.get("is_global", plugin.is_global),
     )
+
+
+def _check_unlocked(plugin: Plugin) -> None:
+    if plugin.locked is not None:
+        raise PluginFailure(plugin.kind.value, plugin.id, Failed(plugin.locked))
 
 
 def _name(plugin: Plugin) -> str:

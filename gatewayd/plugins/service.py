@@ -1,6 +1,5 @@
 """Plugins as administrators and owners manage them: install, change, switch, set up, remove."""
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -25,7 +24,8 @@ from gatewayd.plugins.registry import END_TIMEOUT, LOAD, SWITCHES, Registry
 
 log = logging.getLogger(__name__)
 
-_CHANGES: Final = "plugins"
+CHANGES: Final = "plugins"
+"""The name under which plugins are changed by one process at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,6 @@ class Plugins:
         self._store = store
         self._transactor = transactor
         self._clock = clock
-        self._lock = asyncio.Lock()
         self.access = access
 
     def list(self, actor: Actor, family: Family) -> Sequence[Plugin]:
@@ -93,25 +92,9 @@ class Plugins:
         """
         self.access.check_create(actor, family)
         plugin_id = source.check_id(new.id)
-        async with self._lock, AsyncExitStack() as undo:
+        async with self._registry.changing, AsyncExitStack() as undo:
             self._check_free(family, plugin_id)
-            now = self._clock()
-            manifest = frontmatter.read(new.content)
-            plugin = Plugin(
-                id=plugin_id,
-                family=family,
-                kind=source.guess_kind(new.content, family),
-                user_id=actor.user_id,
-                name=new.name or manifest.get("title") or plugin_id,
-                content=new.content,
-                description=new.description or manifest.get("description", ""),
-                manifest=manifest,
-                meta=_free(new.meta),
-                is_active=family is Family.TOOL,
-                grants=allowed_grants(actor, new.grants),
-                updated_at=now,
-                created_at=now,
-            )
+            plugin = new_plugin(actor, family, new, self._clock())
             loaded = await self._load(plugin, undo)
             stored = plugin if loaded is None else loaded.plugin
             await self._put_new(stored)
@@ -126,21 +109,18 @@ class Plugins:
         Raises conflict for the source, name or description of one from a file, invalid_request for a source
         that does not load.
         """
-        async with self._lock, AsyncExitStack() as undo:
+        async with self._registry.changing, AsyncExitStack() as undo:
             plugin = self._writable(actor, family, plugin_id)
             wanted = self._changed(actor, plugin, change)
             if replace(wanted, grants=plugin.grants, updated_at=plugin.updated_at) != plugin:
                 _check_own(plugin)
-            failed = plugin.problem is not None and plugin.problem.doing == LOAD
+            failed = plugin.locked is None and plugin.problem is not None and plugin.problem.doing == LOAD
             if wanted.content == plugin.content and not failed:
                 await self._keep(wanted)
                 await self._registry.update(wanted)
-                return self._find(family, plugin_id)
-            loaded = await self._load(replace(wanted, problem=None), undo)
-            stored = wanted if loaded is None else loaded.plugin
-            await self._keep(stored)
-            undo.pop_all()
-            await self._registry.adopt(stored, loaded)
+            else:
+                problem = None if wanted.locked is None else wanted.problem
+                await self._replace(replace(wanted, problem=problem), undo)
         log.info("plugin changed", extra={family.value: plugin_id, "by": actor.user_id})
         return self._find(family, plugin_id)
 
@@ -159,7 +139,7 @@ class Plugins:
 
     async def remove(self, actor: Actor, family: Family, plugin_id: str) -> None:
         """Remove a plugin with its valves; conflict for one from a file."""
-        async with self._lock:
+        async with self._registry.changing:
             plugin = self._writable(actor, family, plugin_id)
             _check_own(plugin)
             await self._store.remove(family, plugin.id)
@@ -170,7 +150,7 @@ class Plugins:
         self, actor: Actor, family: Family, plugin_id: str, is_active: bool | None = None
     ) -> Plugin:
         """Switch a plugin on or off, None for the other way round; its last problem tells if it fails."""
-        async with self._lock:
+        async with self._registry.changing:
             plugin = self._writable(actor, family, plugin_id)
             wanted = not plugin.is_active if is_active is None else is_active
             changed = _switched(replace(plugin, is_active=wanted), "is_active", wanted)
@@ -183,7 +163,7 @@ class Plugins:
         self, actor: Actor, family: Family, plugin_id: str, is_global: bool | None = None
     ) -> Plugin:
         """Make a filter or action one for all models or not, None for the other way round."""
-        async with self._lock:
+        async with self._registry.changing:
             plugin = self._writable(actor, family, plugin_id)
             wanted = not plugin.is_global if is_global is None else is_global
             await self._save(_switched(replace(plugin, is_global=wanted), "is_global", wanted))
@@ -193,14 +173,17 @@ class Plugins:
         self, actor: Actor, family: Family, plugin_id: str, grants: Sequence[Grant]
     ) -> Plugin:
         """Replace the access list; grants that the actor may not give are dropped (peer-compatible)."""
-        async with self._lock:
+        async with self._registry.changing:
             plugin = self._writable(actor, family, plugin_id)
             await self._save(replace(plugin, grants=allowed_grants(actor, grants, plugin.grants)))
         return self._find(family, plugin_id)
 
     def valves(self, actor: Actor, family: Family, plugin_id: str) -> dict[str, Any]:
-        """Return what was set, without the defaults."""
-        return dict(self._writable(actor, family, plugin_id).valves)
+        """Return what was set, without the defaults; not_configured when it cannot be read."""
+        plugin = self._writable(actor, family, plugin_id)
+        if plugin.locked is not None:
+            raise GatewayError(Kind.NOT_CONFIGURED, plugin.locked, code="valves_sealed")
+        return dict(plugin.valves)
 
     async def valves_schema(self, actor: Actor, family: Family, plugin_id: str) -> dict[str, Any] | None:
         """Return the JSON schema of the valves; None without valves."""
@@ -213,21 +196,24 @@ class Plugins:
     ) -> dict[str, Any]:
         """Merge values into the valves, None taking one away, and return what is set then.
 
-        Raises invalid_request naming the field that does not fit.
+        Valves that cannot be read are replaced, and the plugin may run again. Raises invalid_request naming
+        the field that does not fit.
         """
-        async with self._lock:
+        async with self._registry.changing:
             plugin = self._writable(actor, family, plugin_id)
-            loaded = await self._registry.loaded(family, plugin_id)
-            changed = await loaded.changed_valves(plugin.valves, values)
-            await self._save(replace(self._find(family, plugin_id), valves=changed))
+            if plugin.locked is not None:
+                changed = await self._unlock(plugin, values)
+            else:
+                loaded = await self._registry.loaded(family, plugin_id)
+                changed = await loaded.changed_valves(plugin.valves, values)
+                await self._save(replace(self._find(family, plugin_id), valves=changed))
         log.info("valves changed", extra={family.value: plugin_id, "by": actor.user_id})
         return changed
 
     async def reload(self, actor: Actor) -> Mapping[str, Any]:
         """Read database and directory again; see `Registry.reload`."""
         check_admin(actor)
-        async with self._lock:
-            return await self._registry.reload()
+        return await self._registry.reload()
 
     def _find(self, family: Family, plugin_id: str) -> Plugin:
         plugin = self._registry.find(family, plugin_id)
@@ -276,8 +262,28 @@ class Plugins:
         undo.push_async_callback(loaded.end, END_TIMEOUT)
         return loaded
 
+    async def _replace(self, plugin: Plugin, undo: AsyncExitStack) -> None:
+        """Keep a plugin whose source is new; `undo` ends what was loaded when it cannot be kept."""
+        loaded = await self._load(plugin, undo)
+        stored = plugin if loaded is None else loaded.plugin
+        await self._keep(stored)
+        undo.pop_all()
+        await self._registry.adopt(stored, loaded)
+
+    async def _unlock(self, plugin: Plugin, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Give a plugin new valves for those that cannot be read, and return them."""
+        async with AsyncExitStack() as undo:
+            loaded = await self._registry.probe(replace(plugin, locked=None, problem=None))
+            undo.push_async_callback(loaded.end, END_TIMEOUT)
+            changed = await loaded.changed_valves({}, values)
+            stored = replace(loaded.plugin, valves=changed, updated_at=self._clock())
+            await self._keep(stored)
+            undo.pop_all()
+            await self._registry.adopt(stored, loaded)
+        return changed
+
     async def _put_new(self, plugin: Plugin) -> None:
-        async with self._transactor.exclusive(_CHANGES):
+        async with self._transactor.exclusive(CHANGES):
             if await self._store.find(plugin.family, plugin.id) is not None:
                 raise _taken(plugin.family, plugin.id)
             await self._store.put(plugin)
@@ -298,6 +304,27 @@ class Plugins:
         except PluginFailure as failure:
             log.info("a plugin is on, but does not load", extra={family.value: plugin_id})
             log.debug("why it does not load", exc_info=failure)
+
+
+def new_plugin(actor: Actor, family: Family, new: NewPlugin, now: int) -> Plugin:
+    """Return a plugin to install, as far as is known before it has run; invalid_request for a bad id."""
+    plugin_id = source.check_id(new.id)
+    manifest = frontmatter.read(new.content)
+    return Plugin(
+        id=plugin_id,
+        family=family,
+        kind=source.guess_kind(new.content, family),
+        user_id=actor.user_id,
+        name=new.name or manifest.get("title") or plugin_id,
+        content=new.content,
+        description=new.description or manifest.get("description", ""),
+        manifest=manifest,
+        meta=_free(new.meta),
+        is_active=family is Family.TOOL,
+        grants=allowed_grants(actor, new.grants),
+        updated_at=now,
+        created_at=now,
+    )
 
 
 def _switched(plugin: Plugin, name: str, value: bool) -> Plugin:

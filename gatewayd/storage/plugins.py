@@ -1,10 +1,11 @@
 """Plugins with their access lists, and what users set in them."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, Final
 
 from gatewayd.catalog.records import Grant
+from gatewayd.errors import GatewayError
 from gatewayd.plugins.records import Family, Origin, Plugin, PluginKind, Problem
 from gatewayd.storage import grants
 from gatewayd.storage.failures import translated
@@ -12,9 +13,11 @@ from gatewayd.storage.fields import decode, encode, fits
 from gatewayd.storage.grants import Resource
 from gatewayd.storage.mending import encode_mended
 from gatewayd.storage.plugin_rows import PluginRow, UserValvesRow
-from gatewayd.storage.sealing import Seal
+from gatewayd.storage.sealing import UNREADABLE, Seal
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.upserts import upsert
+
+LOAD: Final = "load"
 
 
 class PluginRows:
@@ -28,17 +31,20 @@ class PluginRows:
         self._seal = Seal(secret, sealing=sealing)
 
     async def list(self, family: Family | None = None) -> Sequence[Plugin]:
-        """Return the plugins by id, with their sources and grants."""
+        """Return the plugins by id, with their sources and grants.
+
+        One whose valves cannot be opened is there without them, locked, and with a problem that says so.
+        """
         families = list(Family) if family is None else [family]
         with translated("list plugins"):
             rows = await PluginRow.filter(family__in=[each.value for each in families]).order_by(
                 "id", "family"
             )
             lists = {each.value: await grants.read_all(_resource(each)) for each in families}
-        return [self._record_of(row, lists[row.family].get(row.id, ())) for row in rows]
+        return [self._listed(row, lists[row.family].get(row.id, ())) for row in rows]
 
     async def find(self, family: Family, plugin_id: str) -> Plugin | None:
-        """Return one plugin."""
+        """Return one plugin; not_configured when its valves cannot be opened."""
         if not fits(PluginRow, id=plugin_id):
             return None
         with translated("read a plugin"):
@@ -46,10 +52,10 @@ class PluginRows:
             if row is None:
                 return None
             lists = await grants.read(_resource(family), [plugin_id])
-        return self._record_of(row, lists.get(plugin_id, ()))
+        return _record_of(row, lists.get(plugin_id, ()), self._valves(row))
 
     async def put(self, plugin: Plugin) -> None:
-        """Insert or replace a plugin and its grants."""
+        """Insert or replace a plugin and its grants; the valves of a locked one stay as they are stored."""
         columns = {
             "family": plugin.family.value,
             "id": plugin.id,
@@ -72,6 +78,9 @@ class PluginRows:
             "created_at": plugin.created_at,
         }
         async with writing("store the plugin"):
+            if plugin.locked is not None:
+                stored = await PluginRow.get_or_none(family=plugin.family.value, id=plugin.id)
+                columns["valves"] = "{}" if stored is None else stored.valves
             await upsert(PluginRow, [columns], ["family", "id"])
             await grants.write(_resource(plugin.family), plugin.id, plugin.grants)
 
@@ -94,31 +103,18 @@ class PluginRows:
             rows = PluginRow.filter(family=family.value, id=plugin_id)
             await rows.update(problem=_encode_problem(problem))
 
-    def _record_of(self, row: PluginRow, access: Sequence[Grant]) -> Plugin:
-        whose = f"{row.family} {row.id}"
-        problem = decode(row.problem, f"the last problem of {whose}")
-        return Plugin(
-            id=row.id,
-            family=Family(row.family),
-            kind=PluginKind(row.kind),
-            user_id=row.user_id,
-            name=row.name,
-            content=row.content,
-            description=row.description,
-            manifest=decode(row.manifest, f"the manifest of {whose}"),
-            meta=decode(row.meta, f"the meta of {whose}"),
-            specs=decode(row.specs, f"the specs of {whose}"),
-            valves=self._seal.decode(row.valves, whose),
-            is_active=row.is_active,
-            is_global=row.is_global,
-            origin=Origin(row.origin),
-            path=row.path,
-            missing=tuple(decode(row.missing, f"the missing names of {whose}")),
-            problem=None if problem is None else Problem(**problem),
-            grants=tuple(access),
-            updated_at=row.updated_at,
-            created_at=row.created_at,
-        )
+    def _listed(self, row: PluginRow, access: Sequence[Grant]) -> Plugin:
+        """Return a plugin, a locked one when its valves cannot be opened: it must not run without them."""
+        try:
+            return _record_of(row, access, self._valves(row))
+        except GatewayError as error:
+            if error.code != UNREADABLE:
+                raise
+            problem = Problem(row.updated_at, LOAD, error.message)
+            return replace(_record_of(row, access, {}), problem=problem, locked=error.message)
+
+    def _valves(self, row: PluginRow) -> dict[str, Any]:
+        return self._seal.decode(row.valves, f"{row.family} {row.id}")
 
 
 class UserValvesRows:
@@ -147,6 +143,33 @@ class UserValvesRows:
         }
         async with writing("store the valves of a user"):
             await upsert(UserValvesRow, [columns], ["user_id", "family", "plugin_id"])
+
+
+def _record_of(row: PluginRow, access: Sequence[Grant], valves: dict[str, Any]) -> Plugin:
+    whose = f"{row.family} {row.id}"
+    problem = decode(row.problem, f"the last problem of {whose}")
+    return Plugin(
+        id=row.id,
+        family=Family(row.family),
+        kind=PluginKind(row.kind),
+        user_id=row.user_id,
+        name=row.name,
+        content=row.content,
+        description=row.description,
+        manifest=decode(row.manifest, f"the manifest of {whose}"),
+        meta=decode(row.meta, f"the meta of {whose}"),
+        specs=decode(row.specs, f"the specs of {whose}"),
+        valves=valves,
+        is_active=row.is_active,
+        is_global=row.is_global,
+        origin=Origin(row.origin),
+        path=row.path,
+        missing=tuple(decode(row.missing, f"the missing names of {whose}")),
+        problem=None if problem is None else Problem(**problem),
+        grants=tuple(access),
+        updated_at=row.updated_at,
+        created_at=row.created_at,
+    )
 
 
 def _resource(family: Family) -> Resource:

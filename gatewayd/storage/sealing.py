@@ -15,6 +15,9 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.fields import decode, encode
 
 MARK: Final = "sealed:1:"
+UNREADABLE: Final = "valves_sealed"
+"""The code of the error for valves that cannot be opened."""
+
 PURPOSE: Final = b"gatewayd valves of plugins"
 
 
@@ -54,6 +57,4 @@ def _key_of(secret: bytes) -> bytes:
 
 
 def _refusal(whose: str, reason: str) -> GatewayError:
-    return GatewayError(
-        Kind.NOT_CONFIGURED, f"cannot read the valves of {whose}: {reason}", code="valves_sealed"
-    )
+    return GatewayError(Kind.NOT_CONFIGURED, f"cannot read the valves of {whose}: {reason}", code=UNREADABLE)

@@ -154,12 +154,39 @@ async def test_what_cannot_be_opened_names_the_plugin(
     database: Database, secret: bytes | None, reason: str
 ) -> None:
     await PluginRows(SECRET).put(FULL)
-    for read in (PluginRows(secret).find(Family.TOOL, "weather"), PluginRows(secret).list()):
-        with pytest.raises(GatewayError, match=reason) as caught:
-            await read
-        assert caught.value.kind is Kind.NOT_CONFIGURED
-        assert caught.value.message.startswith("cannot read the valves of tool weather: ")
+    with pytest.raises(GatewayError, match=reason) as caught:
+        await PluginRows(secret).find(Family.TOOL, "weather")
+    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert caught.value.message.startswith("cannot read the valves of tool weather: ")
     assert await PluginRows(secret).remove(Family.TOOL, "weather")
+
+
+@pytest.mark.parametrize("secret", [b"another", None])
+async def test_one_that_cannot_be_opened_is_locked_and_hides_no_other(
+    database: Database, secret: bytes | None
+) -> None:
+    await PluginRows(SECRET).put(FULL)
+    other = plugin("z", valves={"a": 1})
+    await PluginRows().put(other)
+    locked, free = await PluginRows(secret).list()
+    assert free == other
+    assert locked.locked is not None
+    assert locked.locked.startswith("cannot read the valves of tool weather: ")
+    problem = Problem(FULL.updated_at, "load", locked.locked)
+    assert locked == replace(FULL, valves={}, problem=problem, locked=locked.locked)
+
+
+async def test_what_is_sealed_outlives_changes_of_a_locked_plugin(database: Database) -> None:
+    await PluginRows(SECRET).put(FULL)
+    [locked] = await PluginRows(b"another").list()
+    changed = replace(locked, name="changed", is_active=False)
+    await PluginRows(b"another").put(changed)
+    found = await PluginRows(SECRET).find(Family.TOOL, "weather")
+    assert found == replace(FULL, name="changed", is_active=False, problem=locked.problem)
+    await PluginRows(b"another").put(replace(changed, id="new"))
+    made = await PluginRows().find(Family.TOOL, "new")
+    assert made is not None
+    assert made.valves == {}
 
 
 async def test_users_have_values_of_their_own(user_valves: UserValvesRows) -> None:
