@@ -1,0 +1,16 @@
+"""Tests for gatewayd.plugins.nesting."""
+
+import pytest
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins.nesting import DEEPEST, depth, nested, next_level
+
+
+def test_levels() -> None:
+    assert (depth.get(), next_level()) == (0, 1)
+    with nested(4):
+        assert next_level() == 5
+    with nested(DEEPEST), pytest.raises(GatewayError) as refused:
+        next_level()
+    assert refused.value.kind is Kind.INVALID_REQUEST
+    assert depth.get() == 0
