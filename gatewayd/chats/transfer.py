@@ -15,6 +15,7 @@ from gatewayd.chats.records import Chat, ChatQuery, Message, Tag
 from gatewayd.chats.service import Chats, Record
 from gatewayd.chats.tags import make_tag
 from gatewayd.commits import Transactor
+from gatewayd.errors import GatewayError, Kind
 
 MOST_IMPORTED: Final = 10_000
 
@@ -39,19 +40,24 @@ class Transfer:
         self._transactor = transactor
         self._clock = clock
 
-    async def take(self, actor: Actor, forms: Any) -> Sequence[Record]:
+    async def take(self, actor: Actor, forms: Any, owner_id: str | None = None) -> Sequence[Record]:
         """Import records, all or none, and return them as they are stored, with new ids.
 
         `forms` is `[{"chat", "meta"?, "pinned"?, "archived"?, "created_at"?, "updated_at"?}]`, which is what
-        `give` gives. Takes the permission chat.import.
+        `give` gives. Takes the permission chat.import. Administrators may name another owner.
         """
         require_chat(actor, "import")
+        user_id = actor.user_id if owner_id is None else owner_id
+        if user_id != actor.user_id and not actor.is_admin:
+            raise GatewayError(
+                Kind.FORBIDDEN, "cannot import chats for another user: it takes an administrator"
+            )
         if not isinstance(forms, list):
             raise refused("chats", "expected a list")
         if len(forms) > MOST_IMPORTED:
             raise refused("chats", f"there are more than {MOST_IMPORTED}")
         now = self._clock()
-        read = [_read(actor.user_id, form, f"chats.{place}", now) for place, form in enumerate(forms)]
+        read = [_read(user_id, form, f"chats.{place}", now) for place, form in enumerate(forms)]
         async with self._transactor.transaction():
             for each in read:
                 await self._store.add(each.chat, each.messages)
@@ -70,10 +76,10 @@ class Transfer:
         found, _ = await self._chats.find(actor, query)
         return self._records(found)
 
-    async def give_everything(self, actor: Actor) -> AsyncIterator[Record]:
-        """Return the records of the chats of every user; forbidden to who may not read them."""
+    async def give_everything(self, actor: Actor, user_id: str | None = None) -> AsyncIterator[Record]:
+        """Return the records of the chats of any user, or of all; forbidden to who may not read them."""
         self._chats.access.require_all(actor)
-        found, _ = await self._store.list(ChatQuery())
+        found, _ = await self._store.list(ChatQuery(user_id=user_id))
         return self._records(found)
 
     async def clone(self, actor: Actor, chat_id: str, title: str | None = None) -> Record:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.events.hub import Hub
+from gatewayd.events.hub import EVERYBODY, Hub
 from gatewayd.events.records import Call, Event, Payload, Target
 from gatewayd.events.rooms import Subscription
 
@@ -58,6 +58,7 @@ class Calls:
         mine[call.id] = waiting
         try:
             self._hub.tell(self._addressed(call), payload_of(call))
+            self._hub.tell(self._hub.listeners(EVERYBODY, target.chat_id), _payload_with_user(call))
             self._look(waiting)
             async with asyncio.timeout(self._timeout):
                 return await waiting.answer
@@ -74,6 +75,16 @@ class Calls:
         """Return the calls that wait for a user, oldest first."""
         return [waiting.call for waiting in self._waiting.get(user_id, {}).values()]
 
+    def every(self) -> Sequence[Call]:
+        """Return the calls that wait for any user, oldest first."""
+        waiting = [each.call for mine in self._waiting.values() for each in mine.values()]
+        return sorted(waiting, key=lambda call: call.created_at)
+
+    def find_user(self, call_id: str) -> str | None:
+        """Return the id of the user whom a call asks, or asked; None when no such call is known."""
+        asked = (user_id for user_id, mine in self._waiting.items() if call_id in mine)
+        return next(asked, self._answered.get(call_id))
+
     def answer(self, user_id: str, call_id: str, result: Any) -> None:
         """Give a call its result; conflict when it has one, not_found when this user has no such call."""
         self._open(user_id, call_id).answer.set_result(result)
@@ -88,6 +99,11 @@ class Calls:
 
     def joined(self, listener: Subscription) -> None:
         """Give a new listener the calls that wait for somebody like it."""
+        if listener.opened.user_id == EVERYBODY:
+            for call in self.every():
+                if listener.hears(call.target.chat_id):
+                    self._hub.tell([listener], _payload_with_user(call))
+            return
         for waiting in list(self._waiting.get(listener.opened.user_id, {}).values()):
             if listener in self._addressed(waiting.call):
                 self._hub.tell([listener], payload_of(waiting.call))
@@ -159,3 +175,7 @@ def payload_of(call: Call) -> Payload:
         "call_id": call.id,
         "data": {"type": call.event.type, "data": call.event.data},
     }
+
+
+def _payload_with_user(call: Call) -> Payload:
+    return {"user_id": call.target.user_id, **payload_of(call)}

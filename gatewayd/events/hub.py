@@ -14,6 +14,9 @@ from gatewayd.events.records import Frame, Opened, Payload
 from gatewayd.events.rooms import Kept, Limits, Room, Subscription
 from gatewayd.events.values import written
 
+EVERYBODY: Final = "*"
+"""In place of a user's id: whoever listens so hears the events of all users, and is nobody's listener."""
+
 BEAT: Final = b": keep-alive\n\n"
 BEAT_SECONDS: Final = 15.0
 TICK_SECONDS: Final = 1.0
@@ -93,11 +96,15 @@ class Hub:
 
         `opened.gap` tells that frames after it are lost: too old, or from before a restart. What is kept of
         them comes all the same. The listener is to be closed.
+
+        For EVERYBODY the frames have `user_id` too.
         """
         now = self._clock()
         room = self._rooms.get(user_id)
         if room is None:
-            room = self._rooms[user_id] = Room(self._limits, self._unkept)
+            # What was kept for the users was not kept for who hears all of them.
+            floor = self._number if user_id == EVERYBODY else self._unkept
+            room = self._rooms[user_id] = Room(self._limits, floor)
         room.prune(now)
         seen = None if last_id is None else self._seen(last_id)
         is_gap = last_id is not None and (seen is None or seen < room.floor)
@@ -153,6 +160,8 @@ class Hub:
             room.prune(now)
             if room.is_forgotten(now):
                 del self._rooms[user_id]
+                if user_id == EVERYBODY:
+                    continue
                 self._unkept = max(self._unkept, room.frames[-1].number if room.frames else room.floor)
         due = now - BEAT_SECONDS + TICK_SECONDS
         for count, listener in enumerate(list(self._silent(due)), 1):
@@ -177,15 +186,21 @@ class Hub:
 
     def _receive(self, user_id: str, frame: Frame) -> None:
         self._number += 1
-        room = self._rooms.get(user_id)
-        if room is None:
+        if EVERYBODY in self._rooms:
+            # A payload is an object with at least one member.
+            payload = b'{"user_id":%b,%b' % (written(user_id), frame.payload[1:])
+            self._deliver(self._rooms[EVERYBODY], frame.chat_id, payload)
+        if user_id in self._rooms:
+            self._deliver(self._rooms[user_id], frame.chat_id, frame.payload)
+        else:
             self._unkept = self._number
-            return
+
+    def _deliver(self, room: Room, chat_id: str, payload: bytes) -> None:
         now = self._clock()
-        wire = b"id: %b-%d\ndata: %b\n\n" % (self._boot.encode(), self._number, frame.payload)
-        room.keep(Kept(self._number, frame.chat_id, wire, now))
+        wire = b"id: %b-%d\ndata: %b\n\n" % (self._boot.encode(), self._number, payload)
+        room.keep(Kept(self._number, chat_id, wire, now))
         for listener in list(room.listeners.values()):
-            if listener.hears(frame.chat_id):
+            if listener.hears(chat_id):
                 listener.push(wire)
                 listener.touched = now
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Actor
+from gatewayd.accounts.records import Actor, Role
 from gatewayd.chats.records import ChatQuery, Message
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Purpose
@@ -102,3 +102,14 @@ async def test_bad_ids_of_messages(trial: Trial, message_id: str) -> None:
     with pytest.raises(GatewayError) as caught:
         await trial.chats.remove_message(trial.actor, chat_id, message_id)
     assert caught.value.kind is Kind.NOT_FOUND
+
+
+async def test_the_chats_of_all_are_for_who_may_see_them() -> None:
+    house = Trial()
+    await house.open()
+    boss = await house.accounts.actor(await house.accounts.add_user("boss", Role.ADMIN))
+    await house.chats.create(boss, document("Bees"))
+    found, total = await house.chats.find_all(boss, ChatQuery(sort_by="title", descending=False))
+    assert ([chat.title for chat in found], total) == (["Bees", "Birds"], 2)
+    with pytest.raises(GatewayError, match="cannot show the chats of others"):
+        await house.chats.find_all(house.actor, ChatQuery(user_id=house.actor.user_id))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gatewayd.accounts.records import Role
 from gatewayd.chats.records import ChatQuery
 from gatewayd.chats.transfer import MOST_IMPORTED
 from gatewayd.errors import GatewayError
@@ -45,3 +46,29 @@ async def test_copies_have_titles_that_can_be_kept() -> None:
     made = await house.chats.create(actor, document("x" * 1000))
     copy = await house.transfer.clone(actor, made["id"])
     assert (len(copy["title"]), copy["chat"]["branchPointMessageId"]) == (1000, "a1")
+
+
+async def test_only_an_administrator_imports_for_others() -> None:
+    house = ChatHouse()
+    ann = await house.accounts.actor(await house.accounts.add_user())
+    boss = await house.accounts.actor(await house.accounts.add_user("boss", Role.ADMIN))
+    (made,) = await house.transfer.take(boss, [{"chat": document()}], ann.user_id)
+    assert made["user_id"] == ann.user_id
+    (own,) = await house.transfer.take(ann, [{"chat": document()}], ann.user_id)
+    assert own["user_id"] == ann.user_id
+    with pytest.raises(GatewayError, match="cannot import chats for another user"):
+        await house.transfer.take(ann, [{"chat": document()}], boss.user_id)
+
+
+async def test_everything_may_be_that_of_one_user() -> None:
+    house = ChatHouse()
+    boss = await house.accounts.actor(await house.accounts.add_user("boss", Role.ADMIN))
+    for name in ("ann", "bob"):
+        actor = await house.accounts.actor(await house.accounts.add_user(name))
+        await house.chats.create(actor, document(name))
+
+    async def titles(user_id: str | None = None) -> list[str]:
+        return sorted([each["title"] async for each in await house.transfer.give_everything(boss, user_id)])
+
+    assert await titles() == ["ann", "bob"]
+    assert await titles(actor.user_id) == ["bob"]

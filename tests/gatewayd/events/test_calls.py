@@ -10,6 +10,7 @@ import pytest
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events import calls as module
 from gatewayd.events.calls import CallTimeout
+from gatewayd.events.hub import EVERYBODY
 from gatewayd.events.records import Call, Event, Target
 from tests.fakes.events import SOON, TARGET, EventSite, heard, waiting
 
@@ -243,3 +244,31 @@ async def test_several_calls_wait_side_by_side() -> None:
         assert not first.done()
         site.calls.answer("ann", one.id, 1)
         assert await ended(first) == 1
+
+
+async def test_who_hears_everybody_sees_calls_but_is_not_waited_for() -> None:
+    site = EventSite(grace=0.01)
+    early = site.hub.subscribe(EVERYBODY)
+    other = site.hub.subscribe(EVERYBODY, chat_id="c2")
+    async with asking(site) as (task, call):
+        late = site.hub.subscribe(EVERYBODY)
+        for listener in (early, late):
+            (payload,) = await heard(listener)
+            assert (payload["user_id"], payload["call_id"]) == ("ann", call.id)
+        assert not waiting(other)
+        with pytest.raises(CallTimeout, match="no live connection"):
+            await ended(task)
+
+
+async def test_whose_call_it_is() -> None:
+    site = EventSite()
+    site.hub.subscribe("ann")
+    site.hub.subscribe("bob")
+    async with asking(site) as (task, call), asking(site, Target("bob")) as (_, other):
+        assert list(site.calls.every()) == [call, other]
+        assert (site.calls.find_user(call.id), site.calls.find_user(other.id)) == ("ann", "bob")
+        site.calls.answer("ann", call.id, 1)
+        await ended(task)
+        assert list(site.calls.every()) == [other]
+        assert site.calls.find_user(call.id) == "ann"
+        assert site.calls.find_user("none") is None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gatewayd.bus.memory import MemoryBus
-from gatewayd.events.hub import AT_ONCE, BEAT, BEAT_SECONDS, TICK_SECONDS, Hub
+from gatewayd.events.hub import AT_ONCE, BEAT, BEAT_SECONDS, EVERYBODY, TICK_SECONDS, Hub
 from gatewayd.events.rooms import Limits, Subscription
 from tests.fakes.events import SOON, Clock, fields, heard, ids_of, payloads, waiting
 
@@ -341,3 +341,56 @@ async def test_line_ends_of_every_kind_do_not_break_a_frame() -> None:
     assert payloads(frame) == [{"text": text}]
     assert len(frame.decode().splitlines()) == 3
     assert b"\r" not in frame
+
+
+async def test_who_hears_everybody_is_told_who_it_was() -> None:
+    site = Site()
+    everybody = site.hub.subscribe(EVERYBODY)
+    chosen = site.hub.subscribe(EVERYBODY, chat_id="c2")
+    ann = site.hub.subscribe("ann")
+    await site.send(1)
+    await site.send(2, user_id='b"b', chat_id="c2")
+    frames = await everybody.next()
+    assert payloads(frames) == [{"user_id": "ann", "n": 1}, {"user_id": 'b"b', "n": 2}]
+    own = await ann.next()
+    assert (payloads(own), ids_of(own)) == ([{"n": 1}], ids_of(frames)[:1])
+    assert await heard(chosen) == [{"user_id": 'b"b', "n": 2}]
+
+
+async def test_who_hears_everybody_is_nobodys_listener() -> None:
+    site = Site()
+    site.hub.subscribe(EVERYBODY)
+    await site.send(1)
+    assert not site.hub.is_live("ann")
+    # Nothing was kept for who never listened.
+    last = f"{site.hub.subscribe('ann').position.rpartition('-')[0]}-0"
+    assert site.hub.subscribe("ann", last_id=last).opened.gap
+
+
+async def test_who_hears_everybody_goes_on_where_it_was() -> None:
+    site = Site()
+    await site.send(1)
+    first = site.hub.subscribe(EVERYBODY)
+    await site.send(2)
+    await site.send(3, user_id="bob")
+    last = ids_of(await first.next())[0]
+    first.close()
+    await site.send(4, user_id="eve")
+    again = site.hub.subscribe(EVERYBODY, last_id=last)
+    assert (again.opened.gap, await numbers(again)) == (False, [3, 4])
+    # What came before anybody heard all of them was not kept.
+    assert site.hub.subscribe(EVERYBODY, last_id=f"{last.rpartition('-')[0]}-0").opened.gap
+
+
+async def test_forgetting_who_heard_everybody_loses_nothing_of_the_users() -> None:
+    site = Site()
+    site.hub.subscribe(EVERYBODY).close()
+    ann = site.hub.subscribe("ann")
+    await site.send(1, user_id="ann")
+    last = ids_of(await ann.next())[0]
+    ann.close()
+    site.hub.subscribe("bob")
+    await site.send(2, user_id="bob")
+    site.clock.now += site.hub._limits.replay_seconds + 1
+    await site.hub.tick()
+    assert not site.hub.subscribe("ann", last_id=last).opened.gap
