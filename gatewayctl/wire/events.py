@@ -1,8 +1,8 @@
 """Events and calls on the wire.
 
 `GET /v1/events` answers server-sent events. The first one has the name `session` and the data `Session`; its
-id, and that of each further one, is where a client goes on (`?since=`). The others have the data `Event`. A
-call, which somebody has to answer, has no id.
+id, and that of each further one, is where a client goes on (`?since=`). The others have the data `Envelope`.
+A call, which somebody has to answer, has no id.
 """
 
 from typing import Any
@@ -19,15 +19,23 @@ class Session(Reply):
 
 
 class Event(Reply):
-    """What happens at a message; `call_id` is set when it waits for an answer."""
+    """What happens, by its type."""
 
-    id: str | None = None
-    user_id: str
+    type: str
+    data: Any = None
+
+
+class Envelope(Reply):
+    """An event and the message that it is about.
+
+    `user_id` is given in the stream of everybody, `call_id` when the event waits for an answer.
+    """
+
+    user_id: str | None = None
     chat_id: str = ""
     message_id: str = ""
     call_id: str | None = None
-    type: str
-    data: Any = None
+    data: Event
 
 
 class Call(Reply):

@@ -1,8 +1,8 @@
 """Stored chats on the wire.
 
-An export is a stream (`data:` lines that end with `[DONE]`) of whole chats, each in the shape in which clients
-of the public API get it; `ChatImport` takes such chats again. A failure in the middle of it is a line whose
-object has `error`.
+An export is a stream (`data:` lines that end with `[DONE]`) of whole chats, each in the shape in which
+clients of the public API get it; `ChatImport` takes such chats again. A failure in the middle of it is a line
+whose object has `error`.
 """
 
 from typing import Any

@@ -60,6 +60,7 @@ from gatewayd.scim.links import Links
 from gatewayd.scim.tokenkeeper import ScimTokenKeeper, TokenSource
 from gatewayd.tasks import Tasks
 from tests.fakes.accounts import Accounts
+from tests.fakes.control_live import LiveServices
 from tests.fakes.directory import MemoryDirectory
 from tests.fakes.documents_site import DocumentServices
 from tests.fakes.ingest import MemorySpaces, MemoryWords
@@ -101,6 +102,7 @@ class Control:
     health: FakeHealth
     tokens: FakeTokens
     keeper: ScimTokenKeeper
+    live: LiveServices
     activity: Activity = field(default_factory=Activity)
 
     @property
@@ -144,6 +146,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *ControlHealthRoutes(control.health, control.catalog, "1.2.3", accounts.clock).routes(),
         *ControlChatRoutes(pipeline, control.catalog, control.documents.collections, viewers).routes(),
         *document_rows(control, viewers, writes),
+        *control.live.rows(viewers, writes),
     ]
 
 
@@ -193,8 +196,17 @@ async def control_socket(
     keeper = ScimTokenKeeper(tokens, made)
     documents = DocumentServices(folder / "documents")
     documents.accounts = Accounts(memory=documents.library)
+    live = LiveServices(documents.accounts)
     control = Control(
-        folder / "control.sock", documents, documents.accounts, catalog, source, FakeHealth(), tokens, keeper
+        folder / "control.sock",
+        documents,
+        documents.accounts,
+        catalog,
+        source,
+        FakeHealth(),
+        tokens,
+        keeper,
+        live,
     )
     pipeline = Pipeline(catalog, NoFilters(), attachments(documents), NoTools())
     owner = os.geteuid() if owner_uid is None else owner_uid
@@ -209,6 +221,7 @@ async def control_socket(
     try:
         yield control
     finally:
+        await live.close()
         await runner.cleanup()
         await documents.queue.close()
         await documents.tasks.close()

@@ -1,0 +1,125 @@
+"""`/v1/events`: what happens at the messages of users, and the calls that wait for an answer."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import orjson
+from aiohttp import web
+
+from gatewayctl.wire import events as wire
+from gatewayd.errors import invalid, not_found
+from gatewayd.events.calls import Calls
+from gatewayd.events.hub import EVERYBODY, Hub
+from gatewayd.events.records import Call
+from gatewayd.events.rooms import Subscription
+from gatewayd.http.body import read_model
+from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.tasks import ChatOwners
+from gatewayd.http.control.writes import answer, audit, is_set, timestamp
+from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.sse import open_stream, send
+
+ANSWER_LIMIT: Final = 16 * 1024 * 1024
+
+
+class ControlEventRoutes:
+    """Events and calls on the control socket."""
+
+    def __init__(self, hub: Hub, calls: Calls, chats: ChatOwners, principals: Principals) -> None:
+        self._hub = hub
+        self._calls = calls
+        self._chats = chats
+        self._principals = principals
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        access, dialect = Access.CONTROL, Dialect.CONTROL
+        root = "/v1/events"
+        return [
+            Route("GET", root, self.stream, access, "Listen to events", dialect),
+            Route("GET", f"{root}/calls", self.list, access, "List calls", dialect),
+            Route("POST", f"{root}/calls/{{id}}", self.answer, access, "Answer a call", dialect),
+        ]
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        """Answer an event stream until the client leaves: `Session`, then an `Envelope` for each event.
+
+        `?user=` says whose events, and who listens so counts as a live connection of that user. `?chat=`
+        chooses one chat, and without `?user=` its owner. `?everybody=true` gives those of all users and
+        counts as nobody's connection. `?since=` is the id after which it goes on.
+        """
+        user_id = await self._whose(request)
+        listener = self._hub.subscribe(
+            user_id, last_id=request.query.get("since") or None, chat_id=request.query.get("chat")
+        )
+        try:
+            session = await self._session(listener)
+            reply = await open_stream(request, {})
+            await send(request, reply, session)
+            while frames := await listener.next():
+                await send(request, reply, frames)
+            await reply.write_eof()
+        finally:
+            listener.close()
+        return reply
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `CallList`; `?user=` limits it to the calls that wait for one user."""
+        ref = request.query.get("user")
+        if ref is None:
+            found = self._calls.every()
+        else:
+            found = self._calls.pending((await self._principals.owner(ref)).id)
+        emails = await self._principals.emails(call.target.user_id for call in found)
+        return answer(wire.CallList(calls=[_call(call, emails[call.target.user_id]) for call in found]))
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Take `CallAnswer`, answer `Call`; conflict when it has one, not_found when it does not wait."""
+        wanted = await read_model(request, wire.CallAnswer, ANSWER_LIMIT)
+        if ("result" in wanted.model_fields_set) == (wanted.error is not None):
+            raise invalid("cannot accept the answer: give either result or error", param="result")
+        call_id = request.match_info["id"]
+        user_id = self._calls.find_user(call_id)
+        if user_id is None:
+            raise not_found("call", call_id)
+        waiting = {call.id: call for call in self._calls.pending(user_id)}
+        if wanted.error is not None:
+            self._calls.refuse(user_id, call_id, wanted.error)
+        else:
+            self._calls.answer(user_id, call_id, wanted.result)
+        audit(request, "call answer", call_id)
+        emails = await self._principals.emails([user_id])
+        return answer(_call(waiting[call_id], emails[user_id]))
+
+    async def _whose(self, request: web.Request) -> str:
+        ref, chat_id = request.query.get("user"), request.query.get("chat")
+        if is_set(request, "everybody"):
+            return EVERYBODY
+        if ref is not None:
+            return (await self._principals.owner(ref)).id
+        if chat_id is None:
+            raise invalid("cannot tell whose events: name a user, a chat, or everybody", param="user")
+        owner_id = await self._chats.find_owner(chat_id)
+        if owner_id is None:
+            raise not_found("chat", chat_id)
+        return owner_id
+
+    async def _session(self, listener: Subscription) -> bytes:
+        opened = listener.opened
+        emails = await self._principals.emails([opened.user_id])
+        told = wire.Session(user_id=opened.user_id, user=emails[opened.user_id], gap=opened.gap)
+        head = f"id: {listener.position}\nevent: session\n".encode()
+        return b"%bdata: %b\n\n" % (head, orjson.dumps(told.model_dump()))
+
+
+def _call(call: Call, email: str) -> wire.Call:
+    return wire.Call(
+        id=call.id,
+        user_id=call.target.user_id,
+        user=email,
+        chat_id=call.target.chat_id,
+        message_id=call.target.message_id,
+        type=call.event.type,
+        data=call.event.data,
+        created_at=timestamp(call.created_at),
+    )

@@ -1,0 +1,215 @@
+"""`/v1/chats`: the chats of all users, in lists, whole, out and in."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from gatewayctl.wire import stored_chats as wire
+from gatewayctl.wire.base import Outcome
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.replies import DONE
+from gatewayd.chats.records import Chat
+from gatewayd.chats.searching import read_search
+from gatewayd.chats.service import Record
+from gatewayd.chats.services import ChatServices
+from gatewayd.errors import GatewayError
+from gatewayd.http.body import read_model
+from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.viewers import Viewers
+from gatewayd.http.control.writes import Writes, answer, audit, find_page, is_set, timestamp
+from gatewayd.http.errors import body_of, log_broken
+from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.sse import open_stream, send
+
+IMPORT_LIMIT: Final = 64 * 1024 * 1024
+
+
+class ControlStoredChatRoutes:
+    """Stored chats on the control socket."""
+
+    def __init__(
+        self, services: ChatServices, principals: Principals, viewers: Viewers, writes: Writes
+    ) -> None:
+        self._chats = services.chats
+        self._transfer = services.transfer
+        self._principals = principals
+        self._viewers = viewers
+        self._writes = writes
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        access, dialect = Access.CONTROL, Dialect.CONTROL
+        root, one = "/v1/chats", "/v1/chats/{id}"
+        return [
+            Route("GET", root, self.list, access, "List chats", dialect),
+            Route("POST", f"{root}/export", self.give, access, "Give chats out", dialect, interruptible=True),
+            Route("POST", f"{root}/import", self.take, access, "Take chats in", dialect),
+            Route("GET", one, self.show, access, "Show a chat", dialect),
+            Route("DELETE", one, self.remove, access, "Delete a chat", dialect),
+        ]
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `StoredChatList`, a page of at most 1000.
+
+        `?user=` limits it to the chats of one user, `?archived=true` to archived ones, which are left out
+        otherwise. `?query=` is looked for in titles and messages, and may have `tag:NAME` and the like in it.
+        """
+        ref = request.query.get("user")
+        query = read_search(request.query.get("query", ""))
+        if is_set(request, "archived"):
+            query = replace(query, archived=True)
+        if ref is not None:
+            query = replace(query, user_id=(await self._principals.owner(ref)).id)
+        offset, limit = find_page(request)
+        query = replace(query, offset=offset, limit=limit)
+        found, total = await self._chats.find_all(self._operator(request), query)
+        emails = await self._principals.emails(chat.user_id for chat in found)
+        shown = [_chat(chat, emails[chat.user_id]) for chat in found]
+        return answer(wire.StoredChatList(chats=shown, total=total))
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer `StoredChatDetail`: the current branch, with `?tree=true` every message."""
+        who, chat_id = self._operator(request), request.match_info["id"]
+        is_whole = is_set(request, "tree")
+        chat = await self._chats.owned(who, chat_id)
+        document = (await self._chats.get(who, chat_id))["chat"]
+        branch = document["messages"]
+        current = {node["id"] for node in branch}
+        nodes = in_order(document["history"]["messages"]) if is_whole else branch
+        head = (await self._shown(chat)).model_dump()
+        return answer(
+            wire.StoredChatDetail(
+                **head,
+                current_id=document["history"]["currentId"],
+                messages=[message_of(node, is_current=node["id"] in current) for node in nodes],
+            )
+        )
+
+    async def give(self, request: web.Request) -> web.StreamResponse:
+        """Take `ChatExport`, answer a stream of whole chats that ends with `[DONE]`."""
+        wanted = await read_model(request, wire.ChatExport)
+        records = await self._wanted(wanted, self._operator(request))
+        reply = await open_stream(request, {})
+        try:
+            async for record in records:
+                await send(request, reply, b"data: %b\n\n" % orjson.dumps(record))
+        except GatewayError as error:
+            log_broken(request, error)
+            await send(request, reply, b"data: %b\n\n" % orjson.dumps(body_of(error, Dialect.CONTROL)))
+        else:
+            await send(request, reply, DONE)
+        await reply.write_eof()
+        return reply
+
+    async def take(self, request: web.Request) -> web.StreamResponse:
+        """Take `ChatImport`, answer `ChatsImported`; all chats are kept, or none."""
+        wanted = await read_model(request, wire.ChatImport, IMPORT_LIMIT)
+        owner = await self._principals.owner(wanted.user)
+        async with self._writes.block(request, "chat import", owner.email) as dry_run:
+            made = await self._transfer.take(self._operator(request), wanted.chats, owner.id)
+        chats = [_imported(record, owner.email) for record in made]
+        return answer(wire.ChatsImported(chats=chats, outcome=Outcome.CREATED, dry_run=dry_run))
+
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Answer `StoredChatWritten` with the chat as it was."""
+        who, chat_id = self._operator(request), request.match_info["id"]
+        dry_run = is_set(request, "dry_run")
+        shown = await self._shown(await self._chats.owned(who, chat_id))
+        if not dry_run:
+            # Not in a block: what runs for the chat is stopped first, and does not start again.
+            await self._chats.remove(who, chat_id)
+            audit(request, "chat remove", chat_id)
+        return answer(wire.StoredChatWritten(**shown.model_dump(), outcome=Outcome.REMOVED, dry_run=dry_run))
+
+    async def _wanted(self, wanted: wire.ChatExport, who: Actor) -> AsyncIterator[Record]:
+        if wanted.id is not None:
+            return _alone(await self._transfer.give(who, wanted.id))
+        owner_id = None if wanted.user is None else (await self._principals.owner(wanted.user)).id
+        return await self._transfer.give_everything(who, owner_id)
+
+    async def _shown(self, chat: Chat) -> wire.StoredChat:
+        return _chat(chat, (await self._principals.emails([chat.user_id]))[chat.user_id])
+
+    def _operator(self, request: web.Request) -> Actor:
+        return self._viewers.operator(request[PEER])
+
+
+def in_order(nodes: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the messages of a history, each after its parent and before the next child of that."""
+    ordered = []
+    waiting = [node for node in nodes.values() if node["parentId"] is None][::-1]
+    while waiting:
+        node = waiting.pop()
+        ordered.append(node)
+        waiting.extend(nodes[child] for child in reversed(node["childrenIds"]))
+    return ordered
+
+
+def message_of(node: Mapping[str, Any], *, is_current: bool) -> wire.StoredMessage:
+    """Return a message of a chat's record as the wire shows it."""
+    model = node.get("model")
+    return wire.StoredMessage(
+        id=node["id"],
+        parent_id=node["parentId"],
+        role=node["role"],
+        content=_text(node["content"]),
+        model=model if isinstance(model, str) else None,
+        done=node.get("done"),
+        current=is_current,
+        error=_failure(node.get("error")),
+        status=node.get("statusHistory", []),
+        sources=node.get("sources", []),
+        files=node.get("files", []),
+        embeds=node.get("embeds", []),
+        created_at=timestamp(node["timestamp"]),
+    )
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in content if isinstance(part.get("text"), str))
+
+
+def _failure(error: Any) -> str | None:
+    """Return why a message failed: clients keep `{"content"}`, a text, or true and nothing else."""
+    if not error:
+        return None
+    told = error.get("content") if isinstance(error, Mapping) else error
+    return told if isinstance(told, str) else "failed"
+
+
+async def _alone(record: Record) -> AsyncIterator[Record]:
+    yield record
+
+
+def _chat(chat: Chat, email: str) -> wire.StoredChat:
+    return wire.StoredChat(
+        id=chat.id,
+        title=chat.title,
+        user_id=chat.user_id,
+        user=email,
+        archived=chat.archived,
+        pinned=chat.pinned,
+        tags=list(chat.tags),
+        updated_at=timestamp(chat.updated_at),
+        created_at=timestamp(chat.created_at),
+    )
+
+
+def _imported(record: Record, email: str) -> wire.StoredChat:
+    return wire.StoredChat(
+        id=record["id"],
+        title=record["title"],
+        user_id=record["user_id"],
+        user=email,
+        archived=record["archived"],
+        pinned=record["pinned"],
+        tags=record["meta"]["tags"],
+        updated_at=timestamp(record["updated_at"]),
+        created_at=timestamp(record["created_at"]),
+    )

@@ -1,0 +1,94 @@
+"""`/v1/tasks`: the answers that are being made, and their end."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from aiohttp import web
+
+from gatewayctl.wire import tasks as wire
+from gatewayd.chat.stopping import Stopping
+from gatewayd.errors import invalid, not_found
+from gatewayd.http.body import read_model
+from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.viewers import Viewers
+from gatewayd.http.control.writes import answer, audit, timestamp
+from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.tasks import TaskInfo
+
+
+class ChatOwners(Protocol):
+    """Knows whose a chat is."""
+
+    async def find_owner(self, chat_id: str) -> str | None:
+        """Return the id of the user whose chat it is; None when there is none."""
+        ...
+
+
+class ControlTaskRoutes:
+    """Tasks of users on the control socket."""
+
+    def __init__(
+        self, stopping: Stopping, chats: ChatOwners, principals: Principals, viewers: Viewers
+    ) -> None:
+        self._stopping = stopping
+        self._chats = chats
+        self._principals = principals
+        self._viewers = viewers
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        access, dialect = Access.CONTROL, Dialect.CONTROL
+        return [
+            Route("GET", "/v1/tasks", self.list, access, "List tasks", dialect),
+            Route("POST", "/v1/tasks/stop", self.stop, access, "Stop tasks", dialect),
+        ]
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `TaskList`; `?chat=` limits it to the tasks of one chat, `?user=` to those of one user."""
+        chat_id, ref = request.query.get("chat"), request.query.get("user")
+        user_id = None if ref is None else (await self._principals.owner(ref)).id
+        found = await self._of_chat(chat_id) if chat_id is not None else self._stopping.every()
+        mine = [info for info in found if user_id is None or info.purpose.user_id == user_id]
+        return answer(wire.TaskList(tasks=await _shown(mine, self._principals)))
+
+    async def stop(self, request: web.Request) -> web.StreamResponse:
+        """Take `TaskStop`, answer `TasksStopped` once they have ended; not_found for what is not there."""
+        wanted = await read_model(request, wire.TaskStop)
+        if (wanted.task is None) == (wanted.chat is None):
+            raise invalid("cannot tell what to stop: name a task or a chat", param="task")
+        if wanted.chat is not None:
+            found = await self._of_chat(wanted.chat)
+        else:
+            found = [info for info in self._stopping.every() if info.id == wanted.task]
+            if not found:
+                raise not_found("task", wanted.task or "")
+        shown = await _shown(found, self._principals)
+        who = self._viewers.operator(request[PEER])
+        for info in found:
+            await self._stopping.stop(who, info.id)
+            audit(request, "task stop", info.id)
+        return answer(wire.TasksStopped(tasks=shown))
+
+    async def _of_chat(self, chat_id: str) -> Sequence[TaskInfo]:
+        """Return the tasks of a chat; not_found when there is neither such a task nor such a chat."""
+        found = [info for info in self._stopping.every() if info.purpose.chat_id == chat_id]
+        if not found and await self._chats.find_owner(chat_id) is None:
+            raise not_found("chat", chat_id)
+        return found
+
+
+async def _shown(found: Sequence[TaskInfo], principals: Principals) -> list[wire.Task]:
+    emails = await principals.emails(info.purpose.user_id for info in found)
+    return [
+        wire.Task(
+            id=info.id,
+            name=info.name,
+            user_id=info.purpose.user_id,
+            user=emails[info.purpose.user_id],
+            chat_id=info.purpose.chat_id,
+            message_id=info.purpose.message_id,
+            started_at=timestamp(info.started_at),
+        )
+        for info in found
+    ]
