@@ -16,6 +16,7 @@ from gatewayd.assembly.provisioning import Provisioning
 from gatewayd.assembly.runs import Answering
 from gatewayd.catalog.runtimes import Runtimes
 from gatewayd.catalog.service import Catalog
+from gatewayd.chat.buttons import Buttons
 from gatewayd.chat.embeddings import Embeddings
 from gatewayd.chat.forwarding import Forwarding
 from gatewayd.chat.pipeline import Pipeline
@@ -143,7 +144,7 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
     embeddings, runtimes = Embeddings(parts.catalog), Runtimes(parts.catalog)
     return [
         *HealthRoutes(parts.health, config, __version__).routes(),
-        *ModelRoutes(parts.catalog).routes(),
+        *ModelRoutes(parts.catalog, Buttons(parts.extensions.registry)).routes(),
         *ChatRoutes(parts.pipeline, body_limit=limit, runs=parts.answering.runs).routes(),
         *MessageRoutes(parts.pipeline, body_limit=limit).routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
