@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gatewayd.catalog.records import Grant, ModelRecord
-from gatewayd.chat.modelfacts import assigned, describe_model
+from gatewayd.chat.modelfacts import assigned, describe_model, show_model
 from tests.fakes.models import make_model
 
 
@@ -23,6 +23,13 @@ def test_the_record_names_the_model_and_is_shown_whole() -> None:
     assert described["info"]["params"] == {"a": 1}
     grant = {"principal_type": "user", "principal_id": "*", "permission": "read"}
     assert described["info"]["access_grants"] == [grant]
+
+
+def test_only_who_keeps_a_model_sees_how_it_is_prompted() -> None:
+    record = ModelRecord("m", "u1", "Mine", params={"system": "secret"})
+    assert "params" not in show_model(make_model("m"), record, is_whole=False)["info"]
+    assert show_model(make_model("m"), record, is_whole=True) == describe_model(make_model("m"), record)
+    assert "info" not in show_model(make_model("m"), None, is_whole=False)
 
 
 @pytest.mark.parametrize("given", [None, "f1", {"f1": True}, 7])

@@ -113,3 +113,8 @@ async def test_the_chats_of_all_are_for_who_may_see_them() -> None:
     assert ([chat.title for chat in found], total) == (["Bees", "Birds"], 2)
     with pytest.raises(GatewayError, match="cannot show the chats of others"):
         await house.chats.find_all(house.actor, ChatQuery(user_id=house.actor.user_id))
+
+
+async def test_whose_chat_it_is(trial: Trial) -> None:
+    assert await trial.chats.find_owner(await trial.open()) == trial.actor.user_id
+    assert await trial.chats.find_owner("none") is None

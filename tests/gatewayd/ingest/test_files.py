@@ -27,6 +27,7 @@ READING: list[Call] = [Files.get, Files.text, Files.content]
 WRITING: list[Call] = [
     lambda files, who, file_id: files.rename(who, file_id, "b.txt"),
     lambda files, who, file_id: files.set_text(who, file_id, "more"),
+    lambda files, who, file_id: files.set_data(who, file_id, {"k": 1}),
     Files.retry,
     Files.remove,
 ]
@@ -110,6 +111,16 @@ async def test_a_renamed_file_keeps_everything_else(ingest: Ingest) -> None:
     with pytest.raises(GatewayError) as refused:
         await ingest.files.rename(OWNER, file.id, "")
     assert refused.value.param == "filename"
+
+
+async def test_the_metadata_of_a_file_is_replaced(ingest: Ingest) -> None:
+    file = await ingest.completed("a.txt", "text")
+    changed = await ingest.files.set_data(OWNER, file.id, {"k": [1]})
+    assert (changed.data, changed.text_hash) == ({"k": [1]}, file.text_hash)
+    assert await ingest.files.get(OWNER, file.id) == changed
+    with pytest.raises(GatewayError) as refused:
+        await ingest.files.set_data(OWNER, file.id, {"k": object()})
+    assert refused.value.param == "metadata"
 
 
 async def test_a_removed_file_is_gone_everywhere(ingest: Ingest) -> None:

@@ -150,3 +150,33 @@ async def test_files_are_counted_by_user(tmp_path: Path) -> None:
 async def test_a_content_type_that_is_too_long_is_left_out(ingest: Ingest) -> None:
     file = await ingest.intake.accept(upload(content_type="x" * 300), stream(b"text"))
     assert file.content_type is None
+
+
+async def test_an_id_that_was_chosen_is_kept_and_used_once(ingest: Ingest) -> None:
+    file = await ingest.intake.accept(upload(id="my-id_1"), stream(b"text"))
+    assert file.id == "my-id_1"
+    with pytest.raises(GatewayError) as taken:
+        await ingest.intake.accept(upload(id="my-id_1"), stream(b"other"))
+    assert (taken.value.kind, taken.value.param) == (Kind.CONFLICT, "id")
+    assert ingest.blobs.path(file.id).read_bytes() == b"text"
+    for bad in ("", "a/b", "..", "x" * 65, "\u00e9"):
+        with pytest.raises(GatewayError) as refused:
+            await ingest.intake.accept(upload(id=bad), stream(b"text"))
+        assert (refused.value.kind, refused.value.param) == (Kind.INVALID_REQUEST, "id")
+
+
+async def test_two_at_once_do_not_share_an_id(ingest: Ingest) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        begun.set()
+        await go_on.wait()
+        yield b"text"
+
+    first = asyncio.create_task(ingest.intake.accept(upload(id="mine"), slow()))
+    await begun.wait()
+    with pytest.raises(GatewayError) as taken:
+        await ingest.intake.accept(upload(id="mine"), stream(b"other"))
+    assert taken.value.kind is Kind.CONFLICT
+    go_on.set()
+    assert ingest.blobs.path((await first).id).read_bytes() == b"text"
