@@ -1,150 +1,266 @@
-"""Looks at one plugin without a gateway: `python -m gatewayd.plugins.check FILE` prints what it is as JSON.
+"""Loads one source in a process of its own and tells what it found; `python -m gatewayd.plugins.check`.
 
-It runs in a process of its own, because the plugin's module and constructor run.
+A question comes on standard input and a report goes to standard output, both as JSON (`gatewayd.plugins.
+reports`). The import names of plugins are there, but no gateway behind them.
 """
 
-import argparse
-import ast
 import asyncio
-import contextlib
+import importlib
+import importlib.metadata
+import importlib.util
 import inspect
-import json
+import os
+import re
+import signal
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
-from gatewayd.errors import GatewayError
+import orjson
+from pydantic import TypeAdapter
+
+from gatewayd.accounts.records import Actor, CredentialKind, Role, User
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.events.records import Target
+from gatewayd.events.table import find_type
 from gatewayd.plugins import frontmatter, source
-from gatewayd.plugins.arguments import Surroundings
+from gatewayd.plugins.arguments import Surroundings, reserved
+from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import Loader, Loading
-from gatewayd.plugins.names.finder import install
-from gatewayd.plugins.records import Family, Origin, Plugin
+from gatewayd.plugins.names import finder
+from gatewayd.plugins.names.catalogue import PACKAGE
+from gatewayd.plugins.outline import Imported, Outline, read_outline
+from gatewayd.plugins.records import Family, Plugin, PluginKind
+from gatewayd.plugins.reports import (
+    MissingImport,
+    Question,
+    Report,
+    ReportedEvent,
+    ReportedMethod,
+    ReportedParameter,
+    ReportedRequirement,
+)
 from gatewayd.plugins.requirements import Installation, Requirements
 
-FAILED: Final = 1
-SERVICES: Final = ("users", "chats", "files", "models", "completions", "plugins", "knowledge", "settings")
-END: Final = 1.0
-_SENDERS: Final = ("emit", "event")
+LAST_WORDS: Final = 30
+"""Seconds after which the process ends, beyond the time that the source has to load."""
+
+ENTRIES: Final[Mapping[PluginKind, Mapping[str, frozenset[str]]]] = {
+    PluginKind.PIPE: {"pipe": frozenset({"body"})},
+    PluginKind.FILTER: {
+        "inlet": frozenset({"body"}),
+        "stream": frozenset({"event"}),
+        "outlet": frozenset({"body"}),
+    },
+    PluginKind.ACTION: {"action": frozenset({"body"})},
+}
+"""The methods that make a function of each kind work, one of them at least, and what each is given."""
+
+FURTHER: Final = ("pipes", "on_startup", "on_shutdown", "on_valves_updated")
+
+_DISTRIBUTION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_ASKED: Final = TypeAdapter(Question)
 
 
-class Absent:
-    """Stands for everything that a plugin could ask of a gateway; there is none."""
+class _Nobody:
+    """A part of the gateway that is not there: every method refuses."""
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"there is no gateway to ask for {name!r}: the plugin is only checked")
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        async def refuse(*_: Any, **__: Any) -> Any:
+            raise GatewayError(Kind.UNAVAILABLE, f"cannot answer {name}: no gateway runs while it is checked")
+
+        return refuse
 
 
-async def check(path: Path, timeout: float = 60.0) -> dict[str, Any]:  # noqa: ASYNC109 - the loader's bound
-    """Return what a plugin is; raises GatewayError with the sentence to show when it does not load.
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """A `plugins.interfaces.HostSettings` over given values."""
 
-    `{"id", "family", "kind", "name", "manifest", "requirements", "methods": {name: {"parameters": [...],
-    "async": bool}}, "specs", "missing", "events", "valves", "user_valves"}`; valves are JSON schemas or null.
-    """
-    plugin = read(path)
-    loop = asyncio.get_running_loop()
-    absent = cast("Any", Absent())
-    services = dict.fromkeys(SERVICES, absent)
-    host = Host(**services, data_dir=Path("/nonexistent"), secret_key="")
-    names = install(host, loop)
+    values: Mapping[str, Any]
+
+    async def get(self, name: str) -> Any:
+        return self.values.get(name)
+
+    async def all(self) -> Mapping[str, Any]:
+        return self.values
+
+
+def make_host(settings: Mapping[str, Any], directory: Path) -> Host:
+    """Return a host that knows settings and nothing else."""
+    nobody = cast(Any, _Nobody())
+    return Host(
+        users=nobody,
+        chats=nobody,
+        files=nobody,
+        models=nobody,
+        completions=nobody,
+        plugins=nobody,
+        knowledge=nobody,
+        settings=_Settings(settings),
+        data_dir=directory,
+        secret_key=os.urandom(16).hex(),
+    )
+
+
+async def look(question: Question) -> Report:
+    """Load a source here and return everything that can be told of it."""
+    manifest = frontmatter.read(question.content)
+    report = Report(
+        id=question.id,
+        name=manifest.get("title") or question.id,
+        version=manifest.get("version", ""),
+        requirements=tuple(_requirement(item) for item in frontmatter.requirements(manifest)),
+    )
     try:
-        around = Surroundings(loop, absent, absent)
-        requirements = Requirements(Installation(Path("/nonexistent")))
-        loaded = await Loader(around, Loading(requirements, timeout)).load(plugin, lambda *_: None)
+        outline = read_outline(question.content)
+        family, kind = _kind(question)
+        plugin_id = source.check_id(question.id)
+    except GatewayError as error:
+        return replace(report, error=error.message)
+    report = replace(report, id=plugin_id, family=family.value, kind=kind.value, events=_events(outline))
+    plugin = Plugin(plugin_id, family, kind, "", report.name, question.content, manifest=manifest)
+    with tempfile.TemporaryDirectory(prefix="gatewayd-check-") as folder:
+        host = make_host(question.settings, Path(folder))
+        names = finder.install(host, asyncio.get_running_loop())
         try:
-            return await _describe(loaded)
+            return await _loaded(report, plugin, outline, question)
         finally:
-            await loaded.end(END)
-    finally:
-        names.close()
+            names.close()
 
 
-def read(path: Path) -> Plugin:
-    """Return the plugin of a file; raises GatewayError for what is none."""
+async def _loaded(report: Report, plugin: Plugin, outline: Outline, question: Question) -> Report:
+    nobody = cast(Any, _Nobody())
+    around = Surroundings(asyncio.get_running_loop(), nobody, nobody)
+    requirements = Requirements(Installation(Path(question.packages or os.devnull)))
+    loader = Loader(around, Loading(requirements, question.timeout))
     try:
-        content = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise source.unreadable(error) from error
-    source.refuse_pipelines(source.prepare(content, path.name).classes)
-    family, kind = source.kind_by_text(content)
-    manifest = frontmatter.read(content)
-    plugin_id = source.check_id(path.stem)
-    name = manifest.get("title") or plugin_id
-    plugin = Plugin(plugin_id, family, kind, "", name, content, manifest=manifest)
-    return replace(plugin, origin=Origin.FILE, path=str(path.absolute()))
+        loaded = await loader.load(plugin, lambda *_: None)
+    except GatewayError as error:
+        return replace(report, error=error.message, missing=await _missing(outline))
+    methods = tuple(_methods(loaded))
+    return replace(
+        report,
+        kind=loaded.plugin.kind.value,
+        methods=methods,
+        missing=await _missing(outline),
+        valves=await loaded.valves_schema(),
+        user_valves=await loaded.user_valves_schema(),
+        problems=(*_entry_problems(loaded, around), *await _valve_problems(loaded)),
+    )
 
 
-def event_types(content: str) -> list[str]:
-    """Return the event types that stand in a source as texts, in the order in which they are found first."""
-    return list(dict.fromkeys(_literals(source.parse(content))))
+def _kind(question: Question) -> tuple[Family, PluginKind]:
+    if question.family is None:
+        return source.kind_by_text(question.content)
+    family = Family(question.family)
+    return family, source.guess_kind(question.content, family)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Check one file; what it prints itself goes to standard error."""
-    parser = argparse.ArgumentParser(prog="gatewayd.plugins.check", description="Check one plugin.")
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--timeout", type=float, default=60.0, help="seconds that it may take to load")
-    given = parser.parse_args(argv)
-    status = 0
-    with contextlib.redirect_stdout(sys.stderr):
-        try:
-            report = asyncio.run(check(given.file, given.timeout))
-        except GatewayError as error:
-            report, status = {"error": error.message}, FAILED
-    sys.stdout.write(json.dumps(report, ensure_ascii=False, default=str, indent=2) + "\n")
-    sys.stdout.flush()
-    return status
+def _events(outline: Outline) -> tuple[ReportedEvent, ...]:
+    return tuple(ReportedEvent(name, find_type(name) is not None) for name in outline.events)
 
 
-async def _describe(loaded: Loaded) -> dict[str, Any]:
-    plugin = loaded.plugin
-    return {
-        "id": plugin.id,
-        "family": plugin.family.value,
-        "kind": plugin.kind.value,
-        "name": plugin.name,
-        "manifest": plugin.manifest,
-        "requirements": list(frontmatter.requirements(plugin.manifest)),
-        "methods": {name: _method(loaded, name) for name in loaded.methods()},
-        "specs": plugin.specs if plugin.family is Family.TOOL else [],
-        "missing": list(plugin.missing),
-        "events": event_types(plugin.content),
-        "valves": await loaded.valves_schema(),
-        "user_valves": await loaded.user_valves_schema(),
-    }
+def _requirement(text: str) -> ReportedRequirement:
+    match = _DISTRIBUTION.match(text)
+    try:
+        return ReportedRequirement(text, importlib.metadata.version(match[0]) if match else None)
+    except importlib.metadata.PackageNotFoundError:
+        return ReportedRequirement(text, None)
 
 
-def _method(loaded: Loaded, name: str) -> dict[str, Any]:
-    function = loaded.value(name)
-    is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
-    return {"parameters": sorted(loaded.parameters(name).names), "async": is_async}
+async def _missing(outline: Outline) -> tuple[MissingImport, ...]:
+    # In a thread: names of settings are asked for on this loop.
+    absent = [one for one in outline.imports if not await asyncio.to_thread(_is_there, one)]
+    guarded: dict[str, bool] = {}
+    for one in absent:
+        name = one.full if one.package == PACKAGE else one.package
+        guarded[name] = guarded.get(name, True) and one.guarded
+    return tuple(MissingImport(name, is_guarded) for name, is_guarded in guarded.items())
 
 
-def _literals(tree: ast.Module) -> Iterator[str]:
-    """Yield the `type` of each dict that has `data` too, or is given to something that sends events."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Dict):
-            fields = _texts(node)
-            if "type" in fields and "data" in fields and fields["type"] is not None:
-                yield fields["type"]
-        elif isinstance(node, ast.Call) and any(word in ast.unparse(node.func) for word in _SENDERS):
-            for given in node.args:
-                shown = _texts(given).get("type") if isinstance(given, ast.Dict) else None
-                if shown is not None:
-                    yield shown
+def _is_there(wanted: Imported) -> bool:
+    try:
+        if wanted.package != PACKAGE:
+            return importlib.util.find_spec(wanted.package) is not None
+        module = importlib.import_module(wanted.module)
+        if wanted.name and not hasattr(module, wanted.name):
+            importlib.import_module(wanted.full)
+    except (ImportError, ValueError):
+        return False
+    return True
 
 
-def _texts(node: ast.Dict) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
-    for key, value in zip(node.keys, node.values, strict=True):
-        if isinstance(key, ast.Constant) and isinstance(key.value, str):
-            is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
-            found[key.value] = cast("ast.Constant", value).value if is_text else None  # type: ignore[assignment]
-    return found
+def _methods(loaded: Loaded) -> Iterator[ReportedMethod]:
+    names = loaded.methods()
+    if loaded.plugin.family is Family.FUNCTION:
+        entries = (*ENTRIES[loaded.plugin.kind], *FURTHER)
+        names = [name for name in entries if loaded.has(name)]
+    for name in names:
+        yield ReportedMethod(name, tuple(_parameters(loaded.value(name))))
+
+
+def _parameters(function: Callable[..., Any]) -> Iterator[ReportedParameter]:
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):
+        return
+    for one in signature.parameters.values():
+        if one.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY):
+            yield ReportedParameter(one.name, one.default is inspect.Parameter.empty)
+
+
+def _entry_problems(loaded: Loaded, around: Surroundings) -> Iterator[str]:
+    """Yield what keeps the methods from being called."""
+    if loaded.plugin.family is Family.TOOL:
+        if not loaded.methods():
+            yield "it has no public method: models have nothing to call"
+        return
+    entries = ENTRIES[loaded.plugin.kind]
+    present = [name for name in entries if loaded.has(name)]
+    if not present and not loaded.has("pipes"):
+        yield f"it has no method {' or '.join(entries)}: nothing of it is ever called"
+    for name in present:
+        taken = loaded.parameters(name)
+        unknown = taken.names - taken.with_defaults - entries[name] - _reserved(taken.names, around)
+        if unknown:
+            yield f"{name} requires {', '.join(sorted(unknown))}, which nothing gives it"
+
+
+def _reserved(names: frozenset[str], around: Surroundings) -> set[str]:
+    user = User(id="", email="", name="", role=Role.USER)
+    scope = CallScope(Actor(user, CredentialKind.CONTROL, (), {}), Target("", "", "", ""))
+    return {*reserved(names, "", scope, around), "__valves__"}
+
+
+async def _valve_problems(loaded: Loaded) -> Sequence[str]:
+    if loaded.value("Valves") is None:
+        return ()
+    try:
+        await loaded.changed_valves({}, {})
+    except GatewayError as error:
+        return (f"its valves have to be set before it works: {error.message}",)
+    return ()
+
+
+def main() -> None:
+    """Answer one question; the process ends then, whatever threads the source has started."""
+    report_to = os.dup(sys.stdout.fileno())
+    # What the source prints is no part of the report.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    question = _ASKED.validate_json(sys.stdin.buffer.read())
+    signal.alarm(int(question.timeout) + LAST_WORDS)
+    if question.packages is not None:
+        sys.path.append(question.packages)
+    report = asyncio.run(look(question))
+    with os.fdopen(report_to, "wb") as stream:
+        stream.write(orjson.dumps(report, default=str))
+    os._exit(0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -139,6 +139,11 @@ def check_id(text: str) -> str:
     return text.lower()
 
 
+def current_module(name: str) -> str:
+    """Return the name that a module has now, for the former top-level modules of the host too."""
+    return f"open_webui.{name}" if name.partition(".")[0] in _FORMER else name
+
+
 def awaited(value: Any) -> Awaitable[Any]:
     """Return what `await` takes: the value itself, or something that gives the value at once."""
     return value if inspect.isawaitable(value) else _given(value)
@@ -169,7 +174,6 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom:
-        first = (node.module or "").partition(".")[0]
-        if node.level == 0 and first in _FORMER:
-            node.module = f"open_webui.{node.module}"
+        if node.level == 0 and node.module:
+            node.module = current_module(node.module)
         return node
