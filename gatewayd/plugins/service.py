@@ -95,7 +95,7 @@ class Plugins:
         async with self._registry.changing, AsyncExitStack() as undo:
             self._check_free(family, plugin_id)
             plugin = new_plugin(actor, family, new, self._clock())
-            loaded = await self._load(plugin, undo)
+            loaded = await probe(self._registry, plugin, undo)
             stored = plugin if loaded is None else loaded.plugin
             await self._put_new(stored)
             undo.pop_all()
@@ -231,7 +231,7 @@ class Plugins:
     def _check_free(self, family: Family, plugin_id: str) -> None:
         known = self._registry.find(family, plugin_id)
         if known is not None:
-            whose = f": it comes from {_where(known)}" if known.origin is not Origin.DATABASE else ""
+            whose = f": it comes from {where(known)}" if known.origin is not Origin.DATABASE else ""
             raise _taken(family, plugin_id, whose)
 
     def _changed(self, actor: Actor, plugin: Plugin, change: PluginChange) -> Plugin:
@@ -252,19 +252,9 @@ class Plugins:
             updated_at=self._clock(),
         )
 
-    async def _load(self, plugin: Plugin, undo: AsyncExitStack) -> Loaded | None:
-        if self._registry.is_enabled and not self._registry.is_running:
-            return None
-        try:
-            loaded = await self._registry.probe(plugin)
-        except PluginFailure as failure:
-            raise refused(failure) from failure
-        undo.push_async_callback(loaded.end, END_TIMEOUT)
-        return loaded
-
     async def _replace(self, plugin: Plugin, undo: AsyncExitStack) -> None:
         """Keep a plugin whose source is new; `undo` ends what was loaded when it cannot be kept."""
-        loaded = await self._load(plugin, undo)
+        loaded = await probe(self._registry, plugin, undo)
         stored = plugin if loaded is None else loaded.plugin
         await self._keep(stored)
         undo.pop_all()
@@ -327,6 +317,21 @@ def new_plugin(actor: Actor, family: Family, new: NewPlugin, now: int) -> Plugin
     )
 
 
+async def probe(registry: Registry, plugin: Plugin, undo: AsyncExitStack) -> Loaded | None:
+    """Load a plugin on trial, which `undo` ends; None where plugins are kept and not run.
+
+    Raises invalid_request with exception, text and line when it does not load.
+    """
+    if registry.is_enabled and not registry.is_running:
+        return None
+    try:
+        loaded = await registry.probe(plugin)
+    except PluginFailure as failure:
+        raise refused(failure) from failure
+    undo.push_async_callback(loaded.end, END_TIMEOUT)
+    return loaded
+
+
 def _switched(plugin: Plugin, name: str, value: bool) -> Plugin:
     """Return a plugin that remembers a switch which differs from what its file says."""
     if plugin.origin is Origin.DATABASE:
@@ -344,7 +349,8 @@ def _kept(meta: Mapping[str, Any]) -> dict[str, Any]:
     return {SWITCHES: meta[SWITCHES]} if SWITCHES in meta else {}
 
 
-def _where(plugin: Plugin) -> str:
+def where(plugin: Plugin) -> str:
+    """Return where a plugin comes from that cannot be changed here."""
     return f"the file {plugin.path}" if plugin.origin is Origin.FILE else "the gateway itself"
 
 
@@ -352,7 +358,7 @@ def _check_own(plugin: Plugin) -> None:
     if plugin.origin is not Origin.DATABASE:
         raise GatewayError(
             Kind.CONFLICT,
-            f"cannot change {plugin.kind.value} {plugin.id!r}: it comes from {_where(plugin)}",
+            f"cannot change {plugin.kind.value} {plugin.id!r}: it comes from {where(plugin)}",
         )
 
 
