@@ -47,10 +47,14 @@ class After:
 
     async def _filter(self, running: Running, asked: Sequence[Body]) -> None:
         target, before = running.target, list(asked)
-        if running.chat is not None:
-            branch = await self._chats.branch(target.chat_id, target.message_id)
-            before = [{name: item[name] for name in SHOWN if name in item} for item in branch]
-        after = await self._outlets.run_for_run(running.request, running.actor, before)
+
+        async def read() -> Sequence[Body]:
+            if running.chat is not None:
+                branch = await self._chats.branch(target.chat_id, target.message_id)
+                before[:] = [{name: item[name] for name in SHOWN if name in item} for item in branch]
+            return before
+
+        after = await self._outlets.run_for_run(running.request, running.actor, read)
         if after is None:
             return
         if running.chat is not None:

@@ -1,6 +1,5 @@
 """Outlet filters of finished chats (4.4): asked for by a client, or after an answer to a chat."""
 
-from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from gatewayd.chat.foreign import text
 from gatewayd.chat.modelfacts import describe_model
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.rewriting import Rewriting, messages_of
+from gatewayd.chat.running import Conversation
 from gatewayd.chat.scopes import filter_ids, make_scope, target_of
 from gatewayd.errors import invalid
 from gatewayd.plugins.context import CallScope, RequestFacts
@@ -52,11 +52,12 @@ class Outlets:
         return without_absent(form, body)
 
     async def run_for_run(
-        self, request: ChatRequest, actor: Actor, messages: Sequence[dict[str, Any]]
+        self, request: ChatRequest, actor: Actor, conversation: Conversation
     ) -> list[dict[str, Any]] | None:
         """Return the messages as the filters leave them, the answer last; None when no filter runs.
 
-        A filter that fails is logged, never raised. What has changed is for the caller to keep.
+        A filter that fails is logged, never raised. What has changed is for the caller to keep. The
+        conversation is read only when a filter runs, as it may be long.
         """
         model, _ = await self._catalog.get(request.model, actor)
         loaded = await self._filters.with_outlet(model.id, filter_ids(request.options), strict=False)
@@ -65,7 +66,7 @@ class Outlets:
         scope = request.scope or make_scope(request, model, self._catalog.find_record(model.id), actor)
         form: Body = {
             "model": request.model,
-            "messages": deepcopy(list(messages)),
+            "messages": deepcopy(list(await conversation())),
             "chat_id": scope.target.chat_id,
             "session_id": scope.target.session_id,
             "id": scope.target.message_id,

@@ -1,6 +1,6 @@
 """What runs need of the rest of the gateway, and what they are set to do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -63,15 +63,19 @@ class Answers(Protocol):
         ...
 
 
+Conversation = Callable[[], Awaitable[Sequence[dict[str, Any]]]]
+"""Reads the messages of a branch, `{"id", "role", "content", ...}`, the answer last."""
+
+
 class RunOutlets(Protocol):
     """The outlet filters of answers to chats."""
 
     async def run_for_run(
-        self, request: ChatRequest, actor: Actor, messages: Sequence[dict[str, Any]]
+        self, request: ChatRequest, actor: Actor, conversation: Conversation
     ) -> list[dict[str, Any]] | None:
         """Return the messages as the filters leave them, the answer last; None when no filter runs.
 
-        `messages` are `{"id", "role", "content", ...}`. A filter that fails is logged, never raised.
+        `conversation` is read only when one does. A filter that fails is logged, never raised.
         """
         ...
 
@@ -80,7 +84,7 @@ class NoOutlets:
     """Runs no filter."""
 
     async def run_for_run(
-        self, request: ChatRequest, actor: Actor, messages: Sequence[dict[str, Any]]
+        self, request: ChatRequest, actor: Actor, conversation: Conversation
     ) -> list[dict[str, Any]] | None:
         """Leave the messages as they are."""
         return None

@@ -1,13 +1,13 @@
 """Tests for gatewayd.chat.after."""
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from gatewayd.accounts.records import Actor
 from gatewayd.chat.records import ChatRequest
+from gatewayd.chat.running import Conversation
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.runs import OWNER, asking, running_world
 
@@ -19,8 +19,9 @@ class Shout:
         self.seen: list[dict[str, Any]] = []
 
     async def run_for_run(
-        self, request: ChatRequest, actor: Actor, messages: Sequence[dict[str, Any]]
+        self, request: ChatRequest, actor: Actor, conversation: Conversation
     ) -> list[dict[str, Any]] | None:
+        messages = await conversation()
         self.seen = list(messages)
         last = messages[-1]
         return [*messages[:-1], {**last, "content": last["content"].upper()}]
@@ -30,7 +31,7 @@ class Broken:
     """Always fails."""
 
     async def run_for_run(
-        self, request: ChatRequest, actor: Actor, messages: Sequence[dict[str, Any]]
+        self, request: ChatRequest, actor: Actor, conversation: Conversation
     ) -> list[dict[str, Any]] | None:
         raise GatewayError(Kind.PLUGIN_FAILED, "filter x: ValueError: no")
 

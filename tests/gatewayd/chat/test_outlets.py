@@ -166,7 +166,11 @@ async def after_run(world: FunctionWorld) -> list[dict[str, Any]] | None:
         {"id": "q", "role": "user", "content": "hi"},
         {"id": "r", "role": "assistant", "content": "yo"},
     ]
-    found = await world.outlets.run_for_run(request, ADMIN, messages)
+
+    async def conversation() -> list[dict[str, Any]]:
+        return messages
+
+    found = await world.outlets.run_for_run(request, ADMIN, conversation)
     assert messages[-1]["content"] == "yo"
     return found
 
