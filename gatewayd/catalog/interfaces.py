@@ -33,7 +33,8 @@ class CallContext:
 
     `is_converted` tells that the body was made from another dialect and may hold what only that one knows
     (`cache_control`, `thinking_blocks`): a source that does not speak it must leave that out. `scope` is what
-    a function model may know beside that, and nobody else looks at it.
+    a function model may know beside that, and nobody else looks at it. `chat_id` is empty where no chat is
+    named.
     """
 
     request_id: str
@@ -43,6 +44,7 @@ class CallContext:
     user_role: str = ""
     is_converted: bool = False
     scope: object | None = None
+    chat_id: str = ""
 
 
 class ChunkStream(Protocol):

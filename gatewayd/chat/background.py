@@ -42,7 +42,8 @@ class TaskModels:
         # What a plugin emits on the way is nothing of the answer that the task is about.
         scope.target = replace(scope.target, message_id="")
         scope.metadata |= {"task": task, "task_body": original}
-        context = replace(context_of(actor, request.request_id), scope=scope)
+        chat_id = request.options.get("chat_id")
+        context = context_of(actor, request.request_id, scope=scope, chat_id=chat_id)
 
         async def question(model: Model, source: ModelSource) -> Completion:
             return await source.complete({**request.body, "model": model.upstream_id}, model, context)

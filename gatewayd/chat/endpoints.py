@@ -6,6 +6,7 @@ from typing import Any
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.failover import LACKING
 from gatewayd.catalog.interfaces import CallContext
+from gatewayd.chat.foreign import text
 from gatewayd.errors import GatewayError, Kind, invalid
 
 
@@ -18,9 +19,14 @@ def model_of(value: Mapping[str, Any]) -> str:
 
 
 def context_of(
-    actor: Actor, request_id: str, *, is_converted: bool = False, scope: object | None = None
+    actor: Actor,
+    request_id: str,
+    *,
+    is_converted: bool = False,
+    scope: object | None = None,
+    chat_id: object = "",
 ) -> CallContext:
-    """Return what a source may know about a call."""
+    """Return what a source may know about a call; `chat_id` is as the request has it."""
     user = actor.user
     return CallContext(
         request_id=request_id,
@@ -30,6 +36,7 @@ def context_of(
         user_role=user.role.value,
         is_converted=is_converted,
         scope=scope,
+        chat_id=text(chat_id),
     )
 
 

@@ -93,7 +93,13 @@ class Pipeline:
         found = use.sources if use is not None else ()
         sources = await self._attachments.attach(request, actor, found) if request.files or found else []
         noted = request.warnings[known:]
-        context = context_of(actor, request.request_id, is_converted=is_converted, scope=request.scope)
+        context = context_of(
+            actor,
+            request.request_id,
+            is_converted=is_converted,
+            scope=request.scope,
+            chat_id=request.options.get("chat_id"),
+        )
         call = _Call(request, context, chain, is_plain=not sources and use is None)
         if use is None:
             answer = await self._catalog.failover.ask(candidates, call.answer)

@@ -172,7 +172,8 @@ class PluginToolBox:
         actor = scope.actor
         candidates = await self._candidates(request, actor)
         told = replace(scope, task=TASK, task_body=dict(request.body))
-        context = context_of(actor, request.request_id, scope=told)
+        chat_id = request.options.get("chat_id")
+        context = context_of(actor, request.request_id, scope=told, chat_id=chat_id)
         body = {"messages": messages, "stream": False}
         completion = await self._catalog.failover.ask(
             candidates,
