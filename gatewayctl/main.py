@@ -10,8 +10,8 @@ import typer
 
 from gatewayctl import __version__, failures
 from gatewayctl.commands import (
-    chat,
     collections,
+    events,
     files,
     groups,
     health,
@@ -23,6 +23,8 @@ from gatewayctl.commands import (
     scim_tokens,
     settings,
     setup,
+    stored_chats,
+    tasks,
     users,
 )
 from gatewayctl.failures import CommandError
@@ -41,12 +43,14 @@ app.add_typer(keys.noun, name="key")
 app.add_typer(models.noun, name="model")
 app.add_typer(files.noun, name="file")
 app.add_typer(collections.noun, name="collection")
+app.add_typer(stored_chats.noun, name="chat")
+app.add_typer(tasks.noun, name="task")
+app.add_typer(events.noun, name="event")
 app.add_typer(settings.noun, name="setting")
 app.add_typer(scim.noun, name="scim")
 app.add_typer(scim_tokens.noun, name="scim-token")
 setup.register(app)
 health.register(app)
-chat.register(app)
 ingest.register(app)
 
 

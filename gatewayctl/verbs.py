@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperGroup
 
 from gatewayctl.client import ControlClient, default_socket
 from gatewayctl.render import Output, Renderer, Row, View
@@ -85,11 +86,23 @@ def describe(outcome: Outcome, *, dry_run: bool) -> str:
     return f"dry run: {outcome.value}" if dry_run else outcome.value
 
 
-class Noun(typer.Typer):
-    """A noun: a group of verbs."""
+class Lenient(TyperGroup):
+    """A noun whose verb may be left out: `run` is meant then."""
 
-    def __init__(self, summary: str) -> None:
-        super().__init__(help=summary, rich_markup_mode=None, pretty_exceptions_enable=False)
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the verb in where the first argument is none; completion still offers them all."""
+        is_open = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        if not is_open and not ctx.resilient_parsing:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+class Noun(typer.Typer):
+    """A noun: a group of verbs. One that is `lenient` means its verb `run` where none is named."""
+
+    def __init__(self, summary: str, *, lenient: bool = False) -> None:
+        group = Lenient if lenient else TyperGroup
+        super().__init__(cls=group, help=summary, rich_markup_mode=None, pretty_exceptions_enable=False)
 
     def verb(self, name: str, *examples: str) -> Callable[[Verb], Verb]:
         """Register a function, whose first parameter is the session, as a verb.

@@ -1,4 +1,4 @@
-"""`gatewayctl chat`: ask a model from the terminal."""
+"""`gatewayctl chat run`: ask a model from the terminal."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,23 +9,23 @@ import typer
 
 from gatewayctl.prompts import usage
 from gatewayctl.render import Output
-from gatewayctl.verbs import Session, add_verb
+from gatewayctl.verbs import Noun, Session
 from gatewayctl.wire.chat import Chat, Message, Reference
 
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to the root."""
-    add_verb(
-        app,
-        "chat",
-        run,
-        "gatewayctl chat smollm2-135m 'Why is the sky blue?'",
-        "gatewayctl chat smollm2-135m - < question.txt > answer.md",
-        "gatewayctl chat smollm2-135m hello --user ada@example.org -o json",
-        "gatewayctl chat - --collection handbook 'How is the pump switched off?'",
-    )
+noun = Noun(
+    "Ask models, and look after the chats that users have. "
+    "Where no verb is named, chat asks: its first argument is the model.",
+    lenient=True,
+)
 
 
+@noun.verb(
+    "run",
+    "gatewayctl chat run smollm2-135m 'Why is the sky blue?'",
+    "gatewayctl chat smollm2-135m - < question.txt > answer.md",
+    "gatewayctl chat smollm2-135m hello --user ada@example.org -o json",
+    "gatewayctl chat - --collection handbook 'How is the pump switched off?'",
+)
 def run(
     session: Session,
     model: Annotated[

@@ -78,7 +78,7 @@ def test_interruption_has_its_own_code(monkeypatch: pytest.MonkeyPatch, tmp_path
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gatewayctl.client.Transport.call", interrupt, raising=False)
+    monkeypatch.setattr("gatewayctl.transport.Transport.call", interrupt, raising=False)
     assert main(["--socket", str(tmp_path / "s"), "health"]) == 130
 
 

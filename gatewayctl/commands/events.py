@@ -1,0 +1,161 @@
+"""`gatewayctl event`: what happens at messages while they are made, and answers to what plugins ask."""
+
+import json
+import sys
+import time
+from contextlib import closing
+from typing import Annotated, Any
+
+import typer
+
+from gatewayctl.failures import CommandError
+from gatewayctl.live.answering import ask
+from gatewayctl.live.following import GAP, Follower, Happening, Whose
+from gatewayctl.live.lines import line_of, question_of
+from gatewayctl.prompts import read_secret, usage
+from gatewayctl.render import Output, View
+from gatewayctl.verbs import Noun, Session
+from gatewayctl.wire.events import Call, CallAnswer
+
+noun = Noun("Events: what plugins and models report while they work, and what they ask.")
+
+CALLS: View[Call] = View(
+    name=lambda call: call.id,
+    columns={
+        "ID": lambda call: call.id,
+        "TYPE": lambda call: call.type,
+        "QUESTION": lambda call: question_of(call.data),
+        "USER": lambda call: call.user or call.user_id,
+        "CHAT": lambda call: call.chat_id,
+        "CREATED": lambda call: call.created_at,
+    },
+)
+
+
+@noun.verb(
+    "follow",
+    "gatewayctl event follow --user ada@example.org",
+    "gatewayctl event follow --all -o jsonl | jq -r .type",
+    "gatewayctl event follow --chat 0f7d2c54-3a57-4c0b-9d0f-5f2f1d4b7a10 --since Zk3q-41 --count 10",
+)
+def follow(
+    session: Session,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="USER", help="The events of this user.")
+    ] = None,
+    chat: Annotated[
+        str | None, typer.Option("--chat", metavar="CHAT", help="Only those of the chat of this id.")
+    ] = None,
+    everybody: Annotated[bool, typer.Option("--all", help="The events of all users.")] = False,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="ID", help="Begin after the event of this id.")
+    ] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many events.")] = None,
+) -> None:
+    """Show events as they come, one a line, until interrupted, which ends with code 130.
+
+    A connection that breaks is opened again, and goes on where it was; where events are lost, a line says so.
+
+    Who follows one user is a live connection of that user, whom plugins may ask: see event answer. With
+    --all nobody is asked who would not be otherwise. With -o json or -o jsonl an event is a JSON object with
+    id, user, chat_id, message_id, call_id, type and data, with -o name its id alone.
+    """
+    if (everybody and user is not None) or not (everybody or user or chat):
+        raise usage("cannot tell whose events: give --user, --chat or --all", param="--user")
+    whose = Whose(user, chat, everybody)
+    follower = Follower(session.client, whose, since, note=session.note)
+    left = count
+    try:
+        with closing(follower.events()) as events:
+            for event in events:
+                _show(session, event)
+                if left is not None and event.type != GAP:
+                    left -= 1
+                if left == 0:
+                    return
+    except KeyboardInterrupt:
+        hint = f"--since {follower.last} goes on from here" if follower.last else ""
+        raise CommandError("stopped", "stopped following", hint=hint) from None
+
+
+@noun.verb("calls", "gatewayctl event calls --user ada@example.org")
+def calls(
+    session: Session,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="USER", help="Only what this user is asked.")
+    ] = None,
+) -> None:
+    """List the calls that wait for an answer, oldest first."""
+    session.show_all(session.client.list_calls(user).calls, CALLS)
+
+
+@noun.verb(
+    "answer",
+    "gatewayctl event answer 3f1f8f0e-6a0c-4f1d-9c39-64c9dbf9b7ce",
+    "gatewayctl event answer 3f1f8f0e-6a0c-4f1d-9c39-64c9dbf9b7ce --yes",
+    "gatewayctl event answer 3f1f8f0e-6a0c-4f1d-9c39-64c9dbf9b7ce --value - < token",
+)
+def answer(
+    session: Session,
+    call: Annotated[
+        str, typer.Argument(metavar="CALL", help="The id of the call, as event calls and follow show it.")
+    ],
+    value: Annotated[
+        str | None, typer.Option("--value", metavar="TEXT", help="This text; - reads standard input.")
+    ] = None,
+    value_json: Annotated[
+        str | None, typer.Option("--json", metavar="JSON", help="This JSON value, e.g. of a script.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="The user agrees.")] = False,
+    no: Annotated[bool, typer.Option("--no", help="The user does not agree, or gives nothing.")] = False,
+    error: Annotated[
+        str | None, typer.Option("--error", metavar="TEXT", help="The question failed, for this reason.")
+    ] = None,
+) -> None:
+    """Answer what a plugin asks a user, in the place of the user; the first answer counts.
+
+    On a terminal the question is asked where no answer is given.
+    """
+    given = [value is not None, value_json is not None, yes, no, error is not None]
+    if sum(given) > 1:
+        raise usage("cannot give more than one answer", param="--value")
+    if not any(given):
+        reply = ask(_waiting(session, call))
+    elif error is not None:
+        reply = CallAnswer(error=error)
+    else:
+        reply = CallAnswer(result=_result(value, value_json, agrees=yes))
+    answered = session.client.answer_call(call, reply)
+    if session.output is Output.TABLE:
+        session.renderer.say(f"answered {answered.type} {answered.id}")
+        return
+    session.show(answered, CALLS)
+
+
+def _show(session: Session, event: Happening) -> None:
+    match session.output:
+        case Output.TABLE:
+            session.renderer.say(line_of(event, time.strftime("%H:%M:%S")))
+        case Output.NAME:
+            session.renderer.say(event.call_id or event.id or event.type)
+        case Output.JSON | Output.JSONL:
+            sys.stdout.write(f"{json.dumps(event.model_dump(), ensure_ascii=False)}\n")
+    sys.stdout.flush()
+
+
+def _waiting(session: Session, call_id: str) -> Call:
+    for call in session.client.list_calls().calls:
+        if call.id == call_id:
+            return call
+    raise CommandError("not_found", f"cannot find call {call_id!r}: no such call waits for an answer")
+
+
+def _result(value: str | None, value_json: str | None, *, agrees: bool) -> Any:
+    if value is not None:
+        return read_secret("-", "--value") if value == "-" else value
+    if value_json is None:
+        return agrees
+    try:
+        return json.loads(value_json)
+    except ValueError as error:
+        raise usage(f"cannot read --json: {error}", param="--json") from error
