@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from gatewayctl.asking import segment
 from gatewayctl.client_live import LiveClient
+from gatewayctl.client_plugins import PluginClient
 from gatewayctl.transport import Readable
 from gatewayctl.wire import (
     chat,
@@ -46,7 +47,7 @@ def _is_deserted(path: Path) -> bool:
     return False
 
 
-class ControlClient(LiveClient):
+class ControlClient(LiveClient, PluginClient):
     """Asks the daemon behind a control socket; every failure is a `CommandError`."""
 
     def run_setup(self, request: setup.Setup, *, dry_run: bool = False) -> setup.SetupReply:

@@ -69,9 +69,14 @@ class UnixConnection(http.client.HTTPConnection):
 class Transport:
     """Sends requests to one socket, each on a connection of its own."""
 
-    def __init__(self, path: Path, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, path: Path, timeout: float | None = TIMEOUT_SECONDS) -> None:
         self._path = path
         self._timeout = timeout
+
+    @property
+    def patient(self) -> "Transport":
+        """The same, but it waits for as long as an answer takes."""
+        return Transport(self._path, None)
 
     def call(
         self,

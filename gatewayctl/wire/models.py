@@ -1,6 +1,6 @@
 """Models and who may use them, on the wire."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -22,7 +22,8 @@ class Model(Reply):
     """A model that a source lists, or that only has a record.
 
     `available` tells whether a source lists it now; `recorded` whether an access list is kept for it. A model
-    without one is for administrators only.
+    without one is for administrators only. One that stands on another has the id of that as its `base`;
+    `system`, `params` and the rest are what is kept for it, `knowledge` the names of collections.
     """
 
     id: str
@@ -33,6 +34,13 @@ class Model(Reply):
     recorded: bool = False
     active: bool = True
     grants: list[Grant] = Field(default_factory=list)
+    base: str | None = None
+    system: str = ""
+    params: dict[str, Any] = Field(default_factory=dict)
+    knowledge: list[str] = Field(default_factory=list)
+    tools: list[str] = Field(default_factory=list)
+    filters: list[str] = Field(default_factory=list)
+    actions: list[str] = Field(default_factory=list)
 
 
 class ModelList(Reply):
@@ -42,14 +50,37 @@ class ModelList(Reply):
 
 
 class ModelWritten(Written, Model):
-    """A model after its access list was written."""
+    """A model after a write."""
 
 
-class AccessChange(Request):
-    """Who gains or loses a right on a model: users (id or e-mail), groups (id or name), or everyone."""
+class Holders(Request):
+    """Who gains or loses a right: users (id or e-mail), groups (id or name), or everyone."""
 
-    model: str
     users: list[str] = Field(default_factory=list)
     groups: list[str] = Field(default_factory=list)
     everyone: bool = False
     permission: Right = "read"
+
+
+class AccessChange(Holders):
+    """Who gains or loses a right on a model."""
+
+    model: str
+
+
+class NewModel(Request):
+    """A model to make on top of another, `base`.
+
+    `knowledge` are collections (id or name), `tools`, `filters` and `actions` ids of plugins. `params` go to
+    the model's source with every request; `system` is its prompt.
+    """
+
+    id: str
+    base: str
+    name: str | None = None
+    system: str | None = None
+    params: dict[str, Any] = Field(default_factory=dict)
+    knowledge: list[str] = Field(default_factory=list)
+    tools: list[str] = Field(default_factory=list)
+    filters: list[str] = Field(default_factory=list)
+    actions: list[str] = Field(default_factory=list)

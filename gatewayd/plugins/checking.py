@@ -16,7 +16,7 @@ from gatewayd.plugins.reports import Question, Report
 from gatewayd.plugins.requirements import Installation
 
 ROOT: Final = Path(__file__).parents[2]
-# Nothing is imported from the folder that the daemon happens to be in, and everything from where it is itself.
+# Nothing comes from the folder that the daemon happens to be in, and the daemon from where it is now.
 PROGRAM: Final = "import sys; sys.path.append(sys.argv[1]); from gatewayd.plugins.check import main; main()"
 START: Final = 20.0
 """Seconds for the process to start and to tell, beyond the time that a source has to load."""

@@ -45,7 +45,7 @@ class Installing:
         return switched, outcome
 
     async def rehearse(self, actor: Actor, family: Family, wanted: Wanted) -> tuple[Plugin, Outcome]:
-        """Return what `install` would, and keep nothing; a source that is new is loaded in another process."""
+        """Return what `install` would, and keep nothing; a new source is loaded in another process."""
         new = wanted.new
         known = self._registry.find(family, source.check_id(new.id))
         if known is None:

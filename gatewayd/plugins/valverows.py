@@ -1,4 +1,4 @@
-"""Valves one by one, for people: what is set, what is the default, what is a secret; and texts read as values."""
+"""Valves one by one, for people: what is set and what is a secret; and texts read as values."""
 
 import json
 import re
