@@ -1,7 +1,7 @@
 """Plugins: loaded, managed, and plugged into the pipeline."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +24,14 @@ from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.loading import Loading
 from gatewayd.plugins.names.finder import Installed, install
+from gatewayd.plugins.names.keys import derive_secret
 from gatewayd.plugins.registry import Registry, Sources
 from gatewayd.plugins.requirements import Installation, Requirements
 from gatewayd.plugins.service import Plugins
 from gatewayd.plugins.toolservers import ToolSources
 from gatewayd.plugins.uservalves import UserValves
 from gatewayd.settings import Settings
+from gatewayd.settings.environment import hidden_secrets
 from gatewayd.storage.plugins import PluginRows, UserValvesRows
 from gatewayd.tasks import Tasks
 
@@ -70,6 +72,7 @@ class Names:
 
     def __init__(self) -> None:
         self._installed: Installed | None = None
+        self._exits = ExitStack()
 
     def make_request(self, scope: CallScope) -> Any:
         """Return the `__request__` of a call."""
@@ -79,12 +82,13 @@ class Names:
 
     def open(self, host: Host) -> None:
         """Make the names importable; needs a running loop."""
+        self._exits.enter_context(hidden_secrets(derive_secret(host.secret_key)))
         self._installed = install(host, asyncio.get_running_loop())
+        self._exits.callback(self._installed.close)
 
     def close(self) -> None:
         """Take the names away."""
-        if self._installed is not None:
-            self._installed.close()
+        self._exits.close()
 
 
 @dataclass(frozen=True, slots=True)

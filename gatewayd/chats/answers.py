@@ -35,8 +35,8 @@ class Answers:
         """Store what is asked and the message that is to hold the answer, and make that the current one.
 
         `user_message` is the client's object (`{"id", "content", ...}`), put in or merged. An answer that is
-        there already keeps its place in the tree, loses its error, and begins anew. A new one follows
-        `parent_id`, else the user's message, else the current one. Raises not_found for an unknown chat.
+        there already keeps its place in the tree, loses its lists and its error, and begins anew. A new one
+        follows `parent_id`, else the user's message, else the current one. Raises not_found for an unknown chat.
         """
         chat = await self._chats.find(chat_id)
         if chat is None:
@@ -112,13 +112,13 @@ class Answers:
             done=False,
             state=MessageState.RUNNING,
             attributes={**wanted.attributes, "error": None},
+            items={kind: [] for kind in known.items},
         )
         await self._messages.change(chat_id, wanted.id, again)
         kept = {name: value for name, value in known.attributes.items() if name != "error"}
         return replace(
             wanted,
             parent_id=known.parent_id,
-            items=known.items,
             timestamp=known.timestamp,
             attributes={**kept, **wanted.attributes},
         )

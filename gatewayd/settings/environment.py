@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ from gatewayd.settings.problems import did_you_mean
 from gatewayd.settings.reading import Reading
 
 CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"
+SHOWN_SECRET: Final = "WEBUI_SECRET_KEY"  # noqa: S105 - a name
 # Read by the test suite, inherited by the daemons that it starts.
 _NOT_SETTINGS: Final = frozenset({"GATEWAYD_REQUIRE_REAL"})
 
@@ -26,6 +28,24 @@ _NOT_SETTINGS: Final = frozenset({"GATEWAYD_REQUIRE_REAL"})
 def process_environment() -> Mapping[str, str]:
     """Return a copy of this process's environment."""
     return dict(os.environ)  # noqa: TID251 - this is the environment's home
+
+
+@contextmanager
+def hidden_secrets(shown: str) -> Iterator[None]:
+    """Let code of this process see `shown` as WEBUI_SECRET_KEY: plugins make keys of their own of it.
+
+    Settings that are secrets, and came by variables, are not seen any more until the end.
+    """
+    secrets = {name for each in definitions().values() if each.secret for name in each.variables}
+    before = {name: os.environ[name] for name in secrets if name in os.environ}  # noqa: TID251 - its home
+    for name in before:
+        del os.environ[name]  # noqa: TID251 - its home
+    os.environ[SHOWN_SECRET] = shown  # noqa: TID251 - its home
+    try:
+        yield
+    finally:
+        del os.environ[SHOWN_SECRET]  # noqa: TID251 - its home
+        os.environ.update(before)  # noqa: TID251 - its home
 
 
 def read_directories(environ: Mapping[str, str], reading: Reading) -> None:

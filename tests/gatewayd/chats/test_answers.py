@@ -63,11 +63,12 @@ async def test_a_new_turn(trial: Trial) -> None:
 
 
 async def test_an_answer_that_is_there_keeps_its_place(trial: Trial) -> None:
-    await trial.answers.finish(trial.chat_id, "a1", attributes={"error": {"content": "no"}})
+    before = {"error": {"content": "no"}, "sources": [{"source": {"name": "of another answer"}}]}
+    await trial.answers.finish(trial.chat_id, "a1", attributes=before)
     answer = await trial.answers.begin(trial.chat_id, "a1", "elsewhere", "n")
     assert answer == await trial.message("a1")
     assert (answer.parent_id, answer.content, answer.state) == ("q1", "", MessageState.RUNNING)
-    assert (answer.done, answer.attributes) == (False, {"model": "n"})
+    assert (answer.done, answer.attributes, answer.items) == (False, {"model": "n"}, {})
 
 
 async def test_a_root_stays_one_unless_told(trial: Trial) -> None:

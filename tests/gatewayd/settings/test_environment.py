@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.settings import Settings
-from gatewayd.settings.environment import process_environment
+from gatewayd.settings.environment import hidden_secrets, process_environment
 
 Load = Callable[..., Settings]
 Problems = Callable[..., list[str]]
@@ -145,3 +145,15 @@ def test_the_process_environment_is_copied() -> None:
     copy = process_environment()
     assert copy == dict(os.environ)
     assert copy is not os.environ
+
+
+def test_secrets_are_hidden_while_plugins_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEYS", "sk-1")
+    monkeypatch.delenv("WEBUI_SECRET_KEY", raising=False)
+    before = dict(process_environment())
+    with hidden_secrets("derived"):
+        assert process_environment() == {
+            **{name: value for name, value in before.items() if name != "OPENAI_API_KEYS"},
+            "WEBUI_SECRET_KEY": "derived",
+        }
+    assert process_environment() == before

@@ -1,0 +1,14 @@
+"""Tests for gatewayd.plugins.toolservers."""
+
+from gatewayd.plugins.toolservers import ServerOrigin, ServerType, ToolServer
+
+
+def test_a_server_is_described_by_openapi_and_open_to_its_owner_alone() -> None:
+    server = ToolServer("s", "S", "http://127.0.0.1:1")
+    assert (server.type, server.path, server.origin) == (
+        ServerType.OPENAPI,
+        "openapi.json",
+        ServerOrigin.DATABASE,
+    )
+    assert not server.grants
+    assert server.is_active
