@@ -1,0 +1,303 @@
+"""
+description: Answers from attached files and collections with quoted sentences, without a language model.
+title: Extractive answers
+author: gatewayd
+version: 1.0.0
+license: Apache-2.0
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pydantic import BaseModel, Field
+
+try:
+    from open_webui.routers.retrieval import (  # type: ignore[import-not-found]
+        QueryCollectionsForm,
+        query_collection_handler,
+    )
+except ImportError:
+    QueryCollectionsForm = query_collection_handler = None
+
+Emitter = Callable[[dict[str, Any]], Awaitable[None]]
+Message = dict[str, Any]
+
+LONGEST: Final = 500
+"""Characters of a quoted sentence, and words of a question that are looked at."""
+
+SHORTEST: Final = 3
+"""Words below which a piece of text goes with the next one, such as a number at the head of a line."""
+
+ENDING: Final = 3
+"""Letters by which the end of a word may differ from that of the question."""
+
+WELL_BELOW: Final = 0.5
+"""What a sentence has to have of the score of the best one."""
+
+_SOURCE: Final = re.compile(r"<source\b(?P<attributes>[^>]*)>(?P<text>.*?)</source>", re.DOTALL)
+_ID: Final = re.compile(r'\bid="(\d+)"')
+_TAG: Final = re.compile(r"&lt;(?=[\s/]*(?:source|context)\b)")
+_SENTENCE: Final = re.compile(r"([.!?\u2026][\"')\]\u201d\u00bb]*)\s+(?=[^\sa-z])|([\u3002\uff01\uff1f])")
+_BLOCK: Final = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*#|\u2022]|\d+[.)])\s)")
+_WORD: Final = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+)
+_EAST: Final = "\u3040"
+_CUT: Final = "\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage and the number that it is cited by."""
+
+    number: int
+    text: str
+
+
+@dataclass(slots=True)
+class Found:
+    """What there is to answer from; `sources` are those that nobody has been told of yet."""
+
+    passages: list[Passage] = field(default_factory=list)
+    sources: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A sentence, the number of its source, and how well it fits."""
+
+    text: str
+    number: int
+    score: float
+
+
+class Pipe:
+    """A model that quotes. It reads the passages that a request carries, or else searches itself."""
+
+    class Valves(BaseModel):
+        """How much is quoted, and the words around it."""
+
+        collections: str = Field(
+            "", description="Ids of collections to search when a request has none, divided by commas."
+        )
+        passages: int = Field(8, ge=1, le=100, description="Passages to read when it searches itself.")
+        sentences: int = Field(3, ge=1, le=20, description="Sentences to quote, at most.")
+        share: float = Field(
+            0.3, ge=0, le=1, description="Part of the question that a sentence has to have, words by weight."
+        )
+        introduction: str = Field("", description="What stands before the quotations.")
+        nothing: str = Field(
+            "Nothing in the documents answers this in its own words.",
+            description="What is said when no sentence fits.",
+        )
+        no_documents: str = Field(
+            "There are no documents to answer from: attach files or a collection.",
+            description="What is said when there is nothing to read.",
+        )
+        no_question: str = Field("Please ask a question.", description="What is said without a question.")
+
+    def __init__(self) -> None:
+        self.valves = self.Valves()
+
+    async def pipe(
+        self,
+        body: dict[str, Any],
+        __user__: dict[str, Any],
+        __request__: Any = None,
+        __messages__: list[Message] | None = None,
+        __task__: str | None = None,
+        __chat_id__: str | None = None,
+        __message_id__: str | None = None,
+        __event_emitter__: Emitter | None = None,
+    ) -> AsyncIterator[str | dict[str, Any]]:
+        """Yield the answer; titles and the like are left to the gateway."""
+        if __task__:
+            return
+        question = last_question(__messages__ or []) or last_question(body["messages"])
+        if not question:
+            yield self.valves.no_question
+            return
+        say = _Saying(__event_emitter__, bool(__chat_id__ and __message_id__))
+        found = Found(read_passages(body["messages"]))
+        if not found.passages and self.valves.collections.strip():
+            await say.status("Searching the documents", done=False)
+            found = await self._search(question, __request__, __user__)
+        for source in found.sources:
+            if not await say.source(source):
+                yield {"sources": [source]}
+        quotes = choose(question, found.passages, self.valves.sentences, self.valves.share)
+        await say.status(_told(quotes, found.passages), done=True)
+        yield self._answer(quotes, found.passages)
+
+    async def _search(self, question: str, request: Any, user: dict[str, Any]) -> Found:
+        if query_collection_handler is None:
+            return Found()
+        names = [name.strip() for name in self.valves.collections.split(",") if name.strip()]
+        form = QueryCollectionsForm(collection_names=names, query=question, k=self.valves.passages)
+        answer = await query_collection_handler(request, form, user=user)
+        return number_passages(answer["documents"][0], answer["metadatas"][0], answer["distances"][0])
+
+    def _answer(self, quotes: Sequence[Quote], passages: Sequence[Passage]) -> str:
+        if not passages:
+            return self.valves.no_documents
+        if not quotes:
+            return self.valves.nothing
+        introduction = [self.valves.introduction] if self.valves.introduction else []
+        return "\n\n".join([*introduction, *(f"> {quote.text} [{quote.number}]" for quote in quotes)])
+
+
+class _Saying:
+    """Tells the user what happens; sources as events only where there is a message that keeps them."""
+
+    def __init__(self, emit: Emitter | None, has_message: bool) -> None:
+        self._emit = emit
+        self._has_message = has_message
+
+    async def status(self, description: str, *, done: bool) -> None:
+        if self._emit is not None:
+            await self._emit({"type": "status", "data": {"description": description, "done": done}})
+
+    async def source(self, source: dict[str, Any]) -> bool:
+        """Emit a source; tell whether that reaches a message."""
+        if self._emit is None or not self._has_message:
+            return False
+        await self._emit({"type": "source", "data": source})
+        return True
+
+
+def last_question(messages: Sequence[Message]) -> str:
+    """Return the text of the last user message, without the documents put before it; "" for none."""
+    for message in reversed(messages):
+        text = _text(message).rpartition("</context>")[2].strip() if message.get("role") == "user" else ""
+        if text:
+            return text
+    return ""
+
+
+def read_passages(messages: Sequence[Message]) -> list[Passage]:
+    """Return the passages that the gateway has put into the messages, with the numbers they have there."""
+    found = [match for message in messages for match in _SOURCE.finditer(_text(message))]
+    passages = []
+    for place, match in enumerate(found, 1):
+        number = _ID.search(match["attributes"])
+        text = _TAG.sub("<", match["text"])
+        passages.append(Passage(int(number[1]) if number else place, text))
+    return passages
+
+
+def number_passages(
+    documents: Sequence[str], metadatas: Sequence[dict[str, Any]], distances: Sequence[Any]
+) -> Found:
+    """Return what a search found: passages numbered by their files, and a source for each file."""
+    found = Found()
+    numbers: dict[str, int] = {}
+    for text, metadata, distance in zip(documents, metadatas, distances, strict=True):
+        name = str(metadata.get("source") or metadata.get("name") or "documents")
+        if name not in numbers:
+            numbers[name] = len(numbers) + 1
+            about = {"type": "file", "id": str(metadata.get("file_id") or name), "name": name}
+            found.sources.append({"source": about, "document": [], "metadata": [], "distances": []})
+        source = found.sources[numbers[name] - 1]
+        for key, value in (("document", text), ("metadata", {**metadata, "source": name})):
+            source[key].append(value)
+        source["distances"].append(distance)
+        found.passages.append(Passage(numbers[name], text))
+    return found
+
+
+def choose(question: str, passages: Sequence[Passage], most: int, share: float) -> list[Quote]:
+    """Return the sentences that have most of the question's words, rare ones counting more; best first."""
+    sentences = [(text, each.number) for each in passages for text in split(each.text)]
+    sentences = list(dict.fromkeys(sentences))
+    held = [set(words(text)) for text, _ in sentences]
+    wanted = set(words(question)[:LONGEST])
+    same = _same(wanted, set().union(*held))
+    matched = [{asked for word in one for asked in same.get(word, ())} for one in held]
+    counts = Counter(word for one in matched for word in one)
+    weights = {word: 1 + math.log((len(held) + 1) / (counts[word] + 1)) for word in wanted}
+    total = sum(weights.values())
+    quotes = []
+    for (text, number), one, has in zip(sentences, held, matched, strict=True):
+        part = sum(weights[word] for word in has) / total if total else 0.0
+        if has and part >= share:
+            quotes.append(Quote(text, number, part * _by_length(len(one))))
+    quotes.sort(key=lambda quote: -quote.score)
+    return _distinct(quotes)[:most]
+
+
+def split(text: str) -> list[str]:
+    """Return the sentences of a text, each on one line; what is too short goes with the next one."""
+    marked = _SENTENCE.sub(rf"\1\2{_CUT}", _BLOCK.sub(_CUT, text.replace(_CUT, " ")))
+    sentences: list[str] = []
+    short = ""
+    for piece in marked.split(_CUT):
+        joined = " ".join([*short.split(), *piece.split()])
+        short = joined if len(words(joined)) < SHORTEST else ""
+        if joined and not short:
+            sentences.append(_shortened(joined))
+    if short:
+        sentences.append(short)
+    return sentences
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in lower case; of scripts without blanks, each two letters in a row."""
+    found = []
+    for run in _WORD.findall(text.lower()):
+        if run[0] < _EAST:
+            found += [run] if len(run) > 1 or run.isdecimal() else []
+        else:
+            found += [run[at : at + 2] for at in range(max(1, len(run) - 1))]
+    return found
+
+
+def _same(wanted: set[str], held: set[str]) -> dict[str, list[str]]:
+    """Return for each word of the documents those of the question that it is, but for an ending."""
+    return {word: found for word in held if (found := [asked for asked in wanted if _is_same(asked, word)])}
+
+
+def _is_same(first: str, second: str) -> bool:
+    if first == second:
+        return True
+    short, long = sorted((first, second), key=len)
+    if len(short) < ENDING or not short.isalpha() or short[:ENDING] != long[:ENDING]:
+        return False
+    # Of a word of three letters one may differ.
+    stem = max(ENDING, len(long) - min(ENDING, len(short) - 2))
+    return len(short) >= stem and short[:stem] == long[:stem]
+
+
+def _by_length(count: int) -> float:
+    """Return what a sentence of so many words counts: headings tell little, long ones much beside."""
+    return 0.6 if count < 5 else 1.0 if count <= 40 else 40 / count
+
+
+def _distinct(quotes: Sequence[Quote]) -> list[Quote]:
+    chosen: list[Quote] = []
+    for quote in quotes:
+        is_known = any(quote.text in one.text or one.text in quote.text for one in chosen)
+        if not is_known and quote.score >= WELL_BELOW * quotes[0].score:
+            chosen.append(quote)
+    return chosen
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST].rpartition(' ')[0] or text[:LONGEST]}\u2026"
+
+
+def _told(quotes: Sequence[Quote], passages: Sequence[Passage]) -> str:
+    read = f"Read {len(passages)} passage{'' if len(passages) == 1 else 's'}"
+    return f"{read}, quoted {len(quotes)} sentence{'' if len(quotes) == 1 else 's'}"
+
+
+def _text(message: Message) -> str:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "\n".join(text for text in texts if isinstance(text, str))
