@@ -134,12 +134,13 @@ class Hub:
         """Tell whether anybody listens for a user, to a chat if one is named."""
         return bool(self.listeners(user_id, chat_id))
 
-    def put_out(self, user_id: str | None = None) -> None:
-        """Close all listeners of a user, or of everybody, at once."""
+    def put_out(self, user_id: str | None = None, *, only_keys: bool = False) -> None:
+        """Close all listeners of a user, or of everybody, at once; `only_keys` those that came by API key."""
         rooms = [self._rooms[user_id]] if user_id in self._rooms else []
         for room in self._rooms.values() if user_id is None else rooms:
             for listener in list(room.listeners.values()):
-                listener.close()
+                if listener.has_key or not only_keys:
+                    listener.close()
 
     def close(self) -> None:
         """Close all listeners, and those that still come: the gateway stops."""

@@ -33,7 +33,7 @@ class Subscription:
     """One listener: a bounded queue of bytes that are ready to be sent.
 
     `opened` is what the listener is told first, `position` the id from which it goes on. At `until`, in epoch
-    seconds, its credential ends and so does it. Who does not take
+    seconds, its credential ends and so does it. `has_key` says that an API key let it in. Who does not take
     what waits is closed, and comes back with the id of the last frame that it got.
     """
 
@@ -44,6 +44,7 @@ class Subscription:
         "_waiting",
         "_waker",
         "chat_id",
+        "has_key",
         "is_closed",
         "opened",
         "position",
@@ -65,6 +66,7 @@ class Subscription:
         self.is_closed = False
         self.touched = 0.0
         self.until: int | None = None
+        self.has_key = False
         self._limits = limits
         self._left = left
         # A list, as an empty deque takes 600 bytes and most listeners have nothing waiting.

@@ -182,7 +182,7 @@ class _Connection:
         if not actor.is_verified:
             return None
         self._listener = self._hub.subscribe(actor.user_id, session_id=self._session_id)
-        self._listener.until = actor.expires_at
+        self._listener.until, self._listener.has_key = actor.expires_at, actor.key_id is not None
         return actor.user
 
     def _start(self) -> None:

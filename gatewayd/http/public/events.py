@@ -91,9 +91,11 @@ class EventRoutes:
         ]
 
     def on_change(self, change: Change) -> None:
-        """Close the streams of an account whose rights may have ended; who still has them comes back."""
-        if change.is_out or change.asks_again:
-            self._hub.put_out(change.user_id)
+        """Close the streams of an account whose rights may have ended; who still has them comes back.
+
+        What a key is good for hangs on settings, permissions and groups too.
+        """
+        self._hub.put_out(change.user_id, only_keys=not (change.is_out or change.asks_again))
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """Answer an event stream: `event: session`, then a frame for each event, until the client leaves.
@@ -108,7 +110,7 @@ class EventRoutes:
         last_id = request.headers.get(LAST_EVENT_ID) or request.query.get("last_event_id") or None
         chat_id = request.query.get("chat_id") or None
         listener = self._hub.subscribe(who.user_id, last_id=last_id, chat_id=chat_id)
-        listener.until = who.expires_at
+        listener.until, listener.has_key = who.expires_at, who.key_id is not None
         try:
             reply = await open_stream(request, {})
             await send(request, reply, session_frame(listener))

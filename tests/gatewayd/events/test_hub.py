@@ -291,6 +291,16 @@ async def test_putting_out() -> None:
     assert other.is_closed
 
 
+async def test_putting_out_those_who_came_by_key() -> None:
+    site = Site()
+    by_session, by_key, other = [site.hub.subscribe(name) for name in ("ann", "ann", "bob")]
+    by_key.has_key = other.has_key = True
+    site.hub.put_out("ann", only_keys=True)
+    assert (by_session.is_closed, by_key.is_closed, other.is_closed) == (False, True, False)
+    site.hub.put_out(only_keys=True)
+    assert (by_session.is_closed, other.is_closed) == (False, True)
+
+
 async def test_a_hub_that_closes_takes_no_listeners() -> None:
     site = Site()
     first = site.hub.subscribe("ann")

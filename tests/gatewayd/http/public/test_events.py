@@ -230,6 +230,22 @@ async def test_streams_end_at_once_when_rights_may_have_ended(change: Change) ->
         assert (await his.event())["data"]["type"] == "own"
 
 
+@pytest.mark.parametrize("change", [Change("ann"), Change(None)])
+async def test_streams_by_key_end_at_any_change_as_keys_hang_on_permissions(change: Change) -> None:
+    async with site_of(actors={**ACTORS, "key": replace(ACTORS["ann"], key_id="k1")}) as site:
+        by_key, by_session = await site.listen(who="key"), await site.listen()
+        await by_key.session()
+        await by_session.session()
+        site.change(Change("bob"))
+        await site.emit(n=1)
+        await by_key.event()
+        site.change(change)
+        assert await by_key.is_over()
+        await by_session.event()
+        await site.emit(n=2)
+        assert (await by_session.event())["data"]["data"] == {"n": 2}
+
+
 async def test_other_changes_end_nothing() -> None:
     async with site_of() as site:
         stream = await site.listen()
