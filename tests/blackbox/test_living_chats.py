@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import itertools
 import json
 import uuid
 from collections.abc import Iterator
@@ -116,7 +117,7 @@ def test_nobody_reads_and_a_listener_hears_all(house: House) -> None:
     told = [one.payload["content"] for one in heard if "content" in (one.payload or {})]
     assert told[0] == "Hello"
     assert told[-1] == "Hello there!"
-    assert all(after.startswith(before) for before, after in zip(told, told[1:], strict=False))
+    assert all(after.startswith(before) for before, after in itertools.pairwise(told))
     assert [one.type for one in heard][:2] == ["chat:active", "chat:completion"]
     assert heard[-1].payload == {"active": False}
 
