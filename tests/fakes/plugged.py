@@ -1,0 +1,257 @@
+"""A running gateway with plugins from a directory, its users, chats and listeners, over HTTP."""
+
+import contextlib
+import http.client
+import json
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from tests.fakes.daemon import Daemon, running_daemon
+
+CORPUS = Path(__file__).parents[1] / "plugins" / "corpus"
+BAD = CORPUS / "bad"
+PATIENCE = 20.0
+PASSWORD = "a-long-password"
+
+Frame = dict[str, Any]
+
+
+@dataclass
+class Asked:
+    """A message of a stored chat that is being answered, and the reply to the request."""
+
+    chat_id: str
+    message_id: str
+    reply: Any = None
+
+
+class Listener:
+    """One event stream that is read in a thread."""
+
+    def __init__(self, site: "Site", token: str, query: str = "", last_id: str | None = None) -> None:
+        address = urlsplit(site.daemon.base_url)
+        assert address.hostname is not None
+        self._connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
+        headers = {"Authorization": f"Bearer {token}"} | ({"Last-Event-ID": last_id} if last_id else {})
+        self._connection.request("GET", f"/api/v1/events{query}", headers=headers)
+        self._socket = self._connection.sock
+        self._reply = self._connection.getresponse()
+        assert self._reply.status == 200, self._reply.read()
+        self._changed = threading.Condition()
+        self._is_over = False
+        self.frames: list[Frame] = []
+        self.last_id = ""
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+        self.session_id: str = self.wait(lambda frame: "session_id" in frame)["session_id"]
+
+    def wait(self, wanted: Callable[[Frame], object], seconds: float = PATIENCE) -> Frame:
+        """Return the first frame, of those that came too, that is wanted."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while True:
+                for frame in self.frames:
+                    if wanted(frame):
+                        return frame
+                left = deadline - time.monotonic()
+                if left <= 0 or self._is_over or not self._changed.wait(left):
+                    raise AssertionError(f"no such frame among {self.frames}")
+
+    def told(self, asked: Asked) -> list[Frame]:
+        """Return `{"type", "data"}` of what was told about a message, once its answer is over."""
+        self.wait(lambda frame: _is_over(frame) and frame.get("message_id") == asked.message_id)
+        with self._changed:
+            return [frame["data"] for frame in self.frames if frame.get("message_id") == asked.message_id]
+
+    def call_of(self, asked: Asked) -> Frame:
+        """Return the question about a message."""
+        return self.wait(lambda frame: "call_id" in frame and frame["message_id"] == asked.message_id)
+
+    def close(self) -> None:
+        """Leave, as a closed browser does."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join(5)
+        self._reply.close()
+        self._connection.close()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+            while line := self._reply.readline():
+                self._take(line.decode().rstrip("\n"))
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+
+    def _take(self, line: str) -> None:
+        name, _, value = line.partition(": ")
+        with self._changed:
+            if name == "id":
+                self.last_id = value
+            elif name == "data":
+                self.frames.append(json.loads(value))
+                self._changed.notify_all()
+
+
+def _is_over(frame: Frame) -> bool:
+    return bool(frame.get("data") == {"type": "chat:active", "data": {"active": False}})
+
+
+@dataclass
+class Site:
+    """A gateway with an administrator."""
+
+    daemon: Daemon
+    token: str
+    user: Mapping[str, Any]
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def call(self, method: str, path: str, body: Any = None, token: str = "") -> tuple[int, Any]:
+        """Send a request as the administrator, or as somebody else."""
+        return self.daemon.call(method, path, body, {"Authorization": f"Bearer {token or self.token}"})
+
+    def good(self, method: str, path: str, body: Any = None, token: str = "") -> Any:
+        """Send a request that has to succeed, and return the reply."""
+        status, reply = self.call(method, path, body, token)
+        assert status == 200, (path, status, reply)
+        return reply
+
+    def complete(self, model: str, text: str, token: str = "", **fields: Any) -> tuple[int, Any]:
+        """Ask a model directly and return status and body."""
+        messages = fields.pop("messages", [{"role": "user", "content": text}])
+        form = {"model": model, "messages": messages, **fields}
+        return self.call("POST", "/api/chat/completions", form, token)
+
+    def say(self, model: str, text: str, **fields: Any) -> Any:
+        """Return the content that a model answers directly."""
+        status, reply = self.complete(model, text, **fields)
+        assert status == 200, reply
+        return reply["choices"][0]["message"]["content"]
+
+    def frames(self, model: str, text: str, **fields: Any) -> list[Any]:
+        """Return the frames of a streamed answer, the last as the text `[DONE]`."""
+        status, reply = self.complete(model, text, stream=True, **fields)
+        assert status == 200, reply
+        lines = [line[6:] for line in reply.splitlines() if line.startswith("data: ")]
+        return [line if line == "[DONE]" else json.loads(line) for line in lines]
+
+    def stream(self, model: str, text: str, **fields: Any) -> str:
+        """Return the text of a streamed answer."""
+        frames = self.frames(model, text, **fields)
+        assert frames[-1] == "[DONE]", frames
+        deltas = [choice["delta"] for frame in frames[:-1] for choice in frame.get("choices", [])]
+        return "".join(delta.get("content") or "" for delta in deltas)
+
+    def start(self, model: str, text: str, session_id: str = "somewhere", **fields: Any) -> Asked:
+        """Ask in a new chat, without waiting for the answer."""
+        token = fields.pop("token", "")
+        asked = self.new_chat(model, text, token)
+        form = {
+            "model": model,
+            "stream": True,
+            "chat_id": asked.chat_id,
+            "id": asked.message_id,
+            "session_id": session_id,
+            "messages": [{"role": "user", "content": text}],
+            **fields,
+        }
+        asked.reply = self.good("POST", "/api/chat/completions", form, token)
+        return asked
+
+    def new_chat(self, model: str, text: str, token: str = "") -> Asked:
+        """Store a chat with a question and an empty answer."""
+        question, answer = str(uuid.uuid4()), str(uuid.uuid4())
+        messages = {
+            question: {"id": question, "parentId": None, "childrenIds": [answer], "role": "user", "content": text},
+            answer: {
+                "id": answer,
+                "parentId": question,
+                "childrenIds": [],
+                "role": "assistant",
+                "content": "",
+                "model": model,
+                "done": False,
+            },
+        }
+        history = {"currentId": answer, "messages": messages}
+        chat = {"title": "Chat", "models": [model], "history": history, "messages": list(messages.values())}
+        made = self.good("POST", "/api/v1/chats/new", {"chat": chat}, token)
+        return Asked(made["id"], answer)
+
+    def finish(self, asked: Asked, token: str = "") -> Any:
+        """Wait until nothing runs for a chat, and return the message as it is stored."""
+        path = f"/api/tasks/chat/{asked.chat_id}"
+        wait_until(lambda: not self.good("GET", path, token=token)["task_ids"])
+        return self.message(asked, token)
+
+    def message(self, asked: Asked, token: str = "") -> Any:
+        """Return the message as it is stored now."""
+        chat = self.good("GET", f"/api/v1/chats/{asked.chat_id}", token=token)["chat"]
+        return chat["history"]["messages"][asked.message_id]
+
+    def ask(self, model: str, text: str, **fields: Any) -> Any:
+        """Ask in a new chat and return the message as it is stored in the end."""
+        return self.finish(self.start(model, text, **fields), fields.get("token", ""))
+
+    def act(self, action: str, text: str = "some text", **fields: Any) -> tuple[int, Any]:
+        """Press a button under a message and return status and reply."""
+        message = {"id": fields.get("id", "m1"), "role": "assistant", "content": text, "timestamp": 1}
+        form = {"model": "echo", "messages": [message], "chat_id": "", "session_id": "", "id": "m1", **fields}
+        return self.call("POST", f"/api/chat/actions/{quote(action)}", form)
+
+    def with_filters(self, *filters: str, base: str = "echo") -> str:
+        """Return the id of a model over another one, with filters attached to it."""
+        model = f"{base}-with-{'-'.join(filters)}"
+        form = {"id": model, "name": model, "base_model_id": base, "meta": {"filterIds": list(filters)}}
+        self.good("POST", "/api/v1/models/create", {**form, "params": {}})
+        return model
+
+    def run_tools(self, tool_id: str, *calls: tuple[str, Mapping[str, Any]], **fields: Any) -> list[Any]:
+        """Let a model call functions of a tool and return what it was given."""
+        told = self.say("tool_caller", json.dumps(calls), tool_ids=[tool_id], execute_tools=True, **fields)
+        return list(json.loads(told))
+
+    @contextlib.contextmanager
+    def listening(self, token: str = "", query: str = "", last_id: str | None = None) -> Iterator[Listener]:
+        """Listen to the events of a user while inside."""
+        listener = Listener(self, token or self.token, query, last_id)
+        try:
+            yield listener
+        finally:
+            listener.close()
+
+    def new_user(self, name: str) -> str:
+        """Make an account and return its token."""
+        form = {"name": name, "email": f"{uuid.uuid4().hex}@example.org", "password": PASSWORD, "role": "user"}
+        token: str = self.good("POST", "/api/v1/auths/add", form)["token"]
+        return token
+
+    def log(self) -> str:
+        """Return what the daemon has written."""
+        return "".join(self.daemon.log)
+
+
+def wait_until(holds: Callable[[], object], seconds: float = PATIENCE) -> None:
+    """Wait until something holds; fail after a while."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            raise AssertionError("it did not come to pass")
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def plugged(state: Path, plugins: Path, **settings: str) -> Iterator[Site]:
+    """Run a gateway with the plugins of a directory."""
+    with running_daemon(state, PLUGINS_DIR=str(plugins), **settings) as daemon:
+        form = {"email": "ada@example.org", "password": PASSWORD, "name": "Ada"}
+        status, reply = daemon.call("POST", "/api/v1/auths/signup", form)
+        assert status == 200, reply
+        yield Site(daemon, reply["token"], reply, settings)

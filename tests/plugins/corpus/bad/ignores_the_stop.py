@@ -1,0 +1,15 @@
+"""
+title: Ignores the stop
+version: 0.1
+"""
+
+import asyncio
+
+
+class Pipe:
+    async def pipe(self, body: dict) -> str:
+        while True:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                pass
