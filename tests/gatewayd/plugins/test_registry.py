@@ -284,3 +284,65 @@ async def test_a_closed_registry_ends_plugins_that_do_not_want_to(monkeypatch: p
     async with make_registry(plugin_of("p", content)) as plugged:
         loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
     loaded.value("let_go").set()
+
+
+SEALED = "cannot read the valves of function seen: they are encrypted, and there is no secret key"
+
+
+async def test_a_locked_plugin_does_not_run_and_says_why() -> None:
+    content = FILTER + "\n        def on_startup(self):\n            raise ValueError('it ran')\n"
+    locked = plugin_of("seen", content, locked=SEALED)
+    async with make_registry(locked, plugin_of("other", FILTER)) as plugged:
+        with pytest.raises(PluginFailure) as caught:
+            await plugged.registry.loaded(Family.FUNCTION, "seen")
+        assert caught.value.text == SEALED
+        assert plugged.registry.find_loaded(Family.FUNCTION, "seen") is None
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "other")
+        assert plugged.registry.find_loaded(Family.FUNCTION, "other") is loaded
+        # Not even where it is loaded already, and switched on.
+        probed = await plugged.registry.probe(locked)
+        await plugged.registry.adopt(locked, probed)
+        with pytest.raises(PluginFailure):
+            await plugged.registry.loaded(Family.FUNCTION, "seen")
+        assert plugged.registry.find_loaded(Family.FUNCTION, "seen") is None
+        while plugged.tasks.list():
+            await asyncio.sleep(0)
+        found = plugged.registry.find(Family.FUNCTION, "seen")
+        assert found is not None
+        assert found.problem is None
+
+
+async def test_a_file_whose_kept_valves_cannot_be_read_is_locked(tmp_path: Path) -> None:
+    (tmp_path / "seen.py").write_text("class Filter:\n    def inlet(self, body): return body\n")
+    kept = plugin_of("seen", "class Filter: pass", origin=Origin.FILE, locked=SEALED)
+    async with make_registry(kept, directory=tmp_path) as plugged:
+        with pytest.raises(PluginFailure, match="cannot read the valves"):
+            await plugged.registry.loaded(Family.FUNCTION, "seen")
+
+
+async def test_finding_what_is_loaded_loads_nothing() -> None:
+    async with make_registry(plugin_of("seen", FILTER, is_active=False)) as plugged:
+        assert plugged.registry.find_loaded(Family.FUNCTION, "seen") is None
+        assert plugged.registry.find_loaded(Family.TOOL, "seen") is None
+        assert "load plugin" not in plugged.tasks.list().values()
+
+
+async def test_who_listens_hears_of_one_that_does_not_load() -> None:
+    async with make_registry() as plugged:
+        heard: list[str] = []
+        await plugged.registry.adopt(plugin_of("broken", "class Filter:\n    x = missing\n"), None)
+        plugged.registry.subscribe(lambda plugin: heard.append(str(plugin.problem)))
+        with pytest.raises(PluginFailure):
+            await plugged.registry.loaded(Family.FUNCTION, "broken")
+        assert len(heard) == 1
+        assert "NameError" in heard[0]
+
+
+async def test_a_reload_waits_for_a_change() -> None:
+    async with make_registry() as plugged:
+        async with plugged.registry.changing:
+            reloading = asyncio.ensure_future(plugged.registry.reload())
+            await asyncio.sleep(0)
+            await plugged.store.put(plugin_of("seen", FILTER))
+            assert not reloading.done()
+        assert (await reloading)["loaded"] == ["filter seen"]

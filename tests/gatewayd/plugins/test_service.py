@@ -273,3 +273,21 @@ async def test_without_plugins_none_is_installed() -> None:
 async def test_an_unknown_plugin_is_not_found() -> None:
     async with service() as (plugins, _):
         await refused(Kind.NOT_FOUND, plugins.set_active(ADMIN, Family.FUNCTION, "none"))
+
+
+async def test_valves_that_cannot_be_read_are_told_replaced_and_never_forgotten() -> None:
+    sentence = "cannot read the valves of function p: they are encrypted, and there is no secret key"
+    async with service(plugin_of("p", VALVES, locked=sentence)) as (plugins, plugged):
+        with pytest.raises(GatewayError) as caught:
+            plugins.valves(ADMIN, Family.FUNCTION, "p")
+        assert (caught.value.kind, caught.value.message) == (Kind.NOT_CONFIGURED, sentence)
+        await plugins.set_global(ADMIN, Family.FUNCTION, "p", is_global=True)
+        await plugins.change(ADMIN, Family.FUNCTION, "p", PluginChange(VALVES + "# new\n"))
+        assert plugged.store.rows[Family.FUNCTION, "p"].locked == sentence
+        await refused(Kind.PLUGIN_FAILED, plugged.registry.loaded(Family.FUNCTION, "p"))
+        await refused(Kind.INVALID_REQUEST, plugins.set_valves(ADMIN, Family.FUNCTION, "p", {"limit": "x"}))
+        assert plugged.store.rows[Family.FUNCTION, "p"].locked == sentence
+        assert await plugins.set_valves(ADMIN, Family.FUNCTION, "p", {"limit": 8}) == {"limit": 8}
+        assert plugged.store.rows[Family.FUNCTION, "p"].locked is None
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        assert await loaded.call("inlet", scope_of(), {"body": {}}) == 8
