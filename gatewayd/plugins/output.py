@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
@@ -14,6 +15,8 @@ log = logging.getLogger(__name__)
 
 LONGEST: Final = 8192
 """Characters of one line; a longer one becomes several."""
+
+_is_logging: ContextVar[bool] = ContextVar("gatewayd_plugin_output_is_logged", default=False)
 
 
 class Output:
@@ -30,8 +33,15 @@ class Output:
         now = calling.get()
         if now is None:
             return self._stream.write(text)
-        for line in self._lines(now, str(text)):
-            log.log(self._level, "plugin output", extra={now.family.value: now.plugin_id, "text": line})
+        if _is_logging.get():
+            # A handler that the plugin put on the root logger writes here what is being logged.
+            return len(text)
+        token = _is_logging.set(True)
+        try:
+            for line in self._lines(now, str(text)):
+                log.log(self._level, "plugin output", extra={now.family.value: now.plugin_id, "text": line})
+        finally:
+            _is_logging.reset(token)
         return len(text)
 
     def writelines(self, lines: Any) -> None:

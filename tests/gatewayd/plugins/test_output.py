@@ -82,3 +82,18 @@ def test_loads_that_overlap_share_what_was_before() -> None:
         with guard():
             root.setLevel(2)
     assert root.level == before
+
+
+async def test_a_plugin_that_takes_over_the_root_logger_can_still_print() -> None:
+    content = """
+        import logging, sys
+        logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, force=True)
+        print("module")
+        logging.getLogger(__name__).info("logged")
+        class Filter:
+            def inlet(self, body):
+                return body
+    """
+    async with make_registry(plugin_of("p", content)) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        assert loaded.has("inlet")
