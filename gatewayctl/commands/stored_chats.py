@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gatewayctl.commands.chat import noun
-from gatewayctl.live.portable import as_array, as_lines, batches, read_chats, write_file
+from gatewayctl.live.portable import BATCH_BYTES, as_array, as_lines, batches, read_chats, write_file
 from gatewayctl.live.transcripts import transcript
 from gatewayctl.paging import everything
 from gatewayctl.prompts import confirm, usage
@@ -166,7 +166,7 @@ def import_chats(
 
     All of them are checked before the first one is kept.
     """
-    parts = list(batches(read_chats(file)))
+    parts = list(batches(read_chats(file), BATCH_BYTES))
     if len(parts) > 1 and not dry_run:
         for part in parts:
             session.client.import_chats(ChatImport(user=user, chats=list(part)), dry_run=True)

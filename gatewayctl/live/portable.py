@@ -33,7 +33,7 @@ def read_chats(source: str) -> list[Record]:
     return values
 
 
-def batches(chats: Iterable[Record], size: int = BATCH_BYTES) -> Iterator[Sequence[Record]]:
+def batches(chats: Iterable[Record], size: int) -> Iterator[Sequence[Record]]:
     """Yield the chats in parts, each of at most `size` bytes as JSON unless it is a single chat."""
     batch: list[Record] = []
     used = 0

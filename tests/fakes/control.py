@@ -146,7 +146,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *ControlHealthRoutes(control.health, control.catalog, "1.2.3", accounts.clock).routes(),
         *ControlChatRoutes(pipeline, control.catalog, control.documents.collections, viewers).routes(),
         *document_rows(control, viewers, writes),
-        *control.live.rows(viewers, writes),
+        *control.live.rows(viewers),
     ]
 
 
