@@ -221,7 +221,8 @@ def refusal(failure: PluginFailure) -> GatewayError:
     """Return the error by which a plugin refuses a request: its text, and the status when it names one."""
     status = failure.status or 400
     kind = _KINDS.get(status, Kind.PLUGIN_FAILED if status >= 500 else Kind.INVALID_REQUEST)
-    return GatewayError(kind, failure.text or failure.message, code="plugin_refused")
+    sentence = failure.text or failure.message
+    return GatewayError(kind, sentence, code="plugin_refused", retry_after=failure.retry_after)
 
 
 def _ordered(loaded: Sequence[Loaded], wanted: Sequence[str]) -> Sequence[Loaded]:

@@ -7,7 +7,7 @@ code may raise anything, and must not take the thread, the loop or the gateway w
 import asyncio
 import logging
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +17,9 @@ log = logging.getLogger(__name__)
 
 LONGEST: Final = 4000
 """Characters of an exception's text that are kept."""
+
+LONGEST_WAIT: Final = 6
+"""Digits of the seconds after which a plugin lets somebody try again."""
 
 
 @dataclass(slots=True)
@@ -37,7 +40,8 @@ class PluginFailure(GatewayError):
     def __init__(
         self, plugin: str, plugin_id: str, error: "Failed", *, kind: Kind = Kind.PLUGIN_FAILED
     ) -> None:
-        super().__init__(kind, f"{plugin} {plugin_id}: {error.sentence}", code=error.code)
+        sentence = f"{plugin} {plugin_id}: {error.sentence}"
+        super().__init__(kind, sentence, code=error.code, retry_after=error.retry_after)
         self.plugin_id = plugin_id
         self.text = error.text
         self.exception = error.exception
@@ -54,6 +58,7 @@ class Failed:
     status: int | None = None
     line: int | None = None
     code: str | None = None
+    retry_after: int | None = None
 
     @property
     def sentence(self) -> str:
@@ -90,7 +95,8 @@ def read_failure(error: BaseException, path: str | None = None) -> Failed:
         return Failed(error.message, line=_line(error, path), code=error.code)
     status, text = _http(error)
     shown = shortened(_text(error) if text is None else text, LONGEST)
-    return Failed(shown, type(error).__name__, status, _line(error, path))
+    retry_after = None if status is None else _retry_after(getattr(error, "headers", None))
+    return Failed(shown, type(error).__name__, status, _line(error, path), retry_after=retry_after)
 
 
 def _text(error: BaseException) -> str:
@@ -106,6 +112,15 @@ def _http(error: BaseException) -> tuple[int | None, str | None]:
     if not isinstance(status, int) or isinstance(status, bool):
         return None, None
     return status, detail if isinstance(detail, str) else str(detail)
+
+
+def _retry_after(headers: Any) -> int | None:
+    """Return the seconds of a header `Retry-After`; None for a date and for nonsense."""
+    if not isinstance(headers, Mapping):
+        return None
+    found = [value for name, value in headers.items() if str(name).lower() == "retry-after"]
+    text = str(found[0]) if found else ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= LONGEST_WAIT else None
 
 
 def _line(error: BaseException, path: str | None) -> int | None:

@@ -192,6 +192,19 @@ async def test_what_an_inlet_raises_refuses_the_request(error: str, kind: Kind, 
         assert (failure.kind, failure.message) == (kind, message)
 
 
+async def test_a_refusal_tells_how_long_to_wait() -> None:
+    source = """
+        class HTTPException(Exception):
+            status_code, detail, headers = 429, "Slow down", {"Retry-After": "7"}
+
+        class Filter:
+            def inlet(self, body):
+                raise HTTPException()
+    """
+    async with function_world(function("f", source)) as world:
+        assert (await refused(world)).retry_after == 7
+
+
 @pytest.mark.parametrize("value", ["7", "'body'", "[body]", "{}", "{**body, 'x': object()}"])
 async def test_a_body_that_is_none_fails_the_plugin(value: str) -> None:
     source = f"class Filter:\n    def inlet(self, body):\n        return {value}\n"

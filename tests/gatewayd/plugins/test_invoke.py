@@ -61,6 +61,24 @@ def test_an_odd_status_is_none() -> None:
     assert read_failure(HTTPException("x", "d")).status is None
 
 
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "12"}, 12),
+        ({"retry-after": 3}, 3),
+        ({"Retry-After": "soon"}, None),
+        (None, None),
+        ({}, None),
+    ],
+)
+def test_the_time_to_wait_is_read_from_the_headers(headers: object, seconds: int | None) -> None:
+    error = HTTPException(429, "slowly")
+    error.headers = headers  # type: ignore[attr-defined]
+    failed = read_failure(error)
+    assert failed.retry_after == seconds
+    assert PluginFailure("filter", "p", failed).retry_after == seconds
+
+
 def test_a_long_text_is_cut() -> None:
     assert len(read_failure(ValueError("x" * 10_000)).text) < 5000
 
