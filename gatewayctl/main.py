@@ -13,6 +13,7 @@ from gatewayctl.commands import (
     collections,
     events,
     files,
+    functions,
     groups,
     health,
     ingest,
@@ -25,6 +26,7 @@ from gatewayctl.commands import (
     setup,
     stored_chats,
     tasks,
+    tools,
     users,
 )
 from gatewayctl.failures import CommandError
@@ -46,6 +48,8 @@ app.add_typer(collections.noun, name="collection")
 app.add_typer(stored_chats.noun, name="chat")
 app.add_typer(tasks.noun, name="task")
 app.add_typer(events.noun, name="event")
+app.add_typer(functions.noun, name="function")
+app.add_typer(tools.noun, name="tool")
 app.add_typer(settings.noun, name="setting")
 app.add_typer(scim.noun, name="scim")
 app.add_typer(scim_tokens.noun, name="scim-token")

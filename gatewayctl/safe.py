@@ -19,6 +19,12 @@ def clean_lines(text: str) -> str:
     return "".join(character if character in "\n\t" else _shown(character) for character in text)
 
 
+def begun(text: str, longest: int) -> str:
+    """Return the beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else f"{line[:longest].rstrip()} ..."
+
+
 def _shown(character: str) -> str:
     if unicodedata.category(character) in {"Cc", "Cs"} or character in _TURNERS:
         return character.encode("unicode_escape").decode("ascii")

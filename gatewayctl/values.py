@@ -1,8 +1,9 @@
 """Reads the small languages of the command line: NAME=VALUE, permission names, durations, sizes."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from gatewayctl.prompts import usage
 from gatewayctl.wire.base import Tree
@@ -20,6 +21,22 @@ def parse_pairs(pairs: Sequence[str]) -> dict[str, str]:
             raise usage(f"cannot read {pair!r}: expected NAME=VALUE", param=pair)
         found[name] = value
     return found
+
+
+def parse_values(pairs: Sequence[str]) -> dict[str, Any]:
+    """Return the values by name of arguments such as `NAME=VALUE`: JSON as what it is, the rest as text."""
+    return {name: _value(text) for name, text in parse_pairs(pairs).items()}
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except ValueError:
+        return text
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
 
 
 def parse_flags(pairs: Sequence[str]) -> dict[str, bool]:

@@ -11,7 +11,7 @@ from gatewayctl.ingesting.stop import Stop, StoppedError
 from gatewayctl.paging import everything
 from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import Bars, Output, View
-from gatewayctl.safe import clean
+from gatewayctl.safe import begun, clean
 from gatewayctl.verbs import DryRun, Noun, Session, Yes
 from gatewayctl.wire.collections import (
     Answer,
@@ -45,7 +45,7 @@ ROWS: View[Collection] = View(
         "USER": lambda row: row.user or row.user_id,
         "READERS": lambda row: row.readers,
         "WRITERS": lambda row: row.writers,
-        "DESCRIPTION": lambda row: _begun(row.description, LONGEST_CELL),
+        "DESCRIPTION": lambda row: begun(row.description, LONGEST_CELL),
         "ID": lambda row: row.id,
     },
 )
@@ -105,13 +105,7 @@ def _number(value: float | None) -> str | None:
 
 
 def _teaser(row: Passage) -> str:
-    return _begun(row.text, TEASER)
-
-
-def _begun(text: str, longest: int) -> str:
-    """Return the beginning of a text, on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[:longest].rstrip()} ..."
+    return begun(row.text, TEASER)
 
 
 FOUND: View[Passage] = View(

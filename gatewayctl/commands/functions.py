@@ -1,0 +1,77 @@
+"""`gatewayctl function`: pipes, filters and actions."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from gatewayctl.commands import plugins, valves
+from gatewayctl.commands.plugins import Batch, Installation, Owner, Paths, PluginId, WantedId, WantedName
+from gatewayctl.verbs import DryRun, Noun, Session
+from gatewayctl.wire.plugins import PluginChange
+
+FAMILY = "function"
+
+noun = Noun("Functions: plugins that answer as models (pipes), change chats (filters) or act on messages.")
+
+ForAll = Annotated[
+    bool | None,
+    typer.Option(
+        "--global/--no-global", help="Whether a filter or action is for all models, or for those named."
+    ),
+]
+Kind = Literal["pipe", "filter", "action"]
+
+
+@noun.verb("list", "gatewayctl function list", "gatewayctl function list --kind filter -o name")
+def list_functions(
+    session: Session,
+    kind: Annotated[Kind | None, typer.Option("--kind", help="Only those of this kind.")] = None,
+) -> None:
+    """List functions, those of the directory of plugins and those that come with the gateway included."""
+    session.show_all(session.client.list_plugins(FAMILY, kind).plugins, plugins.FUNCTIONS)
+
+
+@noun.verb(
+    "install",
+    "gatewayctl function install hello.py --enable --global",
+    "gatewayctl function install functions",
+)
+def install(
+    session: Session,
+    paths: Paths,
+    plugin_id: WantedId = None,
+    name: WantedName = None,
+    enable: Annotated[bool, typer.Option("--enable", help="Switch it on.")] = False,
+    for_all: ForAll = None,
+    user: Owner = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Install functions or bring those that are there up to date; a new one is off unless told otherwise.
+
+    One that does not load is refused, and does not keep others from being installed. Exits with 1 when one
+    failed.
+    """
+    wanted = Installation(plugin_id, name, user, True if enable else None, for_all)
+    Batch(session, FAMILY, wanted, dry_run=dry_run).run(paths)
+
+
+@noun.verb("enable", "gatewayctl function enable rate_limit --global")
+def enable(session: Session, plugin: PluginId, for_all: ForAll = None, dry_run: DryRun = False) -> None:
+    """Switch a function on.
+
+    Exits with 1 when it does not load.
+    """
+    request = PluginChange(is_active=True)
+    if for_all is not None:
+        request.is_global = for_all
+    plugins.switch(session, FAMILY, plugin, request, dry_run=dry_run)
+
+
+@noun.verb("disable", "gatewayctl function disable rate_limit")
+def disable(session: Session, plugin: PluginId, dry_run: DryRun = False) -> None:
+    """Switch a function off; its calls that run come to their end."""
+    plugins.switch(session, FAMILY, plugin, PluginChange(is_active=False), dry_run=dry_run)
+
+
+plugins.register(noun, FAMILY)
+noun.add_typer(valves.make_noun(FAMILY), name="valves")

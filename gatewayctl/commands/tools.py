@@ -1,0 +1,85 @@
+"""`gatewayctl tool`: plugins whose methods models call, and who may use them."""
+
+from gatewayctl.commands import plugins, valves
+from gatewayctl.commands.models import Permission, ToEveryone, ToGroups, ToUsers, holders
+from gatewayctl.commands.plugins import Batch, Installation, Owner, Paths, PluginId, WantedId, WantedName
+from gatewayctl.verbs import DryRun, Noun, Session
+from gatewayctl.wire.plugins import PluginChange
+
+FAMILY = "tool"
+
+noun = Noun("Tools: plugins whose methods models call, and who may use them.")
+
+
+@noun.verb("list", "gatewayctl tool list", "gatewayctl tool list -o name")
+def list_tools(session: Session) -> None:
+    """List tools, those of the directory of plugins included."""
+    session.show_all(session.client.list_plugins(FAMILY).plugins, plugins.TOOLS)
+
+
+@noun.verb("install", "gatewayctl tool install weather.py --user ada@example.org")
+def install(
+    session: Session,
+    paths: Paths,
+    plugin_id: WantedId = None,
+    name: WantedName = None,
+    user: Owner = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Install tools or bring those that are there up to date; their owners and administrators may use them.
+
+    One that does not load is refused, and does not keep others from being installed. Exits with 1 when one
+    failed.
+    """
+    Batch(session, FAMILY, Installation(plugin_id, name, user), dry_run=dry_run).run(paths)
+
+
+@noun.verb("enable", "gatewayctl tool enable weather")
+def enable(session: Session, plugin: PluginId, dry_run: DryRun = False) -> None:
+    """Switch a tool on, as new ones are.
+
+    Exits with 1 when it does not load.
+    """
+    plugins.switch(session, FAMILY, plugin, PluginChange(is_active=True), dry_run=dry_run)
+
+
+@noun.verb("disable", "gatewayctl tool disable weather")
+def disable(session: Session, plugin: PluginId, dry_run: DryRun = False) -> None:
+    """Switch a tool off for everybody; its calls that run come to their end."""
+    plugins.switch(session, FAMILY, plugin, PluginChange(is_active=False), dry_run=dry_run)
+
+
+@noun.verb("grant", "gatewayctl tool grant weather --group staff", "gatewayctl tool grant weather --everyone")
+def grant(
+    session: Session,
+    plugin: PluginId,
+    users: ToUsers = None,
+    groups: ToGroups = None,
+    everyone: ToEveryone = False,
+    permission: Permission = "read",
+    dry_run: DryRun = False,
+) -> None:
+    """Give users or groups a right on a tool."""
+    request = holders(users, groups, everyone=everyone, permission=permission)
+    row = session.client.grant_plugin(FAMILY, plugin, request, dry_run=dry_run)
+    session.written(row, plugins.WRITTEN, FAMILY)
+
+
+@noun.verb("revoke-access", "gatewayctl tool revoke-access weather --everyone")
+def revoke_access(
+    session: Session,
+    plugin: PluginId,
+    users: ToUsers = None,
+    groups: ToGroups = None,
+    everyone: ToEveryone = False,
+    permission: Permission = "read",
+    dry_run: DryRun = False,
+) -> None:
+    """Take a right on a tool away; one that was not given is no error."""
+    request = holders(users, groups, everyone=everyone, permission=permission)
+    row = session.client.revoke_plugin(FAMILY, plugin, request, dry_run=dry_run)
+    session.written(row, plugins.WRITTEN, FAMILY)
+
+
+plugins.register(noun, FAMILY)
+noun.add_typer(valves.make_noun(FAMILY), name="valves")

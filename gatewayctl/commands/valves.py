@@ -1,0 +1,172 @@
+"""`gatewayctl function valves` and `gatewayctl tool valves`: what is set in a plugin."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+
+import typer
+
+from gatewayctl.commands.plugins import LONGEST_CELL, PluginId, add
+from gatewayctl.prompts import read_secret, usage
+from gatewayctl.render import Output, View
+from gatewayctl.safe import begun
+from gatewayctl.values import parse_pairs
+from gatewayctl.verbs import DryRun, Noun, Session, describe
+from gatewayctl.wire.plugins import Valve, ValveChange, ValvesWritten
+
+FROM_FILE: Final = "@"
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _state(row: Valve) -> str:
+    if not row.known:
+        return "unknown"
+    if row.is_set:
+        return "set"
+    return "required" if row.required else "default"
+
+
+ROWS: View[Valve] = View(
+    name=lambda row: row.name,
+    columns={
+        "VALVE": lambda row: row.name,
+        "VALUE": lambda row: begun(_shown(row.value), LONGEST_CELL),
+        "STATE": _state,
+        "TYPE": lambda row: row.type,
+        "DESCRIPTION": lambda row: begun(row.description, LONGEST_CELL),
+    },
+)
+WRITTEN: View[ValvesWritten] = View(name=lambda _: "valves", columns={})
+
+
+def make_noun(family: str) -> Noun:
+    """Return the noun below a family."""
+    noun = Noun(f"Valves: what an administrator sets in a {family}.")
+    path = " valves"
+    add(noun, family, "get", get, ("get hello", "get hello --schema"), path)
+    add(
+        noun,
+        family,
+        "set",
+        set_valves,
+        ("set hello limit=20 api_key=@/etc/keys/hello", "set hello --json valves.json"),
+        path,
+    )
+    add(noun, family, "unset", unset, ("unset hello limit",), path)
+    return noun
+
+
+def get(
+    family: str,
+    session: Session,
+    plugin: PluginId,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema instead.")] = False,
+    reveal: Annotated[bool, typer.Option("--reveal", help="Do not mask secrets.")] = False,
+) -> None:
+    """Show what is set in a {family}, and the defaults of the rest; secrets are masked.
+
+    A valve counts as a secret when its schema says so, or its name does.
+    """
+    found = session.client.get_valves(family, plugin, reveal=reveal)
+    if found.problem is not None:
+        session.note(f"Only what was set can be shown: {found.problem}")
+    if schema:
+        _show_schema(session, found.fields or {})
+        return
+    session.show_all(found.valves, ROWS)
+
+
+def set_valves(
+    family: str,
+    session: Session,
+    plugin: PluginId,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="VALVE=VALUE", help="What to set; VALVE=@FILE reads a file, @- standard input."
+        ),
+    ] = None,
+    document: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE", help="A JSON object of values by name; - is standard input."),
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Set valves of a {family}; all of them or none. They are in force at once.
+
+    Lists and objects are given as JSON. Secrets come from a file or standard input.
+    """
+    if not pairs and document is None:
+        raise usage("cannot tell what to set: give VALVE=VALUE or --json", param="VALVE=VALUE")
+    values = {} if document is None else read_object(document)
+    given = parse_pairs(pairs or [])
+    _refuse_secrets(session, family, plugin, [name for name, text in given.items() if not _is_file(text)])
+    texts = {name: _text(name, text) for name, text in given.items()}
+    _write(session, family, plugin, ValveChange(values=values, texts=texts), dry_run=dry_run)
+
+
+def unset(
+    family: str,
+    session: Session,
+    plugin: PluginId,
+    names: Annotated[list[str], typer.Argument(metavar="VALVE", help="The names of the valves.")],
+    dry_run: DryRun = False,
+) -> None:
+    """Return valves of a {family} to their defaults."""
+    _write(session, family, plugin, ValveChange(unset=names), dry_run=dry_run)
+
+
+def read_object(source: str) -> dict[str, Any]:
+    """Return the JSON object in a file, or on standard input for `-`."""
+    try:
+        value = json.loads(read_secret(source, "--json"))
+    except ValueError as error:
+        raise usage(f"cannot read --json {source}: it is not JSON", param="--json") from error
+    if not isinstance(value, dict):
+        raise usage(f"cannot read --json {source}: it is not an object", param="--json")
+    return value
+
+
+def _refuse_secrets(session: Session, family: str, plugin_id: str, names: Sequence[str]) -> None:
+    """Raise usage for secrets that stand on the command line, where others see them."""
+    if not names:
+        return
+    secret = {row.name for row in session.client.get_valves(family, plugin_id).valves if row.secret}
+    for name in names:
+        if name in secret:
+            raise usage(f"cannot take the secret {name} as an argument: give {name}=@FILE", param=name)
+
+
+def _is_file(text: str) -> bool:
+    return text.startswith(FROM_FILE)
+
+
+def _text(name: str, text: str) -> str:
+    return read_secret(text.removeprefix(FROM_FILE), name) if _is_file(text) else text
+
+
+def _write(session: Session, family: str, plugin_id: str, request: ValveChange, *, dry_run: bool) -> None:
+    row = session.client.set_valves(family, plugin_id, request, dry_run=dry_run)
+    named = {*request.values, *request.texts, *request.unset}
+    if session.output is Output.NAME:
+        session.show_all([valve for valve in row.valves if valve.name in named], ROWS)
+        return
+    if session.output is not Output.TABLE:
+        session.show(row, WRITTEN)
+        return
+    word = describe(row.outcome, dry_run=row.dry_run)
+    for valve in row.valves:
+        if valve.name in named:
+            session.renderer.say(f"{word} {valve.name}={_shown(valve.value)}")
+    for name in sorted(named - {valve.name for valve in row.valves}):
+        session.renderer.say(f"{word} {name}")
+
+
+def _show_schema(session: Session, schema: Mapping[str, Any]) -> None:
+    if session.output in {Output.JSON, Output.JSONL}:
+        session.renderer.json(schema)
+        return
+    session.renderer.text(json.dumps(schema, ensure_ascii=False, indent=2))
