@@ -32,7 +32,7 @@ pytestmark = pytest.mark.timeout(60)
 
 ADMIN = actor_of("u-admin", Role.ADMIN)
 PIPE = "class Pipe:\n    def pipe(self, body): return 1\n"
-OTHER = "class Pipe:\n    def pipe(self, body): return 2\n"
+OTHER = "class Pipe:\n    async def pipe(self, body): return 2\n"
 COUNTING = """
 from pydantic import BaseModel
 class Filter:
