@@ -61,6 +61,7 @@ from gatewayd.scim.tokenkeeper import ScimTokenKeeper, TokenSource
 from gatewayd.tasks import Tasks
 from tests.fakes.accounts import Accounts
 from tests.fakes.control_live import LiveServices
+from tests.fakes.control_plugins import PluginHouse, make_house
 from tests.fakes.directory import MemoryDirectory
 from tests.fakes.documents_site import DocumentServices
 from tests.fakes.ingest import MemorySpaces, MemoryWords
@@ -103,6 +104,7 @@ class Control:
     tokens: FakeTokens
     keeper: ScimTokenKeeper
     live: LiveServices
+    plugins: PluginHouse
     activity: Activity = field(default_factory=Activity)
 
     @property
@@ -147,6 +149,10 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *ControlChatRoutes(pipeline, control.catalog, control.documents.collections, viewers).routes(),
         *document_rows(control, viewers, writes),
         *control.live.rows(viewers),
+        *control.plugins.rows(accounts, viewers),
+        *control.plugins.model_rows(
+            control.catalog, control.documents.collections, accounts, viewers, writes
+        ),
     ]
 
 
@@ -207,6 +213,7 @@ async def control_socket(
         tokens,
         keeper,
         live,
+        make_house(folder),
     )
     pipeline = Pipeline(catalog, NoFilters(), attachments(documents), NoTools())
     owner = os.geteuid() if owner_uid is None else owner_uid
@@ -219,7 +226,8 @@ async def control_socket(
         documents.queue.start()
     await web.UnixSite(runner, control.socket).start()
     try:
-        yield control
+        async with control.plugins.plugged:
+            yield control
     finally:
         await live.close()
         await runner.cleanup()
