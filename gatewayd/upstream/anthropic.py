@@ -74,7 +74,9 @@ class AnthropicSource:
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer at once."""
-        _, answer = await self._exchange.post("/v1/messages", {**_request(body, model), "stream": False})
+        _, answer = await self._exchange.post(
+            "/v1/messages", {**_request(body, model), "stream": False}, context
+        )
         if not isinstance(answer.get("content"), list):
             raise self._exchange.failures.broken("its answer has no 'content'")
         return Completion(body=to_completion(answer, ids.now()))
@@ -83,12 +85,12 @@ class AnthropicSource:
         """Answer in chunks."""
         reader = DecodingReader(DataFramer(), EventDecoder(ids.now(), include_usage=wants_usage(body)))
         return self._exchange.chunks(
-            "/v1/messages", {**_request(body, model), "stream": True}, reader, _whole
+            "/v1/messages", {**_request(body, model), "stream": True}, reader, _whole, context
         )
 
     async def complete_message(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer a request of the protocol itself; only the model's name is changed, to the caller's."""
-        _, answer = await self._exchange.post("/v1/messages", {**_plain(body), "stream": False})
+        _, answer = await self._exchange.post("/v1/messages", {**_plain(body), "stream": False}, context)
         if not isinstance(answer.get("content"), list):
             raise self._exchange.failures.broken("its answer has no 'content'")
         answer.pop("event", None)
@@ -101,6 +103,7 @@ class AnthropicSource:
             {**_plain(body), "stream": True},
             MessageReader(model.id),
             lambda answer: as_events(answer, model.id),
+            context,
         )
 
     async def close(self) -> None:

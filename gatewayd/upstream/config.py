@@ -11,6 +11,7 @@ from typing import Self
 from yarl import URL
 
 from gatewayd.errors import invalid
+from gatewayd.upstream.identity import Identity
 
 
 class SourceKind(StrEnum):
@@ -47,6 +48,7 @@ class ProviderConfig:
     settings, runtimes counted by themselves, shown as `urlIdx` and in `urls`. `owned_by` and
     `connection_type` replace what the kind would say in listings.
     With `socket_path` connections go to that unix socket; `base_url` gives only the path and the Host.
+    With `identity` the provider is told who asks.
     """
 
     name: str
@@ -61,6 +63,7 @@ class ProviderConfig:
     socket_path: str | None = None
     timeouts: Timeouts = field(default_factory=Timeouts)
     connections: int = 1000
+    identity: Identity | None = None
 
     def __post_init__(self) -> None:
         """Refuse values that could only fail later, in the middle of a request."""

@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 
 import orjson
 
+from gatewayd.catalog.interfaces import CallContext
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.upstream.answer import AnswerChunks, StreamReader, Whole, media_type
 from gatewayd.upstream.client import TransportError, UpstreamClient, UpstreamResponse, open_client
@@ -22,7 +23,10 @@ MAX_REFUSAL = 64 * 1024
 
 
 class Exchange:
-    """Sends requests to one provider; `headers` are all that it learns of us beside the body."""
+    """Sends requests to one provider.
+
+    `headers` are all that it learns of us beside the body, and of who asks when its configuration says so.
+    """
 
     def __init__(
         self, config: ProviderConfig, headers: Mapping[str, str], client: UpstreamClient | None = None
@@ -31,6 +35,7 @@ class Exchange:
         self._base = config.base_url.rstrip("/")
         self._headers = dict(headers)
         self._json_headers = {**headers, "Content-Type": "application/json"}
+        self._identity = config.identity
         self._client = client or open_client(
             config.timeouts, connections=config.connections, socket_path=config.socket_path
         )
@@ -39,9 +44,11 @@ class Exchange:
         """Return the JSON object or list at `path`."""
         return (await self._whole("GET", path, None))[1]
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> tuple[bytes, dict[str, Any]]:
+    async def post(
+        self, path: str, body: Mapping[str, Any], context: CallContext | None = None
+    ) -> tuple[bytes, dict[str, Any]]:
         """Send a JSON body and return the JSON object that comes back, as bytes and decoded."""
-        raw, answer = await self._whole("POST", path, body)
+        raw, answer = await self._whole("POST", path, body, context)
         return raw, self._object(answer)
 
     async def put(self, path: str, content: bytes, headers: Mapping[str, str]) -> object:
@@ -51,11 +58,16 @@ class Exchange:
         return (await self._read_whole(sending))[1]
 
     def chunks(
-        self, path: str, body: Mapping[str, Any], reader: StreamReader, whole: Whole | None = None
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        reader: StreamReader,
+        whole: Whole | None = None,
+        context: CallContext | None = None,
     ) -> AnswerChunks:
         """Return the chunks of the answer to a JSON body, which is sent when the first one is asked for."""
         fallback = None if whole is None else (whole, self._read_object)
-        return AnswerChunks(lambda: self._begin(path, body), reader, self.failures, fallback)
+        return AnswerChunks(lambda: self._begin(path, body, context), reader, self.failures, fallback)
 
     async def forward(
         self, method: str, path: str, body: Mapping[str, Any] | None, check: Check | None = None
@@ -78,15 +90,24 @@ class Exchange:
         """Close all connections."""
         await self._client.close()
 
-    async def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> UpstreamResponse:
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        context: CallContext | None = None,
+    ) -> UpstreamResponse:
         if body is None:
             return await self._client.request(method, self._base + path, self._headers)
-        return await self._client.request(method, self._base + path, self._json_headers, _encode(body))
+        headers = self._json_headers
+        if self._identity is not None and context is not None:
+            headers = {**self._identity.for_model(context), **headers}
+        return await self._client.request(method, self._base + path, headers, _encode(body))
 
     async def _whole(
-        self, method: str, path: str, body: Mapping[str, Any] | None
+        self, method: str, path: str, body: Mapping[str, Any] | None, context: CallContext | None = None
     ) -> tuple[bytes, dict[str, Any] | list[Any]]:
-        return await self._read_whole(self._send(method, path, body))
+        return await self._read_whole(self._send(method, path, body, context))
 
     async def _read_whole(
         self, sending: Awaitable[UpstreamResponse]
@@ -120,8 +141,10 @@ class Exchange:
             raise self.failures.from_event(error)
         return answer
 
-    async def _begin(self, path: str, body: Mapping[str, Any]) -> UpstreamResponse:
-        response = await self._send("POST", path, body)
+    async def _begin(
+        self, path: str, body: Mapping[str, Any], context: CallContext | None
+    ) -> UpstreamResponse:
+        response = await self._send("POST", path, body, context)
         if not 200 <= response.status < 300:
             await self._refuse(response)
         if media_type(response) == "text/html":

@@ -54,7 +54,7 @@ class OllamaSource:
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer at once."""
-        _, answer = await self._exchange.post("/api/chat", to_request(body, stream=False))
+        _, answer = await self._exchange.post("/api/chat", to_request(body, stream=False), context)
         if not isinstance(answer.get("message"), dict):
             raise self._exchange.failures.broken("its answer has no 'message'")
         return Completion(body=to_completion(answer, ids.now(), ids.new_id))
@@ -63,11 +63,11 @@ class OllamaSource:
         """Answer in chunks."""
         decoder = ReplyDecoder(ids.now(), ids.new_id, include_usage=wants_usage(body))
         reader = DecodingReader(LineFramer(), decoder)
-        return self._exchange.chunks("/api/chat", to_request(body, stream=True), reader)
+        return self._exchange.chunks("/api/chat", to_request(body, stream=True), reader, None, context)
 
     async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
         """Turn a list of texts into vectors, in their order."""
-        _, answer = await self._exchange.post("/api/embed", to_embed(body))
+        _, answer = await self._exchange.post("/api/embed", to_embed(body), context)
         try:
             return from_embed(answer, model.upstream_id)
         except ValueError as error:

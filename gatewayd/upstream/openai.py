@@ -47,7 +47,9 @@ class OpenAiSource:
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer at once; the provider's bytes are kept."""
-        raw, answer = await self._exchange.post("/chat/completions", _unstreamed(_own(body, context)))
+        raw, answer = await self._exchange.post(
+            "/chat/completions", _unstreamed(_own(body, context)), context
+        )
         if not isinstance(answer.get("choices"), list):
             raise self._exchange.failures.broken("its answer has no 'choices'")
         if "event" in answer:
@@ -60,11 +62,11 @@ class OpenAiSource:
         body = _own(body, context)
         if body.get("stream") is not True:
             body = {**body, "stream": True}
-        return self._exchange.chunks("/chat/completions", body, ChunkReader(), _whole)
+        return self._exchange.chunks("/chat/completions", body, ChunkReader(), _whole, context)
 
     async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
         """Turn a list of inputs into vectors, in their order, whatever order the provider answers in."""
-        _, answer = await self._exchange.post("/embeddings", {**body, "encoding_format": "float"})
+        _, answer = await self._exchange.post("/embeddings", {**body, "encoding_format": "float"}, context)
         return {**answer, "data": in_order(answer.get("data"), self._exchange.failures)}
 
     async def forward(self, method: str, path: str, body: Body | None) -> Forwarded:
