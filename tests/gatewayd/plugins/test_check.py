@@ -1,99 +1,139 @@
-"""Checking one plugin in a process of its own."""
+"""Sources that are loaded in order to tell about them, here in this process."""
 
-import json
-import subprocess
 import sys
-from pathlib import Path
+import textwrap
+from typing import Any
 
 import pytest
 
-from gatewayd.plugins import check
+from gatewayd.plugins.check import look
+from gatewayd.plugins.reports import MissingImport, Question, Report, ReportedEvent
 
-PIPE = '''"""
-title: Pipe
-requirements: a, b
-"""
-import asyncio
-print("printed")
-from pydantic import BaseModel
-from open_webui.models.users import Users
-from open_webui.nowhere import Nothing
+FILTER = '''
+    """
+    title: Loud
+    version: 1.2
+    requirements: pydantic>=2, surely-not-installed==1, [
+    """
+    from open_webui.env import SRC_LOG_LEVELS, ENABLE_X
+    from open_webui.models.users import Users, Nonsense
+    from utils.misc import get_last_user_message
+    from pydantic import BaseModel
+    try:
+        import absent_a
+    except ImportError:
+        absent_a = None
 
-class Pipe:
-    class Valves(BaseModel):
-        key: str = ""
-    def __init__(self):
-        self.valves = self.Valves()
-    def pipes(self):
-        return []
-    async def pipe(self, body, __user__, __event_emitter__=None):
-        await __event_emitter__({"type": "status", "data": {"description": "x"}})
-        await __event_emitter__({"type": "chat:completion"})
-        await self.emit({"type": "status", "data": {}})
-        kind = {"type": "text", "text": ""}
+
+    class Filter:
+        class Valves(BaseModel):
+            priority: int = 0
+            key: str
+
+        class UserValves(BaseModel):
+            loud: bool = True
+
+        async def inlet(self, body, __user__, __event_emitter__=None, more=None):
+            import absent_b
+            await __event_emitter__({"type": "status", "data": {}})
+            await __event_emitter__({"type": "own", "data": {}})
+            return body
+
+        def outlet(self, body, response, __nonsense__): ...
+        def helper(self): ...
+        def on_startup(self): ...
 '''
 
 
-def run(path: Path, *options: str) -> tuple[int, dict[str, object]]:
-    done = subprocess.run(
-        [sys.executable, "-m", "gatewayd.plugins.check", str(path), *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
+async def looked(source: str, **fields: Any) -> Report:
+    return await look(Question(id="Loud", content=textwrap.dedent(source).lstrip("\n"), **fields))
+
+
+async def test_a_filter() -> None:
+    report = await looked(FILTER, settings={"ENABLE_X": True})
+    assert (report.id, report.family, report.kind, report.error) == ("loud", "function", "filter", None)
+    assert (report.name, report.version) == ("Loud", "1.2")
+    assert [method.name for method in report.methods] == ["inlet", "outlet", "on_startup"]
+    assert [(one.name, one.required) for one in report.methods[0].parameters] == [
+        ("body", True),
+        ("__user__", True),
+        ("__event_emitter__", False),
+        ("more", False),
+    ]
+    assert report.missing == (
+        MissingImport("open_webui.models.users.Nonsense", guarded=False),
+        MissingImport("absent_a", guarded=True),
+        MissingImport("absent_b", guarded=True),
     )
-    return done.returncode, json.loads(done.stdout)
+    assert report.events == (ReportedEvent("status", known=True), ReportedEvent("own", known=False))
+    assert list((report.valves or {})["properties"]) == ["priority", "key"]
+    assert list((report.user_valves or {})["properties"]) == ["loud"]
+    required = [(one.requirement, one.version is None) for one in report.requirements]
+    assert required == [("pydantic>=2", False), ("surely-not-installed==1", True), ("[", True)]
+    assert report.problems[0] == "outlet requires __nonsense__, response, which nothing gives it"
+    assert "set before it works" in report.problems[1]
+    assert "'key'" in report.problems[1]
 
 
-def test_a_plugin_is_described(tmp_path: Path) -> None:
-    path = tmp_path / "my_pipe.py"
-    path.write_text(PIPE)
-    status, report = run(path)
-    assert status == 0, report
-    assert (report["id"], report["family"], report["kind"]) == ("my_pipe", "function", "pipe")
-    assert report["name"] == "Pipe"
-    assert report["requirements"] == ["a", "b"]
-    assert report["methods"] == {
-        "pipe": {"parameters": ["__event_emitter__", "__user__", "body"], "async": True},
-        "pipes": {"parameters": [], "async": False},
-    }
-    assert report["missing"] == ["open_webui.nowhere.Nothing"]
-    assert sorted(report["events"]) == ["chat:completion", "status"]  # type: ignore[call-overload]
-    assert "key" in report["valves"]["properties"]  # type: ignore[index]
-    assert report["user_valves"] is None
+async def test_nothing_of_the_names_stays() -> None:
+    await looked(FILTER)
+    assert not [name for name in sys.modules if name.partition(".")[0] == "open_webui"]
+    assert not [one for one in sys.meta_path if type(one).__module__.startswith("gatewayd")]
+
+
+async def test_a_setting_that_there_is_not_is_missing() -> None:
+    assert MissingImport("open_webui.env.ENABLE_X", guarded=False) in (await looked(FILTER)).missing
+
+
+async def test_a_tool() -> None:
+    report = await looked("class Tools:\n    def a(self, town: str): ...\n    def _b(self): ...\n")
+    assert (report.family, report.kind, [method.name for method in report.methods]) == ("tool", "tool", ["a"])
+    assert (report.valves, report.problems) == (None, ())
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "sentence"),
+    ("source", "problem"),
     [
-        ("p.py", "class Filter:\n    x = y", "filter p: NameError: name 'y' is not defined (line 2)"),
-        ("p.py", "class Pipeline: pass", "Pipelines server"),
-        ("p.py", "class Filter(", "SyntaxError in line 1"),
-        ("a-b.py", "class Filter: pass", "cannot accept id"),
-        ("p.py", "while True: pass\nclass Filter: pass", "did not load within 0.3 s"),
+        ("class Tools:\n    pass\n", "no public method"),
+        ("class Action:\n    def run(self): ...\n", "no method action"),
+        ("class Filter:\n    pass\n", "no method inlet or stream or outlet"),
     ],
 )
-def test_what_does_not_load_says_why(tmp_path: Path, name: str, content: str, sentence: str) -> None:
-    path = tmp_path / name
-    path.write_text(content)
-    status, report = run(path, "--timeout", "0.3")
-    assert status == check.FAILED
-    assert sentence in str(report["error"])
+async def test_what_loads_and_does_nothing(source: str, problem: str) -> None:
+    [told] = (await looked(source)).problems
+    assert problem in told
 
 
-def test_a_missing_file_says_so(tmp_path: Path) -> None:
-    status, report = run(tmp_path / "none.py")
-    assert status == check.FAILED
-    assert "No such file" in str(report["error"])
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        ("x = (", "SyntaxError"),
+        ("x = 1", "no class Tools or Pipe"),
+        ("class Pipeline: ...", "Pipelines server"),
+        ("class Pipe:\n    x = 1 / 0\n", "pipe loud: ZeroDivisionError: division by zero (line 2)"),
+        ("import absent_c\nclass Pipe: ...", "No module named 'absent_c'"),
+        (
+            "from open_webui.models.users import Users\nUsers.get_user_by_id('u')\nclass Pipe: ...",
+            "no gateway runs",
+        ),
+    ],
+)
+async def test_what_does_not_load(source: str, error: str) -> None:
+    report = await looked(source)
+    assert error in (report.error or "")
+    assert not report.loads
 
 
-def test_types_of_events_are_read_off_the_source() -> None:
-    content = (
-        'emitter({"type": "a"})\nx = {"type": "b", "data": 1}\ny = {"type": "c"}\nz = {"type": t, "data": 2}'
-    )
-    assert sorted(check.event_types(content)) == ["a", "b"]
+async def test_a_family_that_it_is_not_of() -> None:
+    report = await looked("class Tools:\n    def a(self): ...\n", family="function")
+    assert "it is a tool and not a function" in (report.error or "")
 
 
-def test_there_is_no_gateway_to_ask() -> None:
-    with pytest.raises(AttributeError, match="no gateway"):
-        check.Absent().users  # noqa: B018
+async def test_an_id_that_is_none() -> None:
+    report = await look(Question(id="no-id", content="class Pipe: ...\n"))
+    assert "cannot accept id" in (report.error or "")
+
+
+async def test_what_takes_too_long() -> None:
+    report = await looked("import time\nwhile True:\n    time.sleep(0.01)\nclass Pipe: ...\n", timeout=0.2)
+    assert report.error == "pipe loud: it did not load within 0.2 s"
