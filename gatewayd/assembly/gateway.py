@@ -21,6 +21,7 @@ from gatewayd.assembly.plugins import Extensions, PluginParts, make_extensions, 
 from gatewayd.assembly.provisioning import Provisioning, make_provisioning
 from gatewayd.assembly.routes import Listening, Parts, make_control, make_doors, make_listening, make_public
 from gatewayd.assembly.runs import Answering, make_answering, run_options
+from gatewayd.assembly.servers import make_servers
 from gatewayd.assembly.sources import Sources, provider_configs, start_builtin
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.pipeline import Pipeline
@@ -82,46 +83,28 @@ class Gateway:
 async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
     """Open and build everything in order; `stack` closes it in reverse."""
     database = await open_database(settings, stack)
-    stores = make_stores()
-    accounts = await make_accounts(settings, stores, database, stack)
     tasks = Tasks()
-    builtin = await start_builtin(settings, tasks)
-    sources = Sources(builtin)
+    sources = Sources(await start_builtin(settings, tasks))
     stack.push_async_callback(tasks.close)
     # Closed before the tasks are: the built-in model ends in its own order.
     stack.push_async_callback(sources.close)
-    documents = await open_documents(settings, accounts, database, tasks, stack)
-    catalog = make_catalog(settings, stores, tasks)
-    await catalog.load()
-    live = await open_live(settings, accounts, tasks, stack)
-    extensions = make_extensions(PluginParts(settings, accounts, live, documents.files, catalog, tasks, None))
-    pipeline = Pipeline(catalog, extensions.filters, documents.attachments, extensions.tools)
-    services = HostServices(settings, accounts, documents, live, catalog, pipeline, extensions)
-    await open_extensions(extensions, make_gateway_host(services), stack)
-    sources.add(extensions.functions)
-    catalog.use(sources.choose(settings))
-    answering = make_answering(catalog, pipeline, live, extensions, tasks)
-    answering.runs.configure(run_options(settings))
-    health, in_flight = HealthMonitor(database.ping, tasks), InFlight()
-    provisioning = make_provisioning(settings, accounts)
-    parts = Parts(
-        settings, accounts, catalog, pipeline, health, provisioning, documents, live, extensions, answering
-    )
-    doors = make_doors(parts)
+    core = Core(settings, database, tasks, sources)
+    parts, services = await open_parts(core, stack)
+    in_flight, doors = InFlight(), make_doors(parts)
     listening = make_listening(parts, doors, tasks)
     return Gateway(
         settings=settings,
         tasks=tasks,
         database=database,
-        accounts=accounts,
-        provisioning=provisioning,
-        documents=documents,
-        live=live,
-        extensions=extensions,
-        answering=answering,
-        catalog=catalog,
+        accounts=parts.accounts,
+        provisioning=parts.provisioning,
+        documents=parts.documents,
+        live=parts.live,
+        extensions=parts.extensions,
+        answering=parts.answering,
+        catalog=parts.catalog,
         sources=sources,
-        health=health,
+        health=parts.health,
         in_flight=in_flight,
         public=make_public(parts, doors, listening, tasks, in_flight),
         control=make_control(parts, tasks, in_flight),
@@ -129,6 +112,52 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
         parts=parts,
         listening=listening,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """What the services stand on."""
+
+    settings: Settings
+    database: Database
+    tasks: Tasks
+    sources: Sources
+
+
+async def open_parts(core: Core, stack: AsyncExitStack) -> tuple[Parts, HostServices]:
+    """Return the services, and those of them that plugins reach."""
+    settings, database, tasks = core.settings, core.database, core.tasks
+    stores = make_stores()
+    accounts = await make_accounts(settings, stores, database, stack)
+    documents = await open_documents(settings, accounts, database, tasks, stack)
+    catalog = make_catalog(settings, stores, tasks)
+    await catalog.load()
+    live = await open_live(settings, accounts, tasks, stack)
+    servers = make_servers(settings, tasks, stack)
+    extensions = make_extensions(
+        PluginParts(settings, accounts, live, documents.files, catalog, tasks, servers.tools)
+    )
+    pipeline = Pipeline(catalog, extensions.filters, documents.attachments, extensions.tools)
+    services = HostServices(settings, accounts, documents, live, catalog, pipeline, extensions)
+    await open_extensions(extensions, make_gateway_host(services), stack)
+    core.sources.add(extensions.functions)
+    catalog.use(core.sources.choose(settings))
+    answering = make_answering(catalog, pipeline, live, extensions, tasks)
+    answering.runs.configure(run_options(settings))
+    parts = Parts(
+        settings=settings,
+        accounts=accounts,
+        catalog=catalog,
+        pipeline=pipeline,
+        health=HealthMonitor(database.ping, tasks),
+        provisioning=make_provisioning(settings, accounts),
+        documents=documents,
+        live=live,
+        extensions=extensions,
+        answering=answering,
+        servers=servers,
+    )
+    return parts, services
 
 
 async def reload(gateway: Gateway, settings: Settings) -> None:

@@ -2,9 +2,16 @@
 
 from collections.abc import Sequence
 
+from gatewayd.assembly.accounts import Accounts
 from gatewayd.assembly.live import Live
 from gatewayd.assembly.plugins import Extensions
 from gatewayd.assembly.runs import Answering
+from gatewayd.http.control.events import ControlEventRoutes
+from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.stored_chats import ControlStoredChatRoutes
+from gatewayd.http.control.tasks import ControlTaskRoutes
+from gatewayd.http.control.viewers import Viewers
+from gatewayd.http.control.writes import Writes
 from gatewayd.http.public.chats import StoredChatRoutes
 from gatewayd.http.public.chats_lists import ChatListRoutes
 from gatewayd.http.public.completed import CompletedRoutes
@@ -25,4 +32,16 @@ def public_live_rows(
         # Before those with an id in the same place.
         *ChatListRoutes(live.chats).routes(),
         *StoredChatRoutes(live.chats, live.events.emit).routes(),
+    ]
+
+
+def control_live_rows(
+    live: Live, answering: Answering, accounts: Accounts, viewers: Viewers, writes: Writes
+) -> Sequence[Route]:
+    """Return the rows of the nouns chat, task and event of the control socket."""
+    principals, chats = Principals(accounts.users, accounts.groups), live.chats.chats
+    return [
+        *ControlStoredChatRoutes(live.chats, principals, viewers, writes).routes(),
+        *ControlTaskRoutes(answering.stopping, chats, principals, viewers).routes(),
+        *ControlEventRoutes(live.hub, live.calls, chats, principals).routes(),
     ]

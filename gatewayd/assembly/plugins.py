@@ -20,7 +20,9 @@ from gatewayd.chat.toolcalls import ToolEffects
 from gatewayd.ingest.files import Files
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.arguments import Surroundings
+from gatewayd.plugins.checking import Checker
 from gatewayd.plugins.context import CallScope
+from gatewayd.plugins.installing import Installing
 from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.loading import Loading
 from gatewayd.plugins.names.finder import Installed, install
@@ -28,6 +30,7 @@ from gatewayd.plugins.names.keys import derive_secret
 from gatewayd.plugins.registry import Registry, Sources
 from gatewayd.plugins.requirements import Installation, Requirements
 from gatewayd.plugins.service import Plugins
+from gatewayd.plugins.syncing import FunctionSync
 from gatewayd.plugins.toolservers import ToolSources
 from gatewayd.plugins.uservalves import UserValves
 from gatewayd.settings import Settings
@@ -58,6 +61,9 @@ class Extensions:
     registry: Registry
     plugins: Plugins
     user_valves: UserValves
+    sync: FunctionSync
+    installing: Installing
+    checker: Checker
     filters: PluginFilters
     functions: FunctionSource
     tools: PluginToolBox
@@ -123,9 +129,15 @@ def make_extensions(parts: PluginParts) -> Extensions:
     options = ToolBoxOptions(
         iterations=settings.chat_response_max_tool_call_iterations, task_model=lambda: switches.task_model
     )
+    commits = parts.accounts.commits
+    plugins = Plugins(registry, store, commits, access)
+    checker = Checker(installation(settings), settings.plugin_load_timeout)
     return Extensions(
         registry=registry,
-        plugins=Plugins(registry, store, parts.accounts.commits, access),
+        plugins=plugins,
+        sync=FunctionSync(registry, store, commits),
+        installing=Installing(plugins, registry, checker),
+        checker=checker,
         user_valves=UserValves(registry, values, access),
         filters=filters,
         functions=functions,

@@ -10,10 +10,12 @@ from gatewayd.assembly.accounts import Accounts
 from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
 from gatewayd.assembly.documents import Documents
 from gatewayd.assembly.live import Live
-from gatewayd.assembly.live_routes import public_live_rows
+from gatewayd.assembly.live_routes import control_live_rows, public_live_rows
+from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
 from gatewayd.assembly.plugins import Extensions
 from gatewayd.assembly.provisioning import Provisioning
 from gatewayd.assembly.runs import Answering
+from gatewayd.assembly.servers import Servers
 from gatewayd.catalog.runtimes import Runtimes
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat.buttons import Buttons
@@ -83,6 +85,7 @@ class Parts:
     live: Live
     extensions: Extensions
     answering: Answering
+    servers: Servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,7 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
         *RuntimeAdminRoutes(runtimes, body_limit=limit).routes(),
         *public_document_rows(settings, accounts, parts.documents),
         *public_live_rows(parts.live, listening.events, parts.extensions, parts.answering, body_limit=limit),
+        *public_plugin_rows(parts.extensions, parts.servers, accounts),
         *listening.sockets.routes(),
         *AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies).routes(),
         *KeyRoutes(accounts.keys).routes(),
@@ -186,6 +190,11 @@ def control_rows(parts: Parts) -> Sequence[Route]:
         *control_permissions.PermissionRoutes(accounts.permissions, groups, users, writes).routes(),
         *control_keys.KeyRoutes(accounts.keys, users, writes).routes(),
         *control_models.ModelRoutes(parts.catalog, viewers, users, groups, writes).routes(),
+        *control_model_rows(
+            parts.catalog, parts.documents.collections, parts.extensions, accounts, viewers, writes
+        ),
+        *control_plugin_rows(parts.extensions, accounts, viewers, writes),
+        *control_live_rows(parts.live, parts.answering, accounts, viewers, writes),
         *control_document_rows(parts.settings, parts.documents, accounts, viewers, writes),
         *control_links.LinkRoutes(parts.provisioning.links, users, groups, writes).routes(),
         *control_scim_tokens.ScimTokenRoutes(parts.provisioning.keeper).routes(),

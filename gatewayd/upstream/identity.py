@@ -91,8 +91,8 @@ def quoted_name(name: str) -> str:
 def _session(header: str, value: str) -> dict[str, str]:
     if not value:
         return {}
-    names = (header, OTHER_NAMES[header]) if header in OTHER_NAMES else (header,)
-    return dict.fromkeys(names, visible(value))
+    other = OTHER_NAMES.get(header.title())
+    return dict.fromkeys((header,) if other is None else (header, other), visible(value))
 
 
 def _filled(value: str, values: Mapping[str, str]) -> str:
