@@ -5,7 +5,7 @@ import contextlib
 import json
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import typer
 from gatewayctl.failures import TABLE
 from gatewayctl.main import app
 from tests.fakes.daemon import Daemon, running_daemon
+from tests.fakes.live_work import surroundings
 from tests.fakes.upstream import FakeUpstream
 from tests.gatewayctl.test_manual import walk
 
@@ -28,7 +29,7 @@ class Step:
 
     `{f}` is the form, `{key}` the newest key, `{file}` the newest file, `{docs}` a directory of two
     documents, `{url}` the address of the daemon, `{token}` the file of its SCIM tokens, which is removed
-    before a step that says so.
+    before a step that says so. `{chats}`, `{chat}`, `{task}` and `{call}` are made for the step.
     """
 
     line: str
@@ -36,11 +37,11 @@ class Step:
     stdin: str = ""
     removes_token: bool = False
 
-    def arguments(self, daemon: Daemon, form: str) -> list[str]:
+    def arguments(self, daemon: Daemon, form: str, made: Mapping[str, str]) -> list[str]:
         newest = {"key": newest_key, "file": newest_file, "docs": documents}
         found = {name: find(daemon) for name, find in newest.items() if f"{{{name}}}" in self.line}
         names = {"f": form, "root": ROOT, "nobody": NOBODY, "url": daemon.base_url}
-        return self.line.format(**names, **found, token=token_file(daemon)).split()
+        return self.line.format(**names, **found, **made, token=token_file(daemon)).split()
 
 
 def token_file(daemon: Daemon) -> Path:
@@ -73,9 +74,38 @@ SCRIPTS: dict[str, list[Step]] = {
     "health": [Step("health"), Step("health --bogus", 2)],
     "chat": [
         Step("chat m hello"),
-        Step("chat m - --system brief --temperature 0.1 --max-tokens 5", stdin="hello"),
+        Step("chat run m - --system brief --temperature 0.1 --max-tokens 5", stdin="hello"),
         Step("chat no-such-model hello", 5),
-        Step("chat m hello --user {nobody}", 5),
+        Step("chat run m hello --user {nobody}", 5),
+        Step("chat import {chats} --user {root}"),
+        Step("chat import {chats} --user {nobody}", 5),
+        Step("chat list --user {root} --search heron"),
+        Step("chat list --user {nobody}", 5),
+        Step("chat show {chat} --tree"),
+        Step("chat show none", 5),
+        Step("chat export {chat}"),
+        Step("chat export --all --user {root} --to {chats}.{f}"),
+        Step("chat export none", 5),
+        Step("chat export", 2),
+        Step("chat remove {chat} --yes"),
+        Step("chat remove none --yes", 5),
+    ],
+    "task": [
+        Step("task list --user {root}"),
+        Step("task list --chat none", 5),
+        Step("task stop {task}"),
+        Step("task stop --chat {chat}"),
+        Step("task stop none", 5),
+    ],
+    "event": [
+        Step("event follow --user {root} --count 1"),
+        Step("event follow --all --count 1"),
+        Step("event follow --user {nobody}", 5),
+        Step("event calls"),
+        Step("event calls --user {nobody}", 5),
+        Step("event answer {call} --yes"),
+        Step("event answer none --yes", 5),
+        Step("event answer none --yes --no", 2),
     ],
     "user": [
         Step("user list"),
@@ -291,8 +321,9 @@ def check(daemon: Daemon, step: Step, form: str) -> None:
     """Run one step and compare everything that is promised about it."""
     if step.removes_token:
         token_file(daemon).unlink(missing_ok=True)
-    arguments = step.arguments(daemon, form)
-    done = daemon.run_ctl(*arguments, "-o", form, input=step.stdin)
+    with surroundings(daemon, ROOT, step.line) as made:
+        arguments = step.arguments(daemon, form, made)
+        done = daemon.run_ctl(*arguments, "-o", form, input=step.stdin)
     assert done.returncode == step.code, f"{arguments}: {done.stdout}{done.stderr}"
     assert "Traceback" not in done.stderr
     if step.code == 0:

@@ -82,15 +82,16 @@ def test_interruption_has_its_own_code(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert main(["--socket", str(tmp_path / "s"), "health"]) == 130
 
 
+@pytest.mark.parametrize("noun", ["user", "chat"])
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shell_completion(shell: str) -> None:
+def test_shell_completion(shell: str, noun: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "gatewayctl", "user", "l"],
+        [sys.executable, "-m", "gatewayctl", noun, "l"],
         env={
             "_GATEWAYCTL_COMPLETE": f"complete_{shell}",
-            "_TYPER_COMPLETE_ARGS": "gatewayctl user l",
+            "_TYPER_COMPLETE_ARGS": f"gatewayctl {noun} l",
             "_TYPER_COMPLETE_FISH_ACTION": "get-args",
-            "COMP_WORDS": "gatewayctl user l",
+            "COMP_WORDS": f"gatewayctl {noun} l",
             "COMP_CWORD": "2",
             "PYTHONPATH": str(Path(gatewayctl.__file__).parents[1]),
         },

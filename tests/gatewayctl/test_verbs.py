@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from typing import Annotated
 
 import pytest
 import typer
@@ -36,6 +37,36 @@ def test_output_stands_after_the_verb_and_changes_the_session() -> None:
     assert run(noun, "one", "y", "--output=name").output is Output.NAME
     assert run(noun, "two").output is Output.TABLE
     assert seen == [("x", 3), ("y", 1)]
+
+
+def test_a_lenient_noun_means_its_verb_run() -> None:
+    seen: list[str] = []
+    noun = Noun("Things.", lenient=True)
+
+    @noun.verb("run")
+    def one(session: Session, name: Annotated[str, typer.Argument()] = "-") -> None:
+        seen.append(f"run {name}")
+
+    @noun.verb("list")
+    def two(session: Session) -> None:
+        seen.append("list")
+
+    assert run(noun, "-o", "json", "x").output is Output.JSON
+    for args in (("list",), ("run", "list"), (), ("--", "list")):
+        run(noun, *args)
+    assert seen == ["run x", "list", "run list", "run -", "run list"]
+
+
+def test_a_lenient_noun_has_help_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    noun = Noun("Things.", lenient=True)
+
+    @noun.verb("run")
+    def one(session: Session) -> None:
+        """Do one thing."""
+
+    add_verb(noun, "two", one)
+    run(noun, "--help")
+    assert "Things." in capsys.readouterr().out
 
 
 def test_examples_are_shown_as_written(capsys: pytest.CaptureFixture[str]) -> None:
