@@ -315,12 +315,13 @@ def notes(headers: list[dict[str, str]], entered: threading.Event, cancelled: th
 
 
 @contextlib.contextmanager
-def mcp_server(server: MCPServer | None = None, **options: Any) -> Iterator[FakeMcp]:
-    """Run an MCP server in a thread of its own."""
+def mcp_server(server: MCPServer | None = None, *, is_old: bool = False, **options: Any) -> Iterator[FakeMcp]:
+    """Run an MCP server in a thread of its own; an old one knows only the handshake and sessions."""
     headers: list[dict[str, str]] = []
     entered, cancelled = threading.Event(), threading.Event()
     with _kept_logging():
-        app = (server or notes(headers, entered, cancelled)).streamable_http_app(**options)
+        made = (server or notes(headers, entered, cancelled)).streamable_http_app(**options)
+    app = _without_discovery(made) if is_old else made
     bound = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=0)
     running = uvicorn.Server(config)
@@ -337,6 +338,17 @@ def mcp_server(server: MCPServer | None = None, **options: Any) -> Iterator[Fake
         yield FakeMcp(url, headers, entered, cancelled, stop)
     finally:
         stop()
+
+
+def _without_discovery(app: Any) -> Any:
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        if (b"mcp-method", b"server/discover") not in scope.get("headers", ()):
+            await app(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": 400, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    return answer
 
 
 @contextlib.contextmanager

@@ -11,6 +11,9 @@ from tests.fakes.models import make_actor
 def test_context_names_the_user() -> None:
     expected = CallContext("r1", "u1", "u1", "u1@example.org", "admin")
     assert context_of(make_actor("u1"), "r1") == expected
+    assert context_of(make_actor("u1"), "r1", chat_id="c1").chat_id == "c1"
+    # A request may name anything as its chat.
+    assert context_of(make_actor("u1"), "r1", chat_id=["c1"]) == expected
 
 
 def test_error_names_model_and_endpoint() -> None:

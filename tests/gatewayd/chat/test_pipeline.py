@@ -190,6 +190,7 @@ async def test_what_plugins_are_told_is_made_only_when_one_may_ask(world: World)
     assert (chat.scope.target.chat_id, chat.scope.target.message_id) == ("c1", "m1")
     assert filtered.scope is not None
     assert [context.scope for context in world.source.contexts] == [None, chat.scope, filtered.scope]
+    assert [context.chat_id for context in world.source.contexts] == ["", "c1", ""]
 
 
 async def test_function_models_are_told_of_every_request(world: World) -> None:

@@ -3,10 +3,12 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from gatewayd.catalog.interfaces import CallContext
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.upstream.config import ProviderConfig, SourceKind
 from gatewayd.upstream.exchange import Exchange, lacks_listing, objects
 from gatewayd.upstream.failures import Failures
+from gatewayd.upstream.identity import Identity
 from gatewayd.upstream.sse import ChunkReader
 from tests.fakes.upstream import CUT, SILENCE, Reply, json_reply, openai_chunk, openai_stream, sse
 
@@ -42,6 +44,25 @@ async def test_post_sends_json_and_its_own_headers_only(exchange, fake):
     assert (request.path, request.json) == ("/v1/x", {"é": [1]})
     assert request.headers["Content-Type"] == "application/json"
     assert request.headers["X-Own"] == "1"
+
+
+async def test_providers_are_told_who_asks_only_when_configured(fake, short):
+    context = CallContext("r", "u1", "Ada Löw", "ada@example.org", "user", chat_id="c1")
+    for identity in (None, Identity(), Identity()):
+        config = ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, timeouts=short, identity=identity)
+        opened = Exchange(config, {"X-Own": "1"})
+        fake.script(json_reply({"a": 1}), Reply(steps=openai_stream("hi")))
+        await opened.post("/x", {}, context)
+        reader = ChunkReader()
+        assert [chunk async for chunk in opened.chunks("/y", {}, reader, None, context)]
+        await opened.close()
+    told = [
+        {name for name in request.headers if name.startswith(("X-Open", "X-S"))} for request in fake.requests
+    ]
+    names = {f"X-OpenWebUI-{name}" for name in ("User-Name", "User-Id", "User-Email", "User-Role", "Chat-Id")}
+    assert told == [set(), set()] + [names | {"X-Service-Chat-Id"}] * 4
+    assert fake.requests[2].headers["X-OpenWebUI-User-Name"] == "Ada L%C3%B6w"
+    assert fake.requests[2].headers["X-Own"] == "1"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,12 @@
+from contextlib import suppress
+
 import pytest
 
+from gatewayd.catalog.interfaces import CallContext, EmbeddingSource, MessagesSource
+from gatewayd.catalog.records import Model
+from gatewayd.errors import GatewayError
 from gatewayd.upstream.config import ProviderConfig, SourceKind
+from gatewayd.upstream.identity import Identity
 from gatewayd.upstream.sources import open_source
 
 CASES = [
@@ -37,3 +43,35 @@ async def test_the_client_can_be_replaced_and_is_closed(kind):
     client = ClosingClient()
     await open_source(ProviderConfig("acme", kind, "http://acme.test"), client).close()
     assert client.closed
+
+
+async def calls(source, context):
+    """Ask for everything that a source can do; what it answers does not matter."""
+    model = Model("m", "m", "o", "acme", "m")
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
+    works = [source.complete(body, model, context), anext(aiter(source.stream(body, model, context)))]
+    if isinstance(source, EmbeddingSource):
+        works.append(source.embed({"model": "m", "input": ["a"]}, model, context))
+    if isinstance(source, MessagesSource):
+        works.append(source.complete_message(body, model, context))
+        works.append(anext(aiter(source.stream_message(body, model, context))))
+    for work in works:
+        with suppress(GatewayError):
+            await work
+    return len(works)
+
+
+@pytest.mark.parametrize("kind", list(SourceKind))
+async def test_every_request_of_a_user_tells_who_asks_where_that_is_wanted(fake, short, kind):
+    context = CallContext("r", "u7", chat_id="c7")
+    for identity in (Identity(), None):
+        config = ProviderConfig("acme", kind, fake.openai_url, timeouts=short, identity=identity)
+        source = open_source(config)
+        fake.requests.clear()
+        count = await calls(source, context)
+        await source.close()
+        told = [
+            (request.headers.get("X-OpenWebUI-User-Id"), request.headers.get("X-Service-Chat-Id"))
+            for request in fake.requests
+        ]
+        assert told == [("u7", "c7") if identity else (None, None)] * count
