@@ -1,0 +1,182 @@
+"""What is left of an answer when the daemon dies, or is stopped, while it is given."""
+
+import shutil
+import signal
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.background import Provider, background_upstream
+from tests.fakes.daemon import Daemon
+from tests.fakes.living import CHATS, House, Person, Turn, living, wait_until
+from tests.fakes.postgres import Postgres
+from tests.fakes.upstream import SILENCE, Reply, openai_chunk, openai_stream, sse
+
+WORDS = [sse(openai_chunk(content=word)) for word in ("Hello", " there")]
+REST = b"".join(openai_stream(["!"]))
+RESTARTED = "the gateway was restarted while this was answered"
+STOPPED = "the gateway was stopped while this was answered"
+MANY = 60
+
+People = Mapping[str, Person]
+
+
+@dataclass
+class Seed:
+    """A gateway that has lived once and is to be copied, its people, and a provider for all that follow."""
+
+    folder: Path
+    people: People
+    provider: Provider
+
+    def grown(self, folder: Path) -> Path:
+        """Copy the state into a folder."""
+        shutil.copytree(self.folder / "s", folder / "s", ignore=shutil.ignore_patterns("*.sock"))
+        return folder
+
+
+@pytest.fixture(scope="module")
+def provider() -> Any:
+    with background_upstream() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def seed(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Seed:
+    folder = tmp_path_factory.mktemp("h")
+    with living(folder, provider) as house:
+        assert house.daemon.stop() == 0
+        return Seed(folder, house.people, provider)
+
+
+def begin(house: House) -> Turn:
+    """Begin an answer that the provider does not end."""
+    house.provider.script(Reply(steps=[*WORDS, SILENCE, REST]))
+    turn, _ = house.ask()
+    house.provider.wait_silent()
+    return turn
+
+
+def kill(daemon: Daemon) -> None:
+    assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+
+
+def after_a_kill(
+    folder: Path, provider: Provider, people: People | None, *, kept: str, **settings: str
+) -> dict[str, Any]:
+    """Kill a daemon that answers, once its chat has what it should; return the answer in the next life."""
+    with living(folder, provider, people, **settings) as house:
+        turn = begin(house)
+        told = {"type": "status", "data": {"description": "by event", "done": True}}
+        house.ok("POST", f"{CHATS}/{turn.chat_id}/messages/{turn.answer}/event", told)
+        wait_until(lambda: house.message(turn)["content"] == kept, "the content")
+        assert house.message(turn)["done"] is False
+        kill(house.daemon)
+        people = house.people
+    provider.release()
+    with living(folder, provider, people, **settings) as house:
+        message = house.message(turn)
+        assert house.tasks_of(turn) == []
+        # The next answer to it is like any other.
+        provider.script()
+        house.start(turn)
+        again = house.finished(turn)
+        assert (again["content"], again["done"], again.get("error")) == ("Hello from m", True, None)
+        house.assert_well()
+        return message
+
+
+@pytest.mark.parametrize(
+    ("saved", "kept"), [("true", "Hello there"), ("false", "")], ids=["often", "at the end"]
+)
+def test_a_killed_daemon_leaves_what_was_saved(tmp_path: Path, seed: Seed, saved: str, kept: str) -> None:
+    message = after_a_kill(
+        seed.grown(tmp_path), seed.provider, seed.people, kept=kept, ENABLE_REALTIME_CHAT_SAVE=saved
+    )
+    assert (message["content"], message["done"]) == (kept, True)
+    assert message["error"] == {"content": RESTARTED}
+    assert [item["description"] for item in message["statusHistory"]] == ["by event"]
+
+
+def test_a_killed_daemon_on_postgresql(tmp_path: Path, postgres: Postgres, provider: Provider) -> None:
+    settings = {"DATABASE_URL": postgres.create_database(), "ENABLE_REALTIME_CHAT_SAVE": "true"}
+    message = after_a_kill(tmp_path, provider, None, kept="Hello there", **settings)
+    assert (message["content"], message["done"]) == ("Hello there", True)
+    assert message["error"] == {"content": RESTARTED}
+
+
+def test_a_stop_lets_answers_end(tmp_path: Path, seed: Seed) -> None:
+    folder = seed.grown(tmp_path)
+    with living(folder, seed.provider, seed.people) as house:
+        with house.listen() as listener:
+            turn = begin(house)
+            listener.wait_type("chat:completion", turn.chat_id)
+            house.daemon.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: not is_reachable(house), "the stop")
+            assert house.daemon.process.poll() is None
+            seed.provider.release()
+            # Who listens hears the end.
+            heard = listener.wait_idle(turn.chat_id)
+            assert [one.payload for one in heard if one.type == "chat:completion"][-1]["done"] is True
+            listener.wait_over()
+        assert house.daemon.process.wait(30) == 0
+        assert "Traceback" not in "".join(house.daemon.log)
+    with living(folder, seed.provider, seed.people) as house:
+        message = house.message(turn)
+        assert (message["content"], message["done"], message.get("error")) == ("Hello there!", True, None)
+
+
+def is_reachable(house: House) -> bool:
+    try:
+        return house.daemon.call("GET", "/livez")[0] == 200
+    except OSError:
+        return False
+
+
+def test_a_stop_does_not_wait_for_ever_and_says_so_in_the_answer(tmp_path: Path, seed: Seed) -> None:
+    folder = seed.grown(tmp_path)
+    with living(folder, seed.provider, seed.people, DRAIN_TIMEOUT="0.5") as house:
+        turn = begin(house)
+        pipe, _ = house.ask("endless")
+        house.wait_begun(pipe)
+        assert house.daemon.stop() == 0
+        house.wait_ended(pipe)
+        assert "Traceback" not in "".join(house.daemon.log)
+    seed.provider.release()
+    with living(folder, seed.provider, seed.people) as house:
+        for each, content in ((turn, "Hello there"), (pipe, "one two three")):
+            message = house.message(each)
+            assert (message["content"], message["done"]) == (content, True)
+            assert message["error"] == {"content": STOPPED}
+
+
+def test_a_kill_while_many_answers_are_given(tmp_path: Path, seed: Seed) -> None:
+    folder = seed.grown(tmp_path)
+    with living(folder, seed.provider, seed.people) as house:
+        seed.provider.script()
+        early, _ = house.ask()
+        before = house.finished(early)
+        turns = [house.begin("echo", " ".join([f"text {number}"] * 40)) for number in range(MANY)]
+        begun = []
+        killed = threading.Timer(0.2, house.daemon.process.kill)
+        killed.start()
+        for turn in turns:
+            try:
+                house.start(turn, "echo")
+            except OSError:
+                break
+            begun.append(turn)
+        killed.join()
+        house.daemon.process.wait(20)
+    with living(folder, seed.provider, seed.people) as house:
+        assert house.message(early) == before
+        for turn in begun:
+            message = house.message(turn)
+            assert message["done"] is True
+            is_whole = message["content"] == turn.text and "error" not in message
+            assert is_whole or message["error"] == {"content": RESTARTED}, message
+        house.assert_well()
