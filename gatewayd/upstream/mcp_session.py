@@ -120,7 +120,7 @@ class McpSession:
                 await self._unused()
                 limit.reschedule(asyncio.get_running_loop().time() + ENDING_SECONDS)
         except* FAILURES as group:
-            self._problem = self._error(_sentence(group))
+            self._problem = self._failure(group)
         finally:
             self._ended.set()
             self._begun.set()
@@ -163,6 +163,14 @@ class McpSession:
                     await self._ended.wait()
             if self._problem is not None:
                 return self._problem
+        return self._failure(error)
+
+    def _failure(self, error: BaseException) -> GatewayError:
+        """Return the first failure inside a group, in words for people."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+            return self._options.failures.error("no connection", Kind.UPSTREAM_UNREACHABLE)
         return self._error(_sentence(error))
 
     def _error(self, sentence: str) -> GatewayError:
@@ -240,13 +248,9 @@ def _plain(value: BaseModel) -> dict[str, Any]:
 
 
 def _sentence(error: BaseException) -> str:
-    """Return the words for the first failure inside a group; what the library says is not for people."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    """Return the words for a failure; what the library says of answers that are none is not for people."""
     if isinstance(error, mcp.MCPError):
         return f"it answered with error {error.code} ({error.message})"
-    if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-        return "no connection"
     if isinstance(error, ValidationError):
         return "its answer is not MCP"
-    return f"{str(error) or type(error).__name__}"
+    return str(error) or type(error).__name__

@@ -170,6 +170,7 @@ async def test_servers_that_are_down_or_silent() -> None:
     tasks = Tasks()
     error = await refusal(open_session(options("http://127.0.0.1:1/mcp")).begin(tasks))
     assert error.message == "cannot use tool server 'notes': no connection"
+    assert error.kind is Kind.UPSTREAM_UNREACHABLE
     async with raw_server(None) as url:
         error = await refusal(open_session(options(url, 0.05)).begin(tasks))
         assert error.kind is Kind.TIMEOUT
