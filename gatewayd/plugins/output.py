@@ -66,13 +66,22 @@ class Output:
 
 @contextmanager
 def catching_output() -> Iterator[None]:
-    """Log what plugins print, while inside."""
+    """Log what plugins print, and let their `logging.basicConfig` do nothing, while inside."""
     before = sys.stdout, sys.stderr
+    set_up = logging.basicConfig
     sys.stdout = mine = Output(before[0], logging.INFO)
     sys.stderr = error = Output(before[1], logging.WARNING)
+
+    def others_set_up(**options: Any) -> None:
+        if calling.get() is None:
+            set_up(**options)
+
+    logging.basicConfig = others_set_up
     try:
         yield
     finally:
+        if logging.basicConfig is others_set_up:
+            logging.basicConfig = set_up
         # Somebody who put their own streams over these keeps them.
         if sys.stdout is mine:
             sys.stdout = before[0]

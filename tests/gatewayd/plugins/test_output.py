@@ -87,7 +87,10 @@ def test_loads_that_overlap_share_what_was_before() -> None:
 async def test_a_plugin_that_takes_over_the_root_logger_can_still_print() -> None:
     content = """
         import logging, sys
-        logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, force=True)
+        root = logging.getLogger()
+        root.handlers.clear()
+        root.addHandler(logging.StreamHandler(sys.stderr))
+        root.setLevel(logging.DEBUG)
         print("module")
         logging.getLogger(__name__).info("logged")
         class Filter:
@@ -97,3 +100,35 @@ async def test_a_plugin_that_takes_over_the_root_logger_can_still_print() -> Non
     async with make_registry(plugin_of("p", content)) as plugged:
         loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
         assert loaded.has("inlet")
+
+
+async def test_a_plugin_does_not_set_up_the_root_logger_for_a_moment() -> None:
+    root, set_up = logging.getLogger(), logging.basicConfig
+    before = list(root.handlers), root.level
+    content = """
+        import logging
+        logging.basicConfig(level=1, force=True)
+        seen = list(logging.getLogger().handlers), logging.getLogger().level
+        class Filter:
+            def inlet(self, body):
+                logging.basicConfig(level=1, force=True)
+                return seen
+    """
+    async with make_registry(plugin_of("p", content)) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        assert await loaded.call("inlet", scope_of(), {"body": {}}) == before
+        assert (list(root.handlers), root.level) == before
+    assert logging.basicConfig is set_up
+
+
+def test_others_set_up_the_root_logger() -> None:
+    root = logging.getLogger()
+    before = root.handlers, root.level
+    root.handlers = []
+    try:
+        with catching_output():
+            logging.basicConfig(level=7)
+            assert (len(root.handlers), root.level) == (1, 7)
+    finally:
+        root.handlers, _ = before
+        root.setLevel(before[1])
