@@ -258,21 +258,21 @@ def wait_until(is_so: Any, what: str, seconds: float = SECONDS) -> None:
         time.sleep(0.01)
 
 
-def write_pipes(folder: Path, pipes: Mapping[str, str] | None = None) -> Path:
-    """Write plugin files and return their directory."""
-    plugins = folder / "plugins"
-    plugins.mkdir(exist_ok=True)
-    for name, source in (PIPES if pipes is None else pipes).items():
-        (plugins / f"{name}.py").write_text(source.replace("FOLDER", repr(str(folder))))
-    return plugins
+def write_plugins(folder: Path, plugins: Mapping[str, str]) -> Path:
+    """Write plugin files below a folder, unless there are some already, and return their directory."""
+    directory = folder / "plugins"
+    if not directory.exists():
+        directory.mkdir()
+        for name, source in plugins.items():
+            (directory / f"{name}.py").write_text(source.replace("FOLDER", repr(str(folder))))
+    return directory
 
 
 @contextlib.contextmanager
-def opened_house(
-    folder: Path, people: Mapping[str, Person] | None = None, **settings: str
-) -> Iterator[House]:
-    """Run the gateway until the end of the block; with the people of an earlier life none are made."""
-    with background_upstream() as provider, living(folder, provider, people, **settings) as house:
+def opened_house(folder: Path, *, pipes: Mapping[str, str] | None = None, **settings: str) -> Iterator[House]:
+    """Run the gateway until the end of the block, with plugins of a test's own or those above."""
+    write_plugins(folder, PIPES if pipes is None else pipes)
+    with background_upstream() as provider, living(folder, provider, **settings) as house:
         yield house
 
 
@@ -280,10 +280,13 @@ def opened_house(
 def living(
     folder: Path, provider: Provider, people: Mapping[str, Person] | None = None, **settings: str
 ) -> Iterator[House]:
-    """Run the gateway over a provider that is there already, so that it may live again on the same state."""
+    """Run the gateway over a provider that is there already, so that it may live again on the same state.
+
+    With the people of an earlier life none are made.
+    """
     configuration = folder / "gatewayd.toml"
     configuration.write_text(PROVIDER.format(url=provider.url))
-    given = {**SETTINGS, "PLUGINS_DIR": str(write_pipes(folder)), **settings}
+    given = {**SETTINGS, "PLUGINS_DIR": str(write_plugins(folder, PIPES)), **settings}
     with running_daemon(folder / "s", "-f", str(configuration), **given) as daemon:
         house = House(daemon, provider, folder, dict(people or {}))
         if people is None:
