@@ -182,8 +182,9 @@ class McpSession:
 
 def open_session(options: SessionOptions) -> McpSession:
     """Return a session that is still to begin."""
-    # It tells every request.
-    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    # They tell every request, and the ids of sessions.
+    for name in ("httpx2", "mcp"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     return McpSession(options)
 
 
