@@ -169,7 +169,13 @@ class Site:
         """Store a chat with a question and an empty answer."""
         question, answer = str(uuid.uuid4()), str(uuid.uuid4())
         messages = {
-            question: {"id": question, "parentId": None, "childrenIds": [answer], "role": "user", "content": text},
+            question: {
+                "id": question,
+                "parentId": None,
+                "childrenIds": [answer],
+                "role": "user",
+                "content": text,
+            },
             answer: {
                 "id": answer,
                 "parentId": question,
@@ -229,13 +235,42 @@ class Site:
 
     def new_user(self, name: str) -> str:
         """Make an account and return its token."""
-        form = {"name": name, "email": f"{uuid.uuid4().hex}@example.org", "password": PASSWORD, "role": "user"}
+        form = {
+            "name": name,
+            "email": f"{uuid.uuid4().hex}@example.org",
+            "password": PASSWORD,
+            "role": "user",
+        }
         token: str = self.good("POST", "/api/v1/auths/add", form)["token"]
         return token
 
     def log(self) -> str:
         """Return what the daemon has written."""
         return "".join(self.daemon.log)
+
+
+def check_passport(shown: dict[str, Any], site: Site, plugin_id: str, asked: Asked | None) -> None:
+    """Check what every kind is told; of a stored chat when there is one."""
+    user = shown["__user__"]
+    assert (user["id"], user["name"], user["email"]) == (site.user["id"], "Ada", "ada@example.org")
+    assert (user["role"], user["valves"]) == ("admin", "UserValves")
+    assert shown["__request__"] == "Request"
+    assert (shown["__event_emitter__"], shown["__event_call__"]) == ("function", "function")
+    assert (shown["__id__"], shown["__pipe_id__"]) == (plugin_id, plugin_id)
+    assert shown["__valves__"] == "Valves"
+    assert shown["__oauth_token__"] is None
+    assert shown["__task__"] is shown["__task_body__"] is None
+    assert isinstance(shown["__messages__"], list)
+    assert isinstance(shown["__tools__"], dict)
+    metadata = shown["__metadata__"]
+    assert metadata["user_id"] == site.user["id"]
+    assert isinstance(metadata["features"], dict)
+    assert isinstance(metadata["variables"], dict)
+    assert isinstance(metadata["params"], dict)
+    assert metadata["model"]["id"] == shown["__model__"]["id"]
+    ids = ("", None, None) if asked is None else (asked.chat_id, asked.message_id, "here")
+    assert (shown["__chat_id__"], shown["__message_id__"], shown["__session_id__"]) == ids
+    assert (metadata["chat_id"], metadata["message_id"], metadata["session_id"]) == ids
 
 
 def wait_until(holds: Callable[[], object], seconds: float = PATIENCE) -> None:

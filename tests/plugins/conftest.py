@@ -1,8 +1,6 @@
 """One gateway with the whole corpus, for all tests of this folder."""
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,17 +11,15 @@ CALL_SECONDS = 2
 
 
 @pytest.fixture(scope="session")
-def site() -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Answers are saved once, at their end; calls end soon."""
-    with tempfile.TemporaryDirectory() as folder:
-        settings = {"ENABLE_REALTIME_CHAT_SAVE": "false", "WEBSOCKET_EVENT_CALLER_TIMEOUT": str(CALL_SECONDS)}
-        with plugged(Path(folder) / "s", CORPUS, **settings) as running:
-            yield running
+    settings = {"ENABLE_REALTIME_CHAT_SAVE": "false", "WEBSOCKET_EVENT_CALLER_TIMEOUT": str(CALL_SECONDS)}
+    with plugged(tmp_path_factory.mktemp("s"), CORPUS, **settings) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
-def saving_site() -> Iterator[Site]:
+def saving_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Answers are saved while they are made; calls wait as long as they do by default."""
-    with tempfile.TemporaryDirectory() as folder:
-        with plugged(Path(folder) / "s", CORPUS, ENABLE_REALTIME_CHAT_SAVE="true") as running:
-            yield running
+    with plugged(tmp_path_factory.mktemp("s"), CORPUS, ENABLE_REALTIME_CHAT_SAVE="true") as running:
+        yield running

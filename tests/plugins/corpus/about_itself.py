@@ -17,7 +17,7 @@ logging.basicConfig(level=logging.DEBUG, format="BROKEN %(message)s", force=True
 logger = logging.getLogger(__name__)
 logger.setLevel(logging.INFO)
 
-VERSION = re.search(r"version:\s*(\S+)", __doc__).group(1)
+VERSION = re.search(r"^version:\s*(\S+)", __doc__, re.MULTILINE).group(1)
 print(f"{__name__} is being loaded")
 
 
