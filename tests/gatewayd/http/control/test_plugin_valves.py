@@ -1,0 +1,96 @@
+"""`/v1/plugins/{family}/{id}/valves`."""
+
+import logging
+
+import pytest
+
+from gatewayctl.wire.plugins import NewPlugin, ValveChange
+from gatewayd.plugins.records import Family
+from tests.fakes.control import Control
+from tests.fakes.control_documents import boss, refused
+from tests.fakes.control_plugins import BROKEN, FILTER
+
+LOUD = ("function", "loud")
+
+
+@pytest.fixture(autouse=True)
+async def loud(control: Control) -> None:
+    await boss(control)
+    await control.call(control.client.install_plugin, *LOUD, NewPlugin(content=FILTER))
+
+
+async def test_values_are_set_shown_and_unset(control: Control, caplog: pytest.LogCaptureFixture) -> None:
+    client, call = control.client, control.call
+    change = ValveChange(values={"mark": "?"}, texts={"priority": "5", "words": '["x"]', "api_key": "hush"})
+    with caplog.at_level(logging.INFO):
+        done = await call(client.set_valves, *LOUD, change)
+    assert "hush" not in caplog.text
+    assert (done.outcome, {one.name: one.value for one in done.valves}) == (
+        "changed",
+        {"priority": 5, "words": ["x"], "api_key": "********", "mark": "?"},
+    )
+    shown = await call(client.get_valves, *LOUD)
+    by_name = {one.name: one for one in shown.valves}
+    assert (by_name["api_key"].value, by_name["api_key"].secret) == ("********", True)
+    assert by_name["mark"].description == "What is put behind it."
+    assert list(shown.fields["properties"]) == ["priority", "words", "api_key", "mark"]
+    revealed = {one.name: one.value for one in (await call(client.get_valves, *LOUD, reveal=True)).valves}
+    assert revealed["api_key"] == "hush"
+    same = await call(client.set_valves, *LOUD, ValveChange(values={"mark": "?"}))
+    assert same.outcome == "unchanged"
+    unset = await call(client.set_valves, *LOUD, ValveChange(unset=["mark", "api_key"]))
+    values = {one.name: (one.value, one.is_set) for one in unset.valves}
+    assert (values["mark"], values["api_key"], values["priority"]) == (("!", False), ("", False), (5, True))
+
+
+async def test_a_dry_run_sets_nothing(control: Control) -> None:
+    done = await control.call(
+        control.client.set_valves, *LOUD, ValveChange(texts={"priority": "5"}), dry_run=True
+    )
+    assert (done.outcome, done.dry_run, done.valves[0].value) == ("changed", True, 5)
+    shown = await control.call(control.client.get_valves, *LOUD)
+    assert shown.valves[0].is_set is False
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        (ValveChange(texts={"priority": "many"}), "priority"),
+        (ValveChange(texts={"words": "x"}), "words"),
+        (ValveChange(texts={"marks": "x"}), "marks"),
+        (ValveChange(values={"marks": "x"}), "marks"),
+        (ValveChange(unset=["marks"]), "marks"),
+    ],
+)
+async def test_what_does_not_fit_changes_nothing(control: Control, change: ValveChange, param: str) -> None:
+    for dry_run in (True, False):
+        failure = await refused(control, control.client.set_valves, *LOUD, change, dry_run=dry_run)
+        assert (failure.kind, failure.param) == ("invalid_request", param)
+    assert not any(one.is_set for one in (await control.call(control.client.get_valves, *LOUD)).valves)
+
+
+async def test_one_that_does_not_load_shows_what_is_stored_masked(control: Control) -> None:
+    client, call = control.client, control.call
+    await call(client.set_valves, *LOUD, ValveChange(values={"mark": "?", "priority": 3}))
+    plugged = control.plugins.plugged
+    stored = plugged.store.rows[Family.FUNCTION, "loud"]
+    plugged.store.rows[Family.FUNCTION, "loud"] = type(stored)(
+        **{**{name: getattr(stored, name) for name in stored.__slots__}, "content": BROKEN}
+    )
+    await call(client.reload_plugins)
+    shown = await call(client.get_valves, *LOUD)
+    assert {one.name: one.value for one in shown.valves} == {"mark": "********", "priority": "********"}
+    assert (shown.fields, "ZeroDivisionError" in shown.problem) == (None, True)
+    assert (
+        await refused(control, client.set_valves, *LOUD, ValveChange(unset=["mark"]))
+    ).kind == "plugin_failed"
+
+
+async def test_one_without_valves(control: Control) -> None:
+    client = control.client
+    plain = "class Filter:\n    def inlet(self, body): return body\n"
+    await control.call(client.install_plugin, "function", "plain", NewPlugin(content=plain))
+    assert (await control.call(client.get_valves, "function", "plain")).valves == []
+    failure = await refused(control, client.set_valves, "function", "plain", ValveChange(values={"a": 1}))
+    assert "it has none" in failure.message
+    assert (await refused(control, client.get_valves, "function", "none")).kind == "not_found"
