@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
+from gatewayd.assembly.servers import identity
 from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.settings import Provider, Settings
@@ -81,6 +82,7 @@ def _provider_config(provider: Provider, index: int, settings: Settings) -> Prov
         models=tuple(provider.models),
         index=index,
         connections=provider.connections,
+        identity=identity(settings),
         timeouts=Timeouts(
             connect=provider.connect_timeout or settings.upstream_connect_timeout,
             first_byte=provider.first_byte_timeout or settings.upstream_first_byte_timeout,

@@ -6,6 +6,7 @@ from gatewayd.assembly.sources import Sources, provider_configs
 from gatewayd.errors import GatewayError
 from gatewayd.settings import load
 from gatewayd.upstream.config import SourceKind
+from tests.fakes.models import FakeSource
 
 
 async def test_unchanged_providers_keep_their_source_over_a_reload() -> None:
@@ -72,3 +73,26 @@ async def test_a_provider_that_cannot_be_is_refused_before_anything_changes() ->
     await sources.close()
     with pytest.raises(GatewayError):
         load(None, {}, {"providers": [{"name": "a", "base_url": "http://x/v1"}] * 2})
+
+
+def test_providers_are_told_who_asks_where_it_is_set() -> None:
+    url = {"OPENAI_API_BASE_URLS": "http://127.0.0.1:1/v1", "OPENAI_API_KEYS": "k"}
+    assert provider_configs(load(None, url))[0].identity is None
+    told = load(None, {**url, "ENABLE_FORWARD_USER_INFO_HEADERS": "true"})
+    assert provider_configs(told)[0].identity is not None
+
+
+async def test_added_sources_are_chosen_and_closed_and_not_counted() -> None:
+    ended: list[str] = []
+
+    class Added(FakeSource):
+        async def close(self) -> None:
+            ended.append(self.name)
+
+    added = Added("functions")
+    sources = Sources(())
+    sources.add(added)
+    assert sources.choose(load(None, {})) == (added,)
+    assert sources.count == 0
+    await sources.close()
+    assert ended == ["functions"]
