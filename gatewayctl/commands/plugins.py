@@ -191,7 +191,7 @@ class Batch:
                 if is_alone or failure.kind not in OF_THE_FILE:
                     raise
                 complain(self._session, str(path), failure)
-        _show_written(self._session, self._family, rows)
+        _show_written(self._session, self._family, rows, is_alone=is_alone)
         leave(len(rows) < len(files))
 
     def _install(self, path: Path) -> PluginWritten:
@@ -320,14 +320,13 @@ def id_of(path: Path) -> str:
     return re.sub(r"\W", "_", path.stem).lower()
 
 
-def _show_written(session: Session, family: str, rows: Sequence[PluginWritten]) -> None:
-    if len(rows) == 1 or session.output is Output.TABLE:
+def _show_written(session: Session, family: str, rows: Sequence[PluginWritten], *, is_alone: bool) -> None:
+    """Show what was installed: a sentence each for people, the one thing or a list for programs."""
+    if session.output is Output.TABLE:
         for row in rows:
             what = row.kind if row.kind == family else f"{row.kind} {family}"
-            if session.output is Output.TABLE:
-                word = describe(row.outcome, dry_run=row.dry_run)
-                session.renderer.say(f"{word} {what} {row.id}")
-            else:
-                session.show(row, WRITTEN)
-        return
-    session.show_all(rows, WRITTEN)
+            session.renderer.say(f"{describe(row.outcome, dry_run=row.dry_run)} {what} {row.id}")
+    elif is_alone:
+        session.show(rows[0], WRITTEN)
+    else:
+        session.show_all(rows, WRITTEN)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewayctl.safe import clean, clean_lines
+from gatewayctl.safe import begun, clean, clean_lines
 
 
 def test_plain_text_stays() -> None:
@@ -27,3 +27,8 @@ def test_what_steers_is_shown(text: str, shown: str) -> None:
 
 def test_lines_stay_but_nothing_else() -> None:
     assert clean_lines("a\r\nb\x07") == "a\\r\nb\\x07"
+
+
+def test_the_beginning_of_a_text_is_one_line() -> None:
+    assert begun("a\n  b", 10) == "a b"
+    assert begun("word " * 10, 9) == "word word ..."

@@ -9,6 +9,7 @@ from gatewayctl.values import (
     parse_flags,
     parse_pairs,
     parse_size,
+    parse_values,
     split_permission,
     tree_of,
 )
@@ -70,3 +71,9 @@ def test_sizes(text: str, size: int) -> None:
 def test_bad_sizes(text: str) -> None:
     with pytest.raises(CommandError):
         parse_size(text)
+
+
+def test_values_are_json_or_text() -> None:
+    pairs = ["a=1", "b=true", 'c=["x"]', "d=text", "e=NaN", "f=", 'g="1"', "h=null"]
+    found = {"a": 1, "b": True, "c": ["x"], "d": "text", "e": "NaN", "f": "", "g": "1", "h": None}
+    assert parse_values(pairs) == found

@@ -1,10 +1,12 @@
 """gatewayctl model."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.fakes.control import Control, Ctl
+from tests.fakes.control_plugins import TOOL
 
 ANN = "ann@example.org"
 
@@ -27,6 +29,13 @@ async def test_list_and_show(ctl: Ctl) -> None:
         "recorded",
         "active",
         "grants",
+        "base",
+        "system",
+        "params",
+        "knowledge",
+        "tools",
+        "filters",
+        "actions",
     ]
     assert (shown["source"], shown["recorded"]) == ("fake", False)
     missing = await ctl("model", "show", "gamma")
@@ -65,3 +74,27 @@ async def test_bad_access(ctl: Ctl) -> None:
     assert (await ctl("model", "grant", "alpha", "--user", "zoe@example.org")).code == 5
     assert (await ctl("model", "grant", "gamma", "--everyone")).code == 5
     assert (await ctl("model", "grant", "alpha", "--everyone", "--permission", "own")).code == 2
+
+
+async def test_models_that_stand_on_others(ctl: Ctl, owner: None, tmp_path: Path) -> None:
+    (tmp_path / "prompt").write_text("Be kind.\n")
+    (tmp_path / "weather.py").write_text(TOOL)
+    await ctl("tool", "install", str(tmp_path / "weather.py"))
+    await ctl("collection", "create", "handbook")
+    given = ["--system", f"@{tmp_path}/prompt", "--knowledge", "handbook", "--tool", "weather"]
+    params = ["--param", "temperature=0.2", "--param", "stop=END"]
+    dry = await ctl("model", "create", "desk", "--base", "alpha", *given, *params, "--dry-run")
+    assert dry.out == "dry run: created model desk\n"
+    done = await ctl("model", "create", "desk", "--base", "alpha", "--name", "Desk", *given, *params)
+    assert done.out == "created model desk\n"
+    shown = json.loads((await ctl("model", "show", "desk", "-o", "json")).out)
+    assert (shown["base"], shown["name"], shown["system"]) == ("alpha", "Desk", "Be kind.")
+    assert (shown["params"], shown["knowledge"]) == ({"temperature": 0.2, "stop": "END"}, ["handbook"])
+    assert "PARAMS     temperature=0.2, stop=END" in (await ctl("model", "show", "desk")).out
+    assert (await ctl("model", "create", "desk", "--base", "alpha")).code == 6
+    assert (await ctl("model", "create", "other", "--base", "none")).code == 5
+    assert (await ctl("model", "create", "other")).code == 2
+    assert (await ctl("model", "create", "other", "--base", "alpha", "--system", "@/none")).code == 2
+    assert (await ctl("model", "remove", "desk")).code == 2
+    assert (await ctl("model", "remove", "desk", "--yes")).out == "removed model desk\n"
+    assert (await ctl("model", "remove", "desk", "--yes")).code == 5
