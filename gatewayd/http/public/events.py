@@ -19,7 +19,7 @@ from gatewayd.events.rooms import Subscription
 from gatewayd.events.service import Events
 from gatewayd.events.table import external_names
 from gatewayd.events.tickets import LIFE_SECONDS, Tickets
-from gatewayd.http.body import json_reply, read_object
+from gatewayd.http.body import json_reply, read_model, read_object
 from gatewayd.http.context import actor, credential
 from gatewayd.http.public.session_replies import NO_STORE
 from gatewayd.http.routes import Access, Noun, Route
@@ -148,11 +148,12 @@ class EventRoutes:
     async def emit(self, request: web.Request) -> web.StreamResponse:
         """`{"type": str, "data": object}` -> true, or false when the message could not be written (4.9).
 
-        400 for a type that tools may not send (6.4) and for a payload that does not fit the type.
+        422 for what is no event, 400 for a type that tools may not send (6.4) and for a payload that does
+        not fit the type.
         """
         chat = await self._chats.owned(actor(request), request.match_info["chat_id"])
-        body = await read_object(request, self._body_limit)
-        name, data = _event_of(body)
+        event = await read_model(request, EventBody, self._body_limit)
+        name, data = event.type, event.data
         if not self._events.is_allowed_outside(name):
             known = ", ".join(external_names())
             raise invalid(
@@ -176,15 +177,6 @@ def session_frame(listener: Subscription) -> bytes:
     }
     head = f"retry: {RETRY_MS}\nid: {listener.position}\nevent: session\n"
     return b"%bdata: %b\n\n" % (head.encode(), orjson.dumps(told))
-
-
-def _event_of(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    name, data = body.get("type"), body.get("data")
-    if not isinstance(name, str) or not name:
-        raise invalid("cannot accept type: expected the name of an event type", param="type")
-    if not isinstance(data, dict):
-        raise invalid("cannot accept data: expected an object", param="data")
-    return name, data
 
 
 def _shown(call: Call) -> dict[str, Any]:

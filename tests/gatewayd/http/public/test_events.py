@@ -473,23 +473,23 @@ async def test_what_external_tools_may_not_send(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "param"),
+    ("body", "expected", "param"),
     [
-        ({"data": {}}, "type"),
-        ({"type": 5, "data": {}}, "type"),
-        ({"type": "", "data": {}}, "type"),
-        ({"type": "status"}, "data"),
-        ({"type": "status", "data": "x"}, "data"),
-        ({"type": "status", "data": None}, "data"),
-        ({"type": "message", "data": {}}, "data.content"),
-        ({"type": "files", "data": {"files": 5}}, "data.files"),
-        ([], "body"),
+        ({"data": {}}, 422, "type"),
+        ({"type": 5, "data": {}}, 422, "type"),
+        ({"type": "", "data": {}}, 400, "type"),
+        ({"type": "status"}, 422, "data"),
+        ({"type": "status", "data": "x"}, 422, "data"),
+        ({"type": "status", "data": None}, 422, "data"),
+        ({"type": "message", "data": {}}, 400, "data.content"),
+        ({"type": "files", "data": {"files": 5}}, 400, "data.files"),
+        ([], 422, "body"),
     ],
 )
-async def test_a_malformed_event_is_refused_and_its_field_named(body: Any, param: str) -> None:
+async def test_a_malformed_event_is_refused_and_its_field_named(body: Any, expected: int, param: str) -> None:
     async with site_of() as site:
         status, answer = await post(site, EVENT, body)
-        assert (status, answer["error"]["param"]) == (400, param)
+        assert (status, answer["error"]["param"]) == (expected, param)
         assert (site.inner.message().content, site.inner.message().items) == ("", {})
 
 
