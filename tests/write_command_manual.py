@@ -188,11 +188,16 @@ def page() -> str:
     verbs = [command for command in root.commands.values() if not hasattr(command, "commands")]
     lines += [".Bl -tag -width Ds", *(line for verb in verbs for line in entry(verb, context)), ".El"]
     for noun in nouns:
-        below = typer.Context(noun, info_name=noun.name, parent=context)
         lines += [f".Ss {noun.name}", *prose(noun.help), ".Bl -tag -width Ds"]
-        lines += [line for verb in noun.commands.values() for line in entry(verb, below)]
-        lines.append(".El")
+        lines += [*entries(noun, context), ".El"]
     return HEAD + "\n".join(lines) + "\n" + ENVIRONMENT + files() + exit_status() + TAIL
+
+
+def entries(noun: Any, parent: typer.Context) -> Iterator[str]:
+    """Yield the commands of a noun, those of a noun below it included."""
+    context = typer.Context(noun, info_name=noun.name, parent=parent)
+    for command in noun.commands.values():
+        yield from entries(command, context) if hasattr(command, "commands") else entry(command, context)
 
 
 def entry(command: Any, parent: typer.Context) -> Iterator[str]:
@@ -225,7 +230,8 @@ def called(item: Any, context: typer.Context) -> str:
         dots = " ..." if item.nargs == -1 else ""
         text = f"Ar {argument(item)}{dots}"
     else:
-        text = flag(item.opts[-1]) + placeholder(item, context)
+        names = [item.opts[-1], *item.secondary_opts]
+        text = " | ".join(flag(name) for name in names) + placeholder(item, context)
     return f".{text}" if item.required else f".Op {text}"
 
 
@@ -239,7 +245,7 @@ def options(command: Any, context: typer.Context, skip: frozenset[str] = frozens
         if item.param_type_name == "argument":
             yield f".It Ar {argument(item)}"
         else:
-            names = " , ".join(flag(name) for name in sorted(item.opts, key=len))
+            names = " , ".join(flag(name) for name in [*sorted(item.opts, key=len), *item.secondary_opts])
             yield f".It {names}{placeholder(item, context)}"
         yield from prose(item.help)
     yield ".El"
@@ -257,6 +263,8 @@ def flag(name: str) -> str:
 
 def placeholder(item: Any, context: typer.Context) -> str:
     """Return what follows an option, with a blank before it; "" for a switch."""
+    if item.secondary_opts:
+        return ""
     record = item.get_help_record(context)[0]
     value = re.sub(r"^(?:-[-a-z]+(?:, )?)+ ?", "", record).strip().strip("<>")
     if not value:
