@@ -38,8 +38,9 @@ from gatewayd.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-LISTING_SECONDS: Final = 5.0
-"""How long one pipe may take to tell its models before the others are listed without it."""
+LISTING_SECONDS: Final = 1.0
+"""How long one pipe may take to tell its models before the others are listed without it: less than clients
+wait for a first list."""
 
 _NOBODY: Final = Actor(User("", "", "", Role.PENDING), CredentialKind.CONTROL, (), {})
 
@@ -55,7 +56,11 @@ class FunctionSource:
         self._tasks = tasks
         self._seconds = seconds
         self._listing: set[str] = set()
+        self._late: set[str] = set()
         self._known: dict[str, tuple[str, Sequence[Model]]] = {}
+
+        self.on_late: Callable[[], None] = lambda: None
+        """Called when a pipe has told other models than before, but too late for the list."""
 
     @property
     def name(self) -> str:
@@ -105,18 +110,29 @@ class FunctionSource:
         return _Call(loaded, model.upstream_id, _scope_of(context), self._events)
 
     async def _models(self, plugin: Plugin) -> Sequence[Model]:
-        """Return the models of one pipe; of one that is still being asked, what it said before."""
-        if plugin.id not in self._listing:
+        """Return the models of one pipe; of one that is still being asked, what it said before.
+
+        One that has just told them too late is not asked again at once.
+        """
+        if plugin.id not in self._listing and not self._has_just_told(plugin):
             self._listing.add(plugin.id)
             try:
                 async with asyncio.timeout(self._seconds):
                     await self._tasks.finish(f"models of function {plugin.id}", self._ask(plugin))
             except TimeoutError:
+                self._late.add(plugin.id)
                 log.warning("models not listed yet: the function takes long", extra={"plugin": plugin.id})
         content, models = self._known.get(plugin.id, ("", ()))
         return models if content == plugin.content else ()
 
+    def _has_just_told(self, plugin: Plugin) -> bool:
+        """Tell whether what is known of a pipe came too late for the last list, and is for this one."""
+        is_late = plugin.id in self._late
+        self._late.discard(plugin.id)
+        return is_late and self._known.get(plugin.id, ("",))[0] == plugin.content
+
     async def _ask(self, plugin: Plugin) -> None:
+        before = self._known.get(plugin.id)
         try:
             loaded = await self._registry.loaded(plugin.family, plugin.id)
             self._known[plugin.id] = (plugin.content, await list_pipes(loaded))
@@ -125,15 +141,26 @@ class FunctionSource:
             log.warning("models not listed: %s", error.message, extra={"plugin": plugin.id})
         finally:
             self._listing.discard(plugin.id)
+            if self._known.get(plugin.id) == before:
+                self._late.discard(plugin.id)
+            elif plugin.id in self._late:
+                self.on_late()
 
 
 def relisting(catalog: Catalog, source: FunctionSource) -> Callable[[Plugin], None]:
-    """Return a listener of the registry that has function models listed anew when a pipe has changed."""
+    """Return a listener of the registry that has function models listed anew when a pipe has changed.
+
+    They are, too, when one was late.
+    """
+
+    def renew() -> None:
+        catalog.renew(source)
 
     def changed(plugin: Plugin) -> None:
         if plugin.kind is PluginKind.PIPE:
-            catalog.renew(source)
+            renew()
 
+    source.on_late = renew
     return changed
 
 

@@ -152,7 +152,39 @@ async def test_a_pipe_that_takes_long_to_list_is_left_out_and_asked_once_at_a_ti
         while asking in world.tasks.list():
             await asyncio.sleep(0)
         world.functions._seconds = 20
+        assert "slow.1" in [model.id for model in await world.catalog.list_all()]
+        assert loaded.value("asked") == 1
         assert [model.id for model in await world.functions.list_models()] == ["p", "slow.2"]
+
+
+async def test_a_pipe_that_was_late_is_asked_again_when_it_has_changed() -> None:
+    source = """
+    import asyncio
+
+    class Pipe:
+        def __init__(self):
+            self.go = asyncio.Event()
+
+        async def pipes(self):
+            await self.go.wait()
+            return [{{"id": "{}"}}]
+
+        async def pipe(self, body):
+            self.go.set()
+            return ""
+    """
+    slow = function("slow", source.format("old"))
+    async with function_world(slow, seconds=0.01) as world:
+        world.functions.on_late = lambda: None
+        asking = next(key for key, name in world.tasks.list().items() if name == "models of function slow")
+        loaded = await world.registry.loaded(slow.family, "slow")
+        await loaded.call("pipe", scope_of(), {"body": {}})
+        while asking in world.tasks.list():
+            await asyncio.sleep(0)
+        world.functions._seconds = 20
+        changed = slow.content.replace("old", "new").replace("await self.go.wait()", "pass")
+        await world.registry.adopt(replace(slow, content=changed), None)
+        assert await listed(world) == {"slow.new": "new"}
 
 
 async def test_the_pipe_gets_the_request_and_nothing_of_the_gateways_own() -> None:
