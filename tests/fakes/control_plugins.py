@@ -52,7 +52,13 @@ title: Weather
 """
 
 
+from pydantic import BaseModel
+
+
 class Tools:
+    class Valves(BaseModel):
+        unit: str = "C"
+
     def forecast(self, town: str, days: int = 1) -> str:
         """Tell the weather.
 

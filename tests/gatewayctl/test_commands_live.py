@@ -29,8 +29,9 @@ class Step:
     """One command line, its exit code and its standard input.
 
     `{f}` is the form, `{key}` the newest key, `{file}` the newest file, `{docs}` a directory of two
-    documents, `{plugins}` one of three sources, `{url}` the address of the daemon, `{token}` the file of its SCIM tokens, which is removed
-    before a step that says so. `{chats}`, `{chat}`, `{task}` and `{call}` are made for the step.
+    documents, `{plugins}` one of three sources, `{url}` the address of the daemon, `{token}` the file of its
+    SCIM tokens, which is removed before a step that says so. `{chats}`, `{chat}`, `{task}` and `{call}` are
+    made for the step.
     """
 
     line: str
