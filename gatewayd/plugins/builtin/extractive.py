@@ -43,6 +43,9 @@ _ID: Final = re.compile(r'\bid="(\d+)"')
 _TAG: Final = re.compile(r"&lt;(?=[\s/]*(?:source|context)\b)")
 _SENTENCE: Final = re.compile(r"([.!?\u2026][\"')\]\u201d\u00bb]*)\s+(?=[^\sa-z])|([\u3002\uff01\uff1f])")
 _BLOCK: Final = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*#|\u2022]|\d+[.)])\s)")
+_ALONE: Final = re.compile(r"^(#.*|.*\t.*)$", re.MULTILINE)
+"""Headings, and rows of tables."""
+
 _WORD: Final = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 )
@@ -126,9 +129,8 @@ class Pipe:
         if not found.passages and self.valves.collections.strip():
             await say.status("Searching the documents", done=False)
             found = await self._search(question, __request__, __user__)
-        for source in found.sources:
-            if not await say.source(source):
-                yield {"sources": [source]}
+        if found.sources and not await say.sources(found.sources):
+            yield {"sources": found.sources}
         quotes = choose(question, found.passages, self.valves.sentences, self.valves.share)
         await say.status(_told(quotes, found.passages), done=True)
         yield self._answer(quotes, found.passages)
@@ -161,11 +163,12 @@ class _Saying:
         if self._emit is not None:
             await self._emit({"type": "status", "data": {"description": description, "done": done}})
 
-    async def source(self, source: dict[str, Any]) -> bool:
-        """Emit a source; tell whether that reaches a message."""
+    async def sources(self, sources: Sequence[dict[str, Any]]) -> bool:
+        """Emit sources; tell whether they reach a message."""
         if self._emit is None or not self._has_message:
             return False
-        await self._emit({"type": "source", "data": source})
+        for source in sources:
+            await self._emit({"type": "source", "data": source})
         return True
 
 
@@ -231,11 +234,12 @@ def choose(question: str, passages: Sequence[Passage], most: int, share: float) 
 
 def split(text: str) -> list[str]:
     """Return the sentences of a text, each on one line; what is too short goes with the next one."""
-    marked = _SENTENCE.sub(rf"\1\2{_CUT}", _BLOCK.sub(_CUT, text.replace(_CUT, " ")))
+    blocks = _BLOCK.sub(_CUT, _ALONE.sub(rf"{_CUT}\1{_CUT}", text.replace(_CUT, " ")))
     sentences: list[str] = []
     short = ""
-    for piece in marked.split(_CUT):
-        joined = " ".join([*short.split(), *piece.split()])
+    for piece in _SENTENCE.sub(rf"\1\2{_CUT}", blocks).split(_CUT):
+        before = "" if short.startswith("#") else short
+        joined = " ".join([*before.split(), *piece.split()])
         short = joined if len(words(joined)) < SHORTEST else ""
         if joined and not short:
             sentences.append(_shortened(joined))

@@ -52,6 +52,10 @@ KEYS = "An API key is ended by its owner or an administrator. Keys are shown onc
         ("Items there are:\n- the first item\n- the second item",
          ["Items there are:", "- the first item", "- the second item"]),
         ("1. Open the door", ["1. Open the door"]),
+        ("## How to begin here\nPress the red button.", ["## How to begin here", "Press the red button."]),
+        ("# Limits\nThere are no limits at all.", ["There are no limits at all."]),
+        ("what\tmost\na long name\t128\nmore text follows here", ["what most a long name 128",
+                                                                   "more text follows here"]),
         ("申请假期需要书面。每年三十天。", ["申请假期需要书面。", "每年三十天。"]),
         ("Too short", ["Too short"]),
         ("", []),
@@ -220,8 +224,8 @@ async def test_it_searches_collections_and_cites_with_events(plugged: Plugged, s
 
 async def test_without_a_message_the_sources_stand_in_the_answer(plugged: Plugged) -> None:
     target = replace(scope_of(actor_of("ada")).target, chat_id="", message_id="")
-    *sources, text = await answer(plugged, "How is an API key ended?", target=target)
-    assert [one["sources"][0]["source"]["name"] for one in sources] == ["leave.txt", "keys.txt"]
+    told, text = await answer(plugged, "How is an API key ended?", target=target)
+    assert [source["source"]["name"] for source in told["sources"]] == ["leave.txt", "keys.txt"]
     assert text.endswith("> An API key is ended by its owner or an administrator. [2]")
     assert "source" not in [event["type"] for _, event in plugged.events.emitted]
 
