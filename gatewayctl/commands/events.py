@@ -54,7 +54,8 @@ def follow(
 ) -> None:
     """Show events as they come, one a line, until interrupted, which ends with code 130.
 
-    A connection that breaks is opened again, and goes on where it was; where events are lost, a line says so.
+    A connection that breaks is opened again, and goes on where it was. Where events may be lost, a line says
+    so.
 
     Who follows one user is a live connection of that user, whom plugins may ask: see event answer. With
     --all nobody is asked who would not be otherwise. With -o json or -o jsonl an event is a JSON object with

@@ -15,7 +15,7 @@ Texts = Callable[[Mapping[str, Any]], str]
 def line_of(event: Happening, at: str) -> str:
     """Return the line of an event that came at a time: whose, where, what type it has and what it says."""
     if event.type == GAP:
-        return f"{at} some events are lost: they are kept for a while, and not over a restart of the daemon"
+        return f"{at} events may be lost: they are kept for a while, and not over a restart of the daemon"
     place = "/".join(part for part in (event.chat_id, event.message_id) if part)
     line = " ".join(part for part in (at, event.user, place, f"{event.type}:", text_of(event)) if part)
     if event.call_id is None:

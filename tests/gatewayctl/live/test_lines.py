@@ -20,7 +20,7 @@ def test_a_line_says_when_whose_where_and_what() -> None:
     assert line_of(event, "12:00:01") == "12:00:01 ann@example.org c1/m1 message: hi"
     bare = Happening(type="notification", data={"type": "info", "content": "hi"})
     assert line_of(bare, "12:00:01") == "12:00:01 notification: info: hi"
-    assert line_of(Happening(type=GAP), "12:00:01").startswith("12:00:01 some events are lost")
+    assert line_of(Happening(type=GAP), "12:00:01").startswith("12:00:01 events may be lost")
 
 
 def test_a_call_says_how_it_is_answered() -> None:
