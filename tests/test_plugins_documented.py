@@ -67,7 +67,8 @@ def test_every_reserved_parameter_has_its_item() -> None:
 
 def used_attributes() -> set[str]:
     """Return what the gateway asks of instances and of their hooks."""
-    sources = [path.read_text() for path in (TOP / "gatewayd").rglob("*.py")]
+    folders = (TOP / "gatewayd" / "chat", TOP / "gatewayd" / "plugins")
+    sources = [path.read_text() for folder in folders for path in folder.rglob("*.py")]
     asked = re.compile(r'\.(?:value|flag|run_hook|has)\(\s*"(\w+)"')
     return {name for text in sources for name in asked.findall(text)}
 
