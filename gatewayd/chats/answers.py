@@ -36,7 +36,8 @@ class Answers:
 
         `user_message` is the client's object (`{"id", "content", ...}`), put in or merged. An answer that is
         there already keeps its place in the tree, loses its lists and its error, and begins anew. A new one
-        follows `parent_id`, else the user's message, else the current one. Raises not_found for an unknown chat.
+        follows `parent_id`, else the user's message, else the current one. Raises not_found for an unknown
+        chat.
         """
         chat = await self._chats.find(chat_id)
         if chat is None:
