@@ -27,9 +27,12 @@ FIRST = sse(openai_chunk(content="Hello"))
 REST = b"".join([*openai_stream([" there", "!"])])
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with opened_house(tmp_path_factory.mktemp("h")) as opened:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    settings = {}
+    if request.param == "postgresql":
+        settings["DATABASE_URL"] = request.getfixturevalue("postgres").create_database()
+    with opened_house(tmp_path_factory.mktemp("h"), **settings) as opened:
         yield opened
 
 
@@ -217,3 +220,27 @@ def test_two_hundred_answers_at_once_are_not_mixed_up(house: House) -> None:
             assert {one.data["message_id"] for one in heard} == {turn.answer}
             done = [one.payload for one in heard if one.type == "chat:completion"][-1]
             assert (done["done"], done["content"]) == (True, turn.text)
+
+
+def test_events_that_come_at_once_are_all_kept(house: House) -> None:
+    silent(house)
+    turn, task_id = house.ask()
+    house.provider.wait_silent()
+    place = f"{CHATS}/{turn.chat_id}/messages/{turn.answer}/event"
+
+    def tell(number: int) -> None:
+        told = {"type": "message", "data": {"content": f"<{number}>"}}
+        assert house.ok("POST", place, told, house.ann.key) is True
+        told = {"type": "status", "data": {"description": str(number), "done": True}}
+        assert house.ok("POST", place, told, house.ann.key) is True
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(tell, range(100)))
+    message = house.message(turn)
+    numbers = sorted(map(str, range(100)))
+    assert sorted(message["content"].removeprefix("<").removesuffix(">").split("><")) == numbers
+    assert sorted(item["description"] for item in message["statusHistory"]) == numbers
+    house.ok("POST", f"{TASKS}/stop/{task_id}", {})
+    # What the model said takes the place of what events wrote, but not of the statuses.
+    message = house.message(turn)
+    assert (message["content"], len(message["statusHistory"])) == ("Hello", 100)

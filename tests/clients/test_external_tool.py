@@ -3,7 +3,6 @@
 import contextlib
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -196,23 +195,6 @@ def test_a_message_that_is_not_there(house: House) -> None:
         assert house.ok("POST", place(turn, "nothing"), {"type": kind, "data": data}, house.ann.key) is True
     record = house.ok("GET", f"{CHATS}/{turn.chat_id}")
     assert record["chat"]["history"]["messages"].keys() == {turn.question, turn.answer}
-
-
-def test_many_at_once_are_all_kept(house: House) -> None:
-    turn = begun(house)
-
-    def tell(number: int) -> Any:
-        house.ok("POST", place(turn), {"type": "message", "data": {"content": f"<{number}>"}}, house.ann.key)
-        told = {"type": "status", "data": {"description": str(number), "done": True}}
-        return house.ok("POST", place(turn), told, house.ann.key)
-
-    with ThreadPoolExecutor(16) as pool:
-        assert set(pool.map(tell, range(100))) == {True}
-    message = house.message(turn)
-    numbers = {str(number) for number in range(100)}
-    assert message["content"].startswith("begun<")
-    assert set(message["content"].removeprefix("begun<").removesuffix(">").split("><")) == numbers
-    assert sorted(item["description"] for item in message["statusHistory"]) == sorted(numbers)
 
 
 # The whole -----------------------------------------------------------------------------------------------
