@@ -1,11 +1,14 @@
-"""The part of the client for plugins, and for the models that are made of them."""
+"""The part of the client for plugins and tool servers, and for the models that are made of them."""
 
 from gatewayctl.asking import Asking, segment
-from gatewayctl.wire import models, plugins
+from gatewayctl.wire import models, plugins, tool_servers
 
 
 class PluginClient(Asking):
-    """One method for each control route of plugins and custom models; `family` is function or tool."""
+    """One method for each control route of plugins, tool servers and custom models.
+
+    `family` is function or tool.
+    """
 
     def list_plugins(self, family: str, kind: str | None = None) -> plugins.PluginList:
         """Return the plugins of a family, or those of one kind."""
@@ -80,3 +83,41 @@ class PluginClient(Asking):
         """Delete what is kept about a model; its id travels in the query, as it may hold slashes."""
         query = {"id": model_id, "dry_run": "true" if dry_run else None}
         return self._transport.call("DELETE", "/v1/models/one", models.ModelWritten, query)
+
+    def list_tool_servers(self) -> tool_servers.ToolServerList:
+        """Return all tool servers."""
+        return self._read("/v1/tool-servers", tool_servers.ToolServerList)
+
+    def get_tool_server(self, server_id: str) -> tool_servers.ToolServer:
+        """Return one tool server."""
+        return self._read(f"/v1/tool-servers/{segment(server_id)}", tool_servers.ToolServer)
+
+    def add_tool_server(
+        self, request: tool_servers.NewToolServer, *, dry_run: bool = False
+    ) -> tool_servers.ToolServerWritten:
+        """Keep a tool server."""
+        return self._write("POST", "/v1/tool-servers", tool_servers.ToolServerWritten, request, dry_run)
+
+    def remove_tool_server(self, server_id: str, *, dry_run: bool = False) -> tool_servers.ToolServerWritten:
+        """Forget a tool server."""
+        path = f"/v1/tool-servers/{segment(server_id)}"
+        return self._write("DELETE", path, tool_servers.ToolServerWritten, None, dry_run)
+
+    def check_tool_server(self, server_id: str) -> tool_servers.Offer:
+        """Return what a tool server offers, however long it takes to answer."""
+        path = f"/v1/tool-servers/{segment(server_id)}/check"
+        return self._transport.patient.call("POST", path, tool_servers.Offer, {})
+
+    def grant_tool_server(
+        self, server_id: str, request: models.Holders, *, dry_run: bool = False
+    ) -> tool_servers.ToolServerWritten:
+        """Give users, groups or everyone a right on a tool server."""
+        path = f"/v1/tool-servers/{segment(server_id)}/grant"
+        return self._write("POST", path, tool_servers.ToolServerWritten, request, dry_run)
+
+    def revoke_tool_server(
+        self, server_id: str, request: models.Holders, *, dry_run: bool = False
+    ) -> tool_servers.ToolServerWritten:
+        """Take a right on a tool server away."""
+        path = f"/v1/tool-servers/{segment(server_id)}/revoke"
+        return self._write("POST", path, tool_servers.ToolServerWritten, request, dry_run)

@@ -26,6 +26,7 @@ from gatewayctl.commands import (
     setup,
     stored_chats,
     tasks,
+    tool_servers,
     tools,
     users,
 )
@@ -50,6 +51,7 @@ app.add_typer(tasks.noun, name="task")
 app.add_typer(events.noun, name="event")
 app.add_typer(functions.noun, name="function")
 app.add_typer(tools.noun, name="tool")
+app.add_typer(tool_servers.noun, name="tool-server")
 app.add_typer(settings.noun, name="setting")
 app.add_typer(scim.noun, name="scim")
 app.add_typer(scim_tokens.noun, name="scim-token")

@@ -119,14 +119,14 @@ def unset(
     _write(session, family, plugin, ValveChange(unset=names), dry_run=dry_run)
 
 
-def read_object(source: str) -> dict[str, Any]:
+def read_object(source: str, option: str = "--json") -> dict[str, Any]:
     """Return the JSON object in a file, or on standard input for `-`."""
     try:
-        value = json.loads(read_secret(source, "--json"))
+        value = json.loads(read_secret(source, option))
     except ValueError as error:
-        raise usage(f"cannot read --json {source}: it is not JSON", param="--json") from error
+        raise usage(f"cannot read {option} {source}: it is not JSON", param=option) from error
     if not isinstance(value, dict):
-        raise usage(f"cannot read --json {source}: it is not an object", param="--json")
+        raise usage(f"cannot read {option} {source}: it is not an object", param=option)
     return value
 
 

@@ -14,6 +14,7 @@ from gatewayd.http.control.plugin_views import PluginViews
 from gatewayd.http.control.plugins import PluginRoutes
 from gatewayd.http.control.plugins import PluginServices as ControlPluginServices
 from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.tool_servers import ToolServerRoutes as ControlToolServerRoutes
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes
 from gatewayd.http.public.document_shapes import Owners
@@ -38,9 +39,9 @@ def public_plugin_rows(extensions: Extensions, servers: Servers, accounts: Accou
 
 
 def control_plugin_rows(
-    extensions: Extensions, accounts: Accounts, viewers: Viewers, writes: Writes
+    extensions: Extensions, servers: Servers, accounts: Accounts, viewers: Viewers, writes: Writes
 ) -> Sequence[Route]:
-    """Return the rows of the nouns function and tool."""
+    """Return the rows of the nouns function, tool and tool-server."""
     plugins, registry = extensions.plugins, extensions.registry
     principals = Principals(accounts.users, accounts.groups)
     lists = AccessLists(accounts.users, accounts.groups)
@@ -50,6 +51,7 @@ def control_plugin_rows(
         *PluginRoutes(services, views, principals, viewers).routes(),
         *PluginValveRoutes(plugins, registry, viewers).routes(),
         *PluginAccessRoutes(plugins, views, lists, viewers).routes(),
+        *ControlToolServerRoutes(servers.service, lists, viewers, writes).routes(),
     ]
 
 

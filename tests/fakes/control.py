@@ -150,6 +150,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *document_rows(control, viewers, writes),
         *control.live.rows(viewers),
         *control.plugins.rows(accounts, viewers),
+        *control.plugins.server_rows(accounts, viewers),
         *control.plugins.model_rows(
             control.catalog, control.documents.collections, accounts, viewers, writes
         ),

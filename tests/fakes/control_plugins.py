@@ -1,10 +1,12 @@
 """Functions and tools behind the control socket, really loaded, over plugins in memory."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gatewayd.catalog.service import Catalog
+from gatewayd.commits import Transactor
 from gatewayd.http.control.access_lists import AccessLists
 from gatewayd.http.control.custom_models import CustomModelRoutes, ModelParts
 from gatewayd.http.control.plugin_access import PluginAccessRoutes
@@ -12,17 +14,23 @@ from gatewayd.http.control.plugin_valves import PluginValveRoutes
 from gatewayd.http.control.plugin_views import PluginViews
 from gatewayd.http.control.plugins import PluginRoutes, PluginServices
 from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.tool_servers import ToolServerRoutes
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes
 from gatewayd.http.routes import Route
 from gatewayd.knowledge.collections import Collections
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.checking import Checker
+from gatewayd.plugins.connections import Connections
 from gatewayd.plugins.installing import Installing
 from gatewayd.plugins.requirements import Installation
+from gatewayd.plugins.serverservice import KnownServers, ToolServers
 from gatewayd.plugins.service import Plugins
+from gatewayd.plugins.toolservers import ServerOrigin, ToolServer
+from gatewayd.upstream.toolservers import ToolServerOptions, make_tool_servers
 from tests.fakes.accounts import Accounts
 from tests.fakes.plugins import Plugged, make_registry
+from tests.fakes.serverstore import MemoryServers
 
 FILTER = '''"""
 title: Loud
@@ -70,12 +78,55 @@ class Tools:
 BROKEN = "class Filter:\n    lost = 1 / 0\n"
 
 
+SPEC = {
+    "openapi": "3.1.0",
+    "info": {"title": "Maps", "version": "3"},
+    "paths": {
+        "/find": {
+            "get": {
+                "operationId": "find",
+                "summary": "Find a place.",
+                "parameters": [{"name": "town", "in": "query", "schema": {"type": "string"}}],
+            }
+        }
+    },
+}
+
+
+class Undoing:
+    """The transactor of the accounts, whose rehearsals take tool servers back, too."""
+
+    def __init__(self, inner: Transactor, store: MemoryServers) -> None:
+        self._inner = inner
+        self._store = store
+        self.transaction = inner.transaction
+        self.exclusive = inner.exclusive
+
+    @asynccontextmanager
+    async def rehearsal(self) -> AsyncIterator[None]:
+        before = dict(self._store.rows)
+        async with self._inner.rehearsal():
+            yield
+        self._store.rows = before
+
+
 @dataclass
 class PluginHouse:
-    """A registry, and a directory of plugins that it reads."""
+    """A registry, a directory of plugins that it reads, and tool servers beside the one of the settings."""
 
     plugged: Plugged
     directory: Path
+    servers: MemoryServers = field(default_factory=MemoryServers)
+
+    def server_rows(self, accounts: Accounts, viewers: Viewers) -> Sequence[Route]:
+        fixed = ToolServer("fixed", "Fixed", "http://127.0.0.1:9", origin=ServerOrigin.SETTINGS)
+        known = KnownServers(self.servers, Connections((fixed,), ("cannot use tool_server_connections[1]",)))
+        tools = make_tool_servers(known, self.plugged.tasks, ToolServerOptions())
+        lists = AccessLists(accounts.users, accounts.groups)
+        writes = Writes(Undoing(accounts.commits, self.servers))
+        return ToolServerRoutes(
+            ToolServers(known, self.servers, tools, accounts.clock), lists, viewers, writes
+        ).routes()
 
     def rows(self, accounts: Accounts, viewers: Viewers) -> Sequence[Route]:
         registry, store = self.plugged.registry, self.plugged.store

@@ -24,28 +24,10 @@ from gatewayd.plugins.toolservers import ServerType, ToolServer
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.toolservers import ServerTools, ToolServerOptions, make_tool_servers
 from tests.fakes.models import make_actor
+from tests.fakes.serverstore import MemoryServers
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
 KEY = "secret-key-of-the-server"
-
-
-class MemoryServers:
-    """A `ToolServerStore` in memory."""
-
-    def __init__(self, *servers: ToolServer) -> None:
-        self.rows = {server.id: server for server in servers}
-
-    async def list(self) -> Sequence[ToolServer]:
-        return [self.rows[server_id] for server_id in sorted(self.rows)]
-
-    async def find(self, server_id: str) -> ToolServer | None:
-        return self.rows.get(server_id)
-
-    async def put(self, server: ToolServer) -> None:
-        self.rows[server.id] = server
-
-    async def remove(self, server_id: str) -> bool:
-        return self.rows.pop(server_id, None) is not None
 
 
 def make_scope(actor: Actor | None = None, **more: Any) -> CallScope:

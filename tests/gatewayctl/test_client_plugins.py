@@ -7,6 +7,7 @@ import pytest
 from gatewayctl.client_plugins import PluginClient
 from gatewayctl.wire.models import Holders, NewModel
 from gatewayctl.wire.plugins import NewPlugin, PluginChange, PluginSource, ValveChange
+from gatewayctl.wire.tool_servers import NewToolServer
 
 
 class Noting:
@@ -99,6 +100,28 @@ DRY = {"dry_run": "true"}
             (NewModel(id="a", base="b"),),
             {"dry_run": True},
             ("POST", "/v1/models", DRY, {"id": "a", "base": "b"}, False),
+        ),
+        ("list_tool_servers", (), {}, ("GET", "/v1/tool-servers", {}, None, False)),
+        ("get_tool_server", ("a/b",), {}, ("GET", "/v1/tool-servers/a%2Fb", {}, None, False)),
+        (
+            "add_tool_server",
+            (NewToolServer(id="a", url="http://x"),),
+            {"dry_run": True},
+            ("POST", "/v1/tool-servers", DRY, {"id": "a", "url": "http://x"}, False),
+        ),
+        ("remove_tool_server", ("a",), {}, ("DELETE", "/v1/tool-servers/a", {}, None, False)),
+        ("check_tool_server", ("a",), {}, ("POST", "/v1/tool-servers/a/check", {}, None, True)),
+        (
+            "grant_tool_server",
+            ("a", Holders(everyone=True)),
+            {},
+            ("POST", "/v1/tool-servers/a/grant", {}, {"everyone": True}, False),
+        ),
+        (
+            "revoke_tool_server",
+            ("a", Holders(everyone=True)),
+            {},
+            ("POST", "/v1/tool-servers/a/revoke", {}, {"everyone": True}, False),
         ),
         ("remove_model", ("a/b",), {}, ("DELETE", "/v1/models/one", {"id": "a/b"}, None, False)),
     ],

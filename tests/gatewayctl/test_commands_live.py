@@ -14,7 +14,7 @@ import typer
 
 from gatewayctl.failures import TABLE
 from gatewayctl.main import app
-from tests.fakes.control_plugins import BROKEN, FILTER, TOOL
+from tests.fakes.control_plugins import BROKEN, FILTER, SPEC, TOOL
 from tests.fakes.daemon import Daemon, running_daemon
 from tests.fakes.live_work import surroundings
 from tests.fakes.upstream import FakeUpstream
@@ -29,7 +29,7 @@ class Step:
     """One command line, its exit code and its standard input.
 
     `{f}` is the form, `{key}` the newest key, `{file}` the newest file, `{docs}` a directory of two
-    documents, `{plugins}` one of three sources, `{url}` the address of the daemon, `{token}` the file of its
+    documents, `{plugins}` one of sources, `{url}` the address of the daemon, `{token}` the file of its
     SCIM tokens, which is removed before a step that says so. `{chats}`, `{chat}`, `{task}` and `{call}` are
     made for the step.
     """
@@ -68,11 +68,12 @@ def documents(daemon: Daemon) -> str:
 
 
 def plugins(daemon: Daemon) -> str:
-    """Return a directory with a filter, a tool and a source that does not load."""
+    """Return a directory with a filter, a tool, a source that does not load, and what a server offers."""
     folder = daemon.state / "sources"
     folder.mkdir(exist_ok=True)
     for name, content in (("loud", FILTER), ("weather", TOOL), ("broken", BROKEN)):
         (folder / f"{name}.py").write_text(content)
+    (folder / "maps.json").write_text(json.dumps(SPEC))
     return str(folder)
 
 
@@ -249,6 +250,26 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("function remove {f}_loud", 2),
         Step("function remove {f}_loud --yes"),
         Step("function remove {f}_loud --yes", 5),
+    ],
+    "tool-server": [
+        Step("tool-server add {f}-maps --url http://127.0.0.1:9 --spec {plugins}/maps.json --dry-run"),
+        Step("tool-server add {f}-maps --url http://127.0.0.1:9 --spec {plugins}/maps.json"),
+        Step("tool-server add {f}-maps --url http://127.0.0.1:9", 6),
+        Step("tool-server add {f}-gone --url http://127.0.0.1:9 --key-file -", stdin="hush"),
+        Step("tool-server list"),
+        Step("tool-server list --bogus", 2),
+        Step("tool-server show {f}-maps"),
+        Step("tool-server show none", 5),
+        Step("tool-server check {f}-maps"),
+        Step("tool-server check {f}-gone", 1),
+        Step("tool-server grant {f}-maps --group api-users"),
+        Step("tool-server grant {f}-maps", 2),
+        Step("tool-server revoke-access {f}-maps --group api-users"),
+        Step("tool-server revoke-access none --everyone", 5),
+        Step("tool-server remove {f}-gone --yes"),
+        Step("tool-server remove {f}-maps --yes --dry-run"),
+        Step("tool-server remove {f}-maps --yes"),
+        Step("tool-server remove {f}-maps --yes", 5),
     ],
     "tool": [
         Step("tool check {plugins}/weather.py"),

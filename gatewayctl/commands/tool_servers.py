@@ -1,0 +1,192 @@
+"""`gatewayctl tool-server`: servers whose operations are tools, and who may use them."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from gatewayctl.commands.models import Permission, ToEveryone, ToGroups, ToUsers, holders
+from gatewayctl.commands.valves import read_object
+from gatewayctl.prompts import confirm, read_secret
+from gatewayctl.render import Output, View
+from gatewayctl.safe import begun
+from gatewayctl.values import parse_pairs
+from gatewayctl.verbs import DryRun, Noun, Session, Yes
+from gatewayctl.wire.models import Grant
+from gatewayctl.wire.tool_servers import Kind, NewToolServer, OfferedTool, ToolServer, ToolServerWritten
+
+noun = Noun("Tool servers: their operations are tools that models call.")
+
+LONGEST_CELL = 60
+
+
+def _access(grants: Sequence[Grant]) -> list[str]:
+    return [f"{grant.principal} ({grant.permission})" for grant in grants]
+
+
+ROWS: View[ToolServer] = View(
+    name=lambda row: row.id,
+    columns={
+        "ID": lambda row: row.id,
+        "NAME": lambda row: row.name,
+        "TYPE": lambda row: row.type,
+        "URL": lambda row: row.url,
+        "ACTIVE": lambda row: row.is_active,
+        "ORIGIN": lambda row: row.origin,
+        "ACCESS": lambda row: _access(row.grants),
+    },
+)
+DETAIL: View[ToolServer] = View(
+    name=ROWS.name,
+    columns={
+        **ROWS.columns,
+        "DESCRIPTION": lambda row: row.description,
+        "PATH": lambda row: "kept here" if row.described else row.path,
+        "KEY": lambda row: row.keyed,
+        "HEADERS": lambda row: row.headers,
+        "FUNCTIONS": lambda row: row.functions or "all",
+        "TIMEOUT": lambda row: None if row.timeout is None else f"{row.timeout:g} s",
+        "UPDATED": lambda row: row.updated_at,
+        "CREATED": lambda row: row.created_at,
+    },
+)
+WRITTEN: View[ToolServerWritten] = View(name=lambda row: row.id, columns={})
+TOOLS: View[OfferedTool] = View(
+    name=lambda row: row.name,
+    columns={
+        "TOOL": lambda row: row.name,
+        "PARAMETERS": lambda row: list(row.parameters.get("properties") or {}),
+        "DESCRIPTION": lambda row: begun(row.description, LONGEST_CELL),
+    },
+)
+
+ServerId = Annotated[str, typer.Argument(metavar="ID", help="The id, as list shows it.")]
+
+
+@noun.verb("list", "gatewayctl tool-server list")
+def list_servers(session: Session) -> None:
+    """List tool servers, those of the settings included."""
+    found = session.client.list_tool_servers()
+    session.show_all(found.servers, ROWS)
+    for problem in found.problems:
+        session.note(problem)
+
+
+@noun.verb("show", "gatewayctl tool-server show maps")
+def show(session: Session, server: ServerId) -> None:
+    """Show one tool server; its key and the values of its headers are not shown."""
+    session.show(session.client.get_tool_server(server), DETAIL)
+
+
+@noun.verb(
+    "add",
+    "gatewayctl tool-server add maps --url https://maps.example.org --key-file maps.key",
+    "gatewayctl tool-server add files --type mcp --url http://127.0.0.1:8000/mcp --header X-Chat={{CHAT_ID}}",
+)
+def add(
+    session: Session,
+    server: Annotated[str, typer.Argument(metavar="ID", help="The id of the new one.")],
+    url: Annotated[str, typer.Option("--url", help="Its address.")],
+    kind: Annotated[Kind, typer.Option("--type", help="What it speaks.")] = "openapi",
+    name: Annotated[
+        str | None, typer.Option("--name", help="What it is called; the id if not given.")
+    ] = None,
+    description: Annotated[str | None, typer.Option("--description", help="What it is for.")] = None,
+    path: Annotated[
+        str | None, typer.Option("--path", help="Where its description is, below the address; openapi.json.")
+    ] = None,
+    spec: Annotated[
+        str | None,
+        typer.Option("--spec", metavar="FILE", help="The description itself; - is standard input."),
+    ] = None,
+    key_file: Annotated[
+        str | None,
+        typer.Option(
+            "--key-file", metavar="FILE", help="Its key, sent as a bearer token; - is standard input."
+        ),
+    ] = None,
+    headers: Annotated[
+        list[str] | None,
+        typer.Option("--header", metavar="NAME=VALUE", help="A header of every call; =@FILE reads a file."),
+    ] = None,
+    functions: Annotated[
+        list[str] | None,
+        typer.Option("--function", metavar="NAME", help="Offer this function and no other; may be repeated."),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout", metavar="SECONDS", min=0.1, max=86_400, help="The longest time for one call."
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Keep a tool server, which only administrators use until it is granted; check asks what it offers."""
+    given: dict[str, Any] = {
+        "name": name,
+        "description": description,
+        "path": path,
+        "spec": None if spec is None else read_object(spec, "--spec"),
+        "key": None if key_file is None else read_secret(key_file, "--key-file"),
+        "headers": {header: _text(text) for header, text in parse_pairs(headers or []).items()},
+        "functions": functions,
+        "timeout": timeout,
+    }
+    chosen = {field: value for field, value in given.items() if value}
+    request = NewToolServer.model_validate({"id": server, "url": url, "type": kind, **chosen})
+    session.written(session.client.add_tool_server(request, dry_run=dry_run), WRITTEN, "tool server")
+
+
+@noun.verb("check", "gatewayctl tool-server check maps", "gatewayctl tool-server check maps -o name")
+def check(session: Session, server: ServerId) -> None:
+    """Ask a tool server now, and list the tools that it offers."""
+    offer = session.client.check_tool_server(server)
+    if session.output is Output.JSON:
+        session.renderer.json(offer.model_dump(mode="json"))
+        return
+    session.show_all(offer.tools, TOOLS)
+    count = len(offer.tools)
+    session.note(f"{offer.title} {offer.version} offers {count} {'tool' if count == 1 else 'tools'}")
+
+
+@noun.verb("remove", "gatewayctl tool-server remove maps --yes")
+def remove(session: Session, server: ServerId, yes: Yes = False, dry_run: DryRun = False) -> None:
+    """Forget a tool server; one of the settings stays."""
+    confirm(f"Remove the tool server {server}?", yes=yes or dry_run)
+    session.written(session.client.remove_tool_server(server, dry_run=dry_run), WRITTEN, "tool server")
+
+
+@noun.verb("grant", "gatewayctl tool-server grant maps --everyone")
+def grant(
+    session: Session,
+    server: ServerId,
+    users: ToUsers = None,
+    groups: ToGroups = None,
+    everyone: ToEveryone = False,
+    permission: Permission = "read",
+    dry_run: DryRun = False,
+) -> None:
+    """Give users or groups a right on a tool server."""
+    request = holders(users, groups, everyone=everyone, permission=permission)
+    row = session.client.grant_tool_server(server, request, dry_run=dry_run)
+    session.written(row, WRITTEN, "tool server")
+
+
+@noun.verb("revoke-access", "gatewayctl tool-server revoke-access maps --everyone")
+def revoke_access(
+    session: Session,
+    server: ServerId,
+    users: ToUsers = None,
+    groups: ToGroups = None,
+    everyone: ToEveryone = False,
+    permission: Permission = "read",
+    dry_run: DryRun = False,
+) -> None:
+    """Take a right on a tool server away; one that was not given is no error."""
+    request = holders(users, groups, everyone=everyone, permission=permission)
+    row = session.client.revoke_tool_server(server, request, dry_run=dry_run)
+    session.written(row, WRITTEN, "tool server")
+
+
+def _text(given: str) -> str:
+    return read_secret(given.removeprefix("@"), "--header") if given.startswith("@") else given

@@ -1,0 +1,84 @@
+"""Tool servers on the wire."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from gatewayctl.wire.base import Reply, Request, Written
+from gatewayctl.wire.models import Grant
+
+Kind = Literal["openapi", "mcp"]
+
+
+class ToolServer(Reply):
+    """A server whose operations are tools; its key and the values of its headers are never told.
+
+    `path` is that of the description below `url`, `described` tells that the description itself is kept.
+    `functions` are those that are offered, all when empty. `origin` is database, or settings, where it cannot
+    be changed.
+    """
+
+    id: str
+    name: str
+    url: str
+    type: str
+    description: str = ""
+    path: str = ""
+    described: bool = False
+    keyed: bool = False
+    headers: list[str] = Field(default_factory=list)
+    functions: list[str] = Field(default_factory=list)
+    timeout: float | None = None
+    is_active: bool = True
+    origin: str = "database"
+    grants: list[Grant] = Field(default_factory=list)
+    updated_at: str | None = None
+    created_at: str | None = None
+
+
+class ToolServerList(Reply):
+    """Tool servers by id; `problems` are sentences about entries of the settings that cannot be used."""
+
+    servers: list[ToolServer]
+    problems: list[str] = Field(default_factory=list)
+
+
+class ToolServerWritten(Written, ToolServer):
+    """A tool server after a write."""
+
+
+class NewToolServer(Request):
+    """A tool server to keep.
+
+    `key` is sent to it as a bearer token; `headers` may hold placeholders such as `{{CHAT_ID}}`. With `spec`
+    the description is not fetched. `timeout` of a call is in seconds, that of the settings when absent.
+    """
+
+    id: str
+    url: str
+    type: Kind = "openapi"
+    name: str | None = None
+    description: str = ""
+    path: str | None = None
+    key: str = ""
+    headers: dict[str, str] = Field(default_factory=dict)
+    spec: dict[str, Any] | None = None
+    functions: list[str] = Field(default_factory=list)
+    timeout: float | None = Field(None, gt=0, le=86_400)
+
+
+class OfferedTool(Reply):
+    """One function of a server."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class Offer(Reply):
+    """What a server answered when it was asked what it offers."""
+
+    id: str
+    title: str = ""
+    version: str = ""
+    tools: list[OfferedTool] = Field(default_factory=list)
