@@ -1,4 +1,4 @@
-"""Questions to users from the middle of an answer: answered, refused, too late, twice, by others, after a break."""
+"""Questions to users from the middle of an answer: answered, late, twice, by others, after a break."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

@@ -1,6 +1,7 @@
 """The tables of sections 6.2 and 6.5, row by row: what an event of a plugin does, and who hears of it."""
 
 import json
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -216,8 +217,6 @@ def test_a_client_that_leaves_in_the_middle_ends_nothing(either: Site) -> None:
 
 def part_of_a_stream(site: Site, form: dict[str, Any]) -> Iterator[bytes]:
     """Yield the lines of an answer; who stops early leaves."""
-    import urllib.request
-
     request = urllib.request.Request(
         f"{site.daemon.base_url}/api/chat/completions",
         json.dumps(form).encode(),
@@ -255,9 +254,17 @@ def test_many_answers_at_once_keep_their_events_apart(either: Site) -> None:
 
 
 OUTSIDE = (
-    ("status", "chat:message:delta", "message", "chat:message", "replace", "chat:message:files", "files")
-    + ("source", "citation", "notification")
-)  # fmt: skip
+    "status",
+    "notification",
+    "chat:message:delta",
+    "message",
+    "chat:message",
+    "replace",
+    "files",
+    "chat:message:files",
+    "source",
+    "citation",
+)
 """What tools outside of the gateway may send (6.4)."""
 
 

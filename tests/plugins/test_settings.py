@@ -83,3 +83,31 @@ def test_users_have_their_own_valves(site: Site) -> None:
     status, reply = site.complete("personal_settings", "x", site.new_user("Bea"))
     assert status == 200
     assert json.loads(reply["choices"][0]["message"]["content"])["attribute"] == "kind"
+
+
+def test_the_schema_tells_a_page_what_to_show(site: Site) -> None:
+    schema = site.good("GET", "/api/v1/functions/id/valve_gallery/valves/spec")
+    shown = schema["properties"]
+    assert shown["MODE"]["enum"] == ["fast", "good"]
+    assert shown["MODE"]["title"] == "Mode"
+    assert shown["API_KEY"]["input"] == {"type": "password"}
+    assert (shown["TOP_K"]["minimum"], shown["TOP_K"]["maximum"]) == (1, 10)
+    options = [{"value": "west", "label": "West of Ada"}, {"value": "east", "label": "East"}]
+    assert shown["REGION"]["input"] == {"type": "select", "options": options}
+    assert shown["COLOUR"]["enum"] == ["red", "blue"]
+    assert {choice["type"] for choice in shown["NOTE"]["anyOf"]} == {"string", "null"}
+    assert shown["HOSTS"]["items"] == {"type": "string"}
+    assert shown["debug"]["type"] == "boolean"
+    mine = site.good("GET", "/api/v1/functions/id/personal_settings/valves/user/spec")
+    assert mine["properties"]["tone"]["default"] == "kind"
+
+
+def test_tools_have_valves_of_their_own_and_of_their_users(site: Site) -> None:
+    path = "/api/v1/tools/id/tool_settings/valves"
+    site.good("POST", f"{path}/update", {"base": "https://other.example"})
+    site.good("POST", f"{path}/user/update", {"retries": 4})
+    assert site.run_tools("tool_settings", ("search", {"query": "q"})) == ["https://other.example 4 q"]
+    assert site.call("POST", f"{path}/user/update", {"retries": -1})[0] == 400
+    site.good("POST", f"{path}/update", {"base": None})
+    site.good("POST", f"{path}/user/update", {"retries": None})
+    assert site.run_tools("tool_settings", ("search", {"query": "q"})) == ["https://example.org 1 q"]

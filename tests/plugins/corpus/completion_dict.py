@@ -12,7 +12,10 @@ class Pipe:
             "choices": [
                 {
                     "index": 0,
-                    "message": {"role": "assistant", "content": "mapping: " + body["messages"][-1]["content"]},
+                    "message": {
+                        "role": "assistant",
+                        "content": "mapping: " + body["messages"][-1]["content"],
+                    },
                     "finish_reason": "stop",
                 }
             ],

@@ -13,7 +13,12 @@ from open_webui.utils.chat import generate_chat_completion
 
 class Pipe:
     async def pipe(
-        self, body: dict, __user__: dict, __request__: Request, __task__: str = None, __task_body__: dict = None
+        self,
+        body: dict,
+        __user__: dict,
+        __request__: Request,
+        __task__: str = None,
+        __task_body__: dict = None,
     ) -> str:
         if __task__ == TASKS.TITLE_GENERATION:
             return f"A title of {len(__task_body__['messages'])} messages"

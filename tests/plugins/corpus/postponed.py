@@ -14,5 +14,7 @@ if TYPE_CHECKING:
 
 
 class Pipe:
-    async def pipe(self, body: Body, __user__: UserData, __event_emitter__: Event, user: Unknown = None) -> Answer:
+    async def pipe(
+        self, body: Body, __user__: UserData, __event_emitter__: Event, user: Unknown = None
+    ) -> Answer:
         return f"{__user__['name']} {user}"

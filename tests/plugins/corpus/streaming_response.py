@@ -13,7 +13,9 @@ from fastapi.responses import JSONResponse, StreamingResponse
 class Pipe:
     async def frames(self, words):
         for word in words:
-            yield "data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": word + " "}}]}) + "\n\n"
+            yield (
+                "data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": word + " "}}]}) + "\n\n"
+            )
         yield "data: [DONE]\n\n"
 
     async def pipe(self, body: dict):

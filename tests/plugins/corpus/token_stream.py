@@ -21,7 +21,10 @@ class Pipe:
             for number, word in enumerate(words):
                 if __event_emitter__:
                     await __event_emitter__(
-                        {"type": "status", "data": {"description": f"word {number}", "done": False, "hidden": True}}
+                        {
+                            "type": "status",
+                            "data": {"description": f"word {number}", "done": False, "hidden": True},
+                        }
                     )
                 yield word + " "
                 await asyncio.sleep(patience)

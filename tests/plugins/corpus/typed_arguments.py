@@ -34,5 +34,7 @@ class Tools:
         :param place: Where.
         :param unit: The unit of the temperature.
         """
-        await __event_emitter__({"type": "status", "data": {"description": "looking at the sky", "done": True}})
+        await __event_emitter__(
+            {"type": "status", "data": {"description": "looking at the sky", "done": True}}
+        )
         return {"place": place, "unit": unit, "days": days, "tags": tags, "limits": limits, "when": when}

@@ -10,7 +10,15 @@ import hashlib
 import os
 from typing import Any, List, Literal, Optional
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, field_validator, model_validator, validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    field_validator,
+    model_validator,
+    validator,
+)
 from pydantic_core import core_schema
 
 
@@ -38,7 +46,9 @@ class EncryptedStr(str):
         return bytes(one ^ key for one, key in zip(mixed, cls._key() * 8)).decode()
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+    def __get_pydantic_core_schema__(
+        cls, _source: Any, _handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
         return core_schema.union_schema(
             [
                 core_schema.is_instance_schema(cls),
@@ -81,7 +91,10 @@ class Pipe:
 
         @classmethod
         def region_options(cls, __user__=None) -> list[dict]:
-            return [{"value": "west", "label": f"West of {(__user__ or {}).get('name')}"}, {"value": "east", "label": "East"}]
+            return [
+                {"value": "west", "label": f"West of {(__user__ or {}).get('name')}"},
+                {"value": "east", "label": "East"},
+            ]
 
         @field_validator("MODE", mode="before")
         @classmethod

@@ -1,6 +1,7 @@
 """
 title: Exits at load
 version: 0.1
+global: false
 """
 
 import sys
