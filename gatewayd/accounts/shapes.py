@@ -1,14 +1,48 @@
-"""Groups as clients of this API family and plugins see them (peer-compatible keys)."""
+"""Accounts and groups as clients of this API family and plugins see them (peer-compatible keys)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from gatewayd.accounts.groups import Groups
-from gatewayd.accounts.records import Group
+from gatewayd.accounts.records import Group, User
 
 PROVISIONING: Final = frozenset({"scim", "modified_us"})
 """What a group has for SCIM alone."""
+
+
+PROFILE: Final = (
+    "profile_banner_image_url",
+    "bio",
+    "gender",
+    "date_of_birth",
+    "timezone",
+    "presence_state",
+    "status_emoji",
+    "status_message",
+    "status_expires_at",
+)
+"""What an account tells of its profile; None where it does not."""
+
+
+def show_user(user: User) -> dict[str, Any]:
+    """Return a whole account; that of a deactivated one has the role pending."""
+    return {
+        "id": user.id,
+        "email": user.email,
+        "username": user.username,
+        "role": user.shown_role.value,
+        "name": user.name,
+        "profile_image_url": user.profile_image_url,
+        **{name: user.profile.get(name) for name in PROFILE},
+        "info": user.info,
+        "settings": user.settings,
+        "oauth": user.oauth,
+        "scim": user.scim,
+        "last_active_at": user.last_active_at,
+        "updated_at": user.updated_at,
+        "created_at": user.created_at,
+    }
 
 
 async def show_groups(groups: Sequence[Group], service: Groups) -> list[dict[str, Any]]:

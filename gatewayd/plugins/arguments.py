@@ -6,23 +6,13 @@ import copy
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from gatewayd.accounts.records import User
+from gatewayd.accounts.shapes import show_user
 from gatewayd.events.records import Target
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.interfaces import UserValvesStore
-
-PROFILE: Final = (
-    "bio",
-    "gender",
-    "date_of_birth",
-    "timezone",
-    "presence_state",
-    "status_emoji",
-    "status_message",
-    "status_expires_at",
-)
 
 EventFunction = Callable[[Any], Awaitable[Any]]
 RequestMaker = Callable[[CallScope], Any]
@@ -71,22 +61,7 @@ def read_parameters(function: Callable[..., Any]) -> Parameters:
 
 def user_record(user: User) -> dict[str, Any]:
     """Return an account as `__user__` shows it, sharing nothing with the account."""
-    return {
-        "id": user.id,
-        "email": user.email,
-        "name": user.name,
-        "username": user.username,
-        "role": user.shown_role.value,
-        "profile_image_url": user.profile_image_url,
-        **{name: user.profile.get(name) for name in PROFILE},
-        "info": copy.deepcopy(user.info),
-        "settings": copy.deepcopy(user.settings),
-        "oauth": copy.deepcopy(user.oauth),
-        "scim": copy.deepcopy(user.scim),
-        "last_active_at": user.last_active_at,
-        "updated_at": user.updated_at,
-        "created_at": user.created_at,
-    }
+    return copy.deepcopy(show_user(user))
 
 
 def reserved(names: frozenset[str], plugin_id: str, scope: CallScope, around: Surroundings) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.accounts.records import ApiKey, Group, User
+from gatewayd.accounts.shapes import show_user
 from gatewayd.errors import invalid
 
 PAGE_SIZE: Final = 30
@@ -11,38 +12,10 @@ LAST_PAGE: Final = 1_000_000
 # An account counts as active this long after its last request.
 ACTIVE_SECONDS: Final = 180
 
-PROFILE: Final = (
-    "profile_banner_image_url",
-    "bio",
-    "gender",
-    "date_of_birth",
-    "timezone",
-    "presence_state",
-    "status_emoji",
-    "status_message",
-    "status_expires_at",
-)
 
-
-def show_user(user: User) -> dict[str, Any]:
+def show_whole_user(user: User) -> dict[str, Any]:
     """Return a whole account; a deactivated one has `active` false and the role pending."""
-    return {
-        "id": user.id,
-        "email": user.email,
-        "username": user.username,
-        "role": user.shown_role.value,
-        "active": user.active,
-        "name": user.name,
-        "profile_image_url": user.profile_image_url,
-        **{name: user.profile.get(name) for name in PROFILE},
-        "info": user.info,
-        "settings": user.settings,
-        "oauth": user.oauth,
-        "scim": user.scim,
-        "last_active_at": user.last_active_at,
-        "updated_at": user.updated_at,
-        "created_at": user.created_at,
-    }
+    return {**show_user(user), "active": user.active}
 
 
 def show_user_info(user: User, now: int, groups: Sequence[Group] = ()) -> dict[str, Any]:

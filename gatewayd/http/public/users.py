@@ -17,8 +17,8 @@ from gatewayd.http.public.shapes import (
     is_active,
     listing_of,
     show_group_name,
-    show_user,
     show_user_info,
+    show_whole_user,
 )
 from gatewayd.http.routes import Access, Noun, Route
 
@@ -82,7 +82,7 @@ class UserRoutes:
         """Answer `{"users": [User + "group_ids"], "total"}`, a page of 30."""
         users, total = await self._users.list(**listing_of(request.query))
         groups = await self._users.list_group_ids(users)
-        rows = [{**show_user(user), "group_ids": list(groups.get(user.id, ()))} for user in users]
+        rows = [{**show_whole_user(user), "group_ids": list(groups.get(user.id, ()))} for user in users]
         return json_reply({"users": rows, "total": total})
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
@@ -131,14 +131,16 @@ class UserRoutes:
         """`{"id", "role"}` -> User."""
         form = await read_model(request, RoleBody)
         user = await self._users.change_shown(form.id, UserChange(role=form.role), actor(request))
-        return json_reply(show_user(user))
+        return json_reply(show_whole_user(user))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `{...User, "groups": [{"id", "name"}], "is_active"}`; 404 for an unknown id."""
         user = await self._users.get(request.match_info["id"])
         groups = await self._groups.list(user_id=user.id)
         names = [show_group_name(group) for group in groups]
-        return json_reply({**show_user(user), "groups": names, "is_active": is_active(user, self._clock())})
+        return json_reply(
+            {**show_whole_user(user), "groups": names, "is_active": is_active(user, self._clock())}
+        )
 
     async def show_info(self, request: web.Request) -> web.StreamResponse:
         """Answer UserInfo; 404 for an unknown id."""
@@ -170,7 +172,7 @@ class UserRoutes:
             password=form.password or None,
         )
         user = await self._users.change_shown(request.match_info["id"], change, actor(request))
-        return json_reply(show_user(user))
+        return json_reply(show_whole_user(user))
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer true; 403 for the primary administrator and oneself, 404 for an unknown id."""

@@ -33,12 +33,13 @@ def test_a_user_record_shares_nothing_with_the_account() -> None:
     user = replace(
         actor_of("u", Role.ADMIN).user,
         settings={"ui": {"a": 1}},
-        profile={"bio": "b", "secret": "s"},
+        profile={"bio": "b", "profile_banner_image_url": "/b.png", "secret": "s"},
     )
     made = arguments.user_record(user)
     made["settings"]["ui"]["a"] = 2
     assert user.settings == {"ui": {"a": 1}}
     assert (made["role"], made["bio"], made["timezone"]) == ("admin", "b", None)
+    assert made["profile_banner_image_url"] == "/b.png"
     assert "secret" not in made
 
 

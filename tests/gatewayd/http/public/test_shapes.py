@@ -4,7 +4,7 @@ import pytest
 
 from gatewayd.accounts.records import Group, Role, User
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.public.shapes import is_active, listing_of, show_user, show_user_info
+from gatewayd.http.public.shapes import is_active, listing_of, show_user_info, show_whole_user
 
 USER_KEYS = {
     "id",
@@ -35,7 +35,7 @@ USER_KEYS = {
 
 def test_a_user_has_every_key() -> None:
     user = User("u1", "ann@x", "Ann", Role.ADMIN, profile={"bio": "b", "secret": "s"}, active=False)
-    shown = show_user(user)
+    shown = show_whole_user(user)
     assert set(shown) == USER_KEYS
     assert (shown["role"], shown["active"], shown["bio"], shown["gender"]) == ("pending", False, "b", None)
 
