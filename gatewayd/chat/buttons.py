@@ -52,7 +52,7 @@ class Buttons:
         )
         return ButtonSet(
             [(item.plugin, button) for item in actions for button in _actions(item)],
-            [(item.plugin, _filter(item)) for item in filters if item.value("toggle")],
+            [(item.plugin, _filter(item)) for item in filters if item.flag("toggle")],
         )
 
     async def _loaded(self, kind: PluginKind) -> Sequence[Loaded]:

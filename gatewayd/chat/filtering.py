@@ -227,13 +227,13 @@ def refusal(failure: PluginFailure) -> GatewayError:
 
 def _ordered(loaded: Sequence[Loaded], wanted: Sequence[str]) -> Sequence[Loaded]:
     """Return the filters that run, by priority: those with a toggle only where the request has them on."""
-    chosen = [item for item in loaded if item.plugin.id in wanted or not item.value("toggle")]
+    chosen = [item for item in loaded if item.plugin.id in wanted or not item.flag("toggle")]
     return sorted(chosen, key=lambda item: (item.priority(), item.plugin.id))
 
 
 def _chain(chosen: Sequence[Loaded], exchange: Exchange, runs_outlets: bool) -> Chain:
     filters = [(item, PluginFilter(item, exchange)) for item in chosen]
-    handles_files = any(item.value("file_handler") for item in chosen)
+    handles_files = any(item.flag("file_handler") for item in chosen)
     inlets: list[ChatFilter] = [made for item, made in filters if item.has("inlet")]
     if handles_files:
         inlets.append(FilesDropped(exchange))

@@ -1,6 +1,7 @@
 """Function models: pipes of plugins as a source of models (4.7 of the plugin rules)."""
 
 import asyncio
+import inspect
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -42,6 +43,7 @@ LISTING_SECONDS: Final = 1.0
 """How long one pipe may take to tell its models before the others are listed without it: less than clients
 wait for a first list."""
 
+_MISSING: Final = object()
 _NOBODY: Final = Actor(User("", "", "", Role.PENDING), CredentialKind.CONTROL, (), {})
 
 
@@ -178,9 +180,9 @@ class _Call:
         form = {name: value for name, value in deepcopy(body).items() if name != "metadata"}
         form |= {"model": self._model, "stream": stream}
         value = await self._loaded.call("pipe", self._scope, {"body": form})
-        if hasattr(value, "body_iterator"):
+        if _has(value, "body_iterator"):
             return self._loaded.items(value.body_iterator)
-        if hasattr(value, "body") and hasattr(value, "status_code"):
+        if _has(value, "body") and _has(value, "status_code"):
             value = self._body_of(value)
         value = plain(value) if isinstance(value, BaseModel) else value
         if isinstance(value, dict):
@@ -284,6 +286,11 @@ def text_of(content: Any) -> str:
     if isinstance(content, bytes | memoryview):
         return bytes(content).decode("utf-8", "replace")
     return str(content)
+
+
+def _has(value: Any, name: str) -> bool:
+    """Tell whether a value has an attribute; no code of the plugin runs for it."""
+    return inspect.getattr_static(value, name, _MISSING) is not _MISSING
 
 
 def _scope_of(context: CallContext) -> CallScope:

@@ -22,8 +22,8 @@ class LoadedPlugin(Protocol):
         """What is kept of it."""
         ...
 
-    def value(self, name: str, default: Any = None) -> Any:
-        """Return an attribute of its instance, its class or its module."""
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Return whether an attribute of its instance, its class or its module counts as true."""
         ...
 
     async def call(self, method: str, scope: CallScope, arguments: Mapping[str, Any]) -> Any:
@@ -91,8 +91,8 @@ class PluginTools:
         if plugin is None or not (plugin.is_active and self._access.may_read(actor, plugin)):
             raise GatewayError(Kind.NOT_FOUND, "there is no such tool, or it is not yours to use")
         loaded = await self._registry.loaded(Family.TOOL, plugin_id)
-        handles_files = bool(loaded.value("file_handler", False))
-        is_cited = bool(loaded.value("citation", True))
+        handles_files = loaded.flag("file_handler")
+        is_cited = loaded.flag("citation", default=True)
         tools = [PluginTool(loaded, spec) for spec in loaded.plugin.specs]
         return [OfferedTool(tool.name, tool, is_cited, handles_files) for tool in tools]
 

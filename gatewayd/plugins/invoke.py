@@ -93,9 +93,9 @@ def read_failure(error: BaseException, path: str | None = None) -> Failed:
     """Return what is known of an exception; `path` is the file name of the plugin's own code."""
     if isinstance(error, GatewayError):
         return Failed(error.message, line=_line(error, path), code=error.code)
-    status, text = _http(error)
+    read = attempt(lambda: _http(error))
+    status, text, retry_after = read.value or (None, None, None)
     shown = shortened(_text(error) if text is None else text, LONGEST)
-    retry_after = None if status is None else _retry_after(getattr(error, "headers", None))
     return Failed(shown, type(error).__name__, status, _line(error, path), retry_after=retry_after)
 
 
@@ -104,14 +104,17 @@ def _text(error: BaseException) -> str:
     return shown.value if isinstance(shown.value, str) else ""
 
 
-def _http(error: BaseException) -> tuple[int | None, str | None]:
-    """Return status and detail of starlette's HTTPException and its kin, which are not imported for it."""
+def _http(error: BaseException) -> tuple[int, str, int | None] | None:
+    """Return status, detail and seconds to wait of starlette's HTTPException and its kin.
+
+    They are not imported for it; what they raise when they are read is raised.
+    """
     if not any(base.__name__ == "HTTPException" for base in type(error).__mro__):
-        return None, None
+        return None
     status, detail = getattr(error, "status_code", None), getattr(error, "detail", None)
     if not isinstance(status, int) or isinstance(status, bool):
-        return None, None
-    return status, detail if isinstance(detail, str) else str(detail)
+        return None
+    return status, str(detail), _retry_after(getattr(error, "headers", None))
 
 
 def _retry_after(headers: Any) -> int | None:

@@ -71,13 +71,22 @@ class Loaded:
         return callable(self.value(method))
 
     def value(self, name: str, default: Any = None) -> Any:
-        """Return an attribute of the instance, its class, or else of the module."""
+        """Return an attribute of the instance, its class, or else of the module.
+
+        One that the plugin's own code fails to give is the default, as one that is not there.
+        """
         found = inspect.getattr_static(self._parts.instance, name, _MISSING)
         if found is _MISSING:
             return vars(self._parts.module).get(name, default)
-        if isinstance(found, property | functools.cached_property):
+        if _computed(found):
             return self._snapshot.properties.get(name, default)
-        return getattr(self._parts.instance, name, default)
+        read = attempt(partial(getattr, self._parts.instance, name, default))
+        return default if read.error is not None else read.value
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Return whether an attribute counts as true; one that does not tell is the default."""
+        told = attempt(partial(bool, self.value(name, default)))
+        return default if told.error is not None else told.value
 
     def priority(self) -> int:
         """Return the valve `priority`, as it was when the valves were last set; 0 without."""
@@ -238,7 +247,7 @@ class Loaded:
         set_up = attempt(self._assign_valves)
         if set_up.error is not None:
             return _Snapshot()
-        number = getattr(getattr(instance, "valves", None), "priority", 0)
+        number = attempt(lambda: getattr(instance.valves, "priority", 0)).value
         names = [
             name for base in type(instance).__mro__ for name, one in vars(base).items() if _computed(one)
         ]

@@ -56,9 +56,9 @@ class Output:
         whose = f"{now.family.value} {now.plugin_id}"
         with self._lock:
             *whole, rest = (self._begun.pop(whose, "") + text).split("\n")
-            while len(rest) > LONGEST:
-                whole.append(rest[:LONGEST])
-                rest = rest[LONGEST:]
+            if cut := len(rest) - len(rest) % LONGEST:
+                whole.append(rest[:cut])
+                rest = rest[cut:]
             if rest:
                 self._begun[whose] = rest
         return [line[start : start + LONGEST] for line in whole for start in range(0, len(line), LONGEST)]

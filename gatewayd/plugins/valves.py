@@ -19,8 +19,8 @@ USER_VALVES: Final = "UserValves"
 
 
 def find_class(owner: Any, name: str) -> type[Any] | None:
-    """Return the class of that name of a plugin's instance, or of its module."""
-    found = getattr(owner, name, None)
+    """Return the class of that name of a plugin's instance; no code of the plugin runs for it."""
+    found = inspect.getattr_static(owner, name, None)
     return found if isinstance(found, type) else None
 
 

@@ -194,8 +194,8 @@ class FakeKit:
             grants=tuple(self.grants),
         )
 
-    def value(self, name: str, default: Any = None) -> Any:
-        return self.attributes.get(name, default)
+    def flag(self, name: str, default: bool = False) -> bool:
+        return bool(self.attributes.get(name, default))
 
     async def call(self, method: str, scope: CallScope, arguments: Mapping[str, Any]) -> Any:
         return await self.methods[method](**arguments)

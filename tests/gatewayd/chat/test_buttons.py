@@ -90,3 +90,9 @@ async def test_what_takes_long_to_load_is_not_waited_for(monkeypatch: pytest.Mon
     monkeypatch.setattr("gatewayd.chat.buttons.SECONDS", 0.01)
     source = "import threading\nthreading.Event().wait(0.5)\nclass Action:\n    def action(self): pass\n"
     assert (await shown(function("slow", source)))["actions"] == []
+
+
+async def test_a_switch_that_does_not_tell_is_none() -> None:
+    undecided = "type('Undecided', (), {'__bool__': lambda self: 1 / 0})()"
+    source = FILTER.format(toggle=undecided, icon="")
+    assert (await shown(function("a", source, is_global=True)))["filters"] == []

@@ -483,3 +483,14 @@ async def test_models_are_not_listed_anew_when_another_kind_changes() -> None:
         await world.registry.update(replace(other, name="Other"))
         assert list(world.tasks.list().values()) == before
         assert all(not item.never_answered for item in listings)
+
+
+async def test_a_result_that_cannot_be_looked_at_is_refused() -> None:
+    extra = """class Closed:
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+"""
+    async with function_world(pipe("return Closed()", extra=extra)) as world:
+        with pytest.raises(GatewayError, match="a Closed is neither text nor an object") as caught:
+            await whole(world)
+    assert caught.value.kind is Kind.PLUGIN_FAILED

@@ -57,6 +57,15 @@ def test_failures_are_read(error: BaseException, failed: Failed) -> None:
     assert read_failure(error) == failed
 
 
+def test_an_http_exception_that_cannot_be_read_is_like_any_other() -> None:
+    class HTTPException(Exception):  # noqa: N818 - found by its name
+        @property
+        def status_code(self) -> int:
+            raise ValueError("no status")
+
+    assert read_failure(HTTPException("text")) == Failed("text", "HTTPException")
+
+
 def test_an_odd_status_is_none() -> None:
     assert read_failure(HTTPException("x", "d")).status is None
 

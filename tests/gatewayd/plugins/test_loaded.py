@@ -634,3 +634,36 @@ async def test_values_come_from_instance_class_and_module() -> None:
         assert loaded.methods() == ["inlet"]
         with pytest.raises(PluginFailure, match="has no method 'outlet'"):
             await loaded.call("outlet", scope_of(), {})
+
+
+async def test_attributes_that_cannot_be_read_are_not_there() -> None:
+    content = """
+        class Undecided:
+            def __bool__(self):
+                raise ValueError("neither")
+        class Pipe:
+            icon = "i"
+            toggle = Undecided()
+            citation = 0
+            def __getattr__(self, name):
+                return {}[name]
+            def __getattribute__(self, name):
+                if name == "icon":
+                    raise RuntimeError("no icon")
+                return object.__getattribute__(self, name)
+            def pipe(self, body):
+                return "answer"
+    """
+    async with running(content) as (loaded, _):
+        assert loaded.value("icon", "none") == "none"
+        assert [loaded.flag(name) for name in ("toggle", "citation", "pipe", "absent")] == [
+            False,
+            False,
+            True,
+            False,
+        ]
+        assert loaded.flag("toggle", default=True)
+        assert not loaded.has_user_valves()
+        assert loaded.priority() == 0
+        assert await loaded.valves_schema() is None
+        assert await loaded.call("pipe", scope_of(), {"body": {}}) == "answer"

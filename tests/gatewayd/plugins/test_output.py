@@ -26,6 +26,13 @@ def test_lines_of_plugins_are_logged_and_the_rest_is_written(caplog: pytest.LogC
     assert output.getvalue() == "mine\n"
 
 
+@pytest.mark.timeout(20)
+def test_a_huge_text_without_an_end_is_written_in_no_time() -> None:
+    output = Output(io.StringIO(), logging.DEBUG)
+    context = context_of(Calling(Family.TOOL, "t"))
+    assert context.run(output.write, "x" * 2**27) == 2**27
+
+
 async def test_plugins_print_from_everywhere(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "gatewayd.plugins.output")
     content = """
