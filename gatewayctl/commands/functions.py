@@ -48,8 +48,8 @@ def install(
 ) -> None:
     """Install functions or bring those that are there up to date; a new one is off unless told otherwise.
 
-    One that does not load is refused, and does not keep others from being installed. Exits with 1 when one
-    failed.
+    One that does not load is refused, and does not keep others from being installed. In a dry run what is new
+    is loaded in a process of its own. Exits with 1 when one failed.
     """
     wanted = Installation(plugin_id, name, user, True if enable else None, for_all)
     Batch(session, FAMILY, wanted, dry_run=dry_run).run(paths)

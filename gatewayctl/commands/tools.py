@@ -28,8 +28,8 @@ def install(
 ) -> None:
     """Install tools or bring those that are there up to date; their owners and administrators may use them.
 
-    One that does not load is refused, and does not keep others from being installed. Exits with 1 when one
-    failed.
+    One that does not load is refused, and does not keep others from being installed. In a dry run what is new
+    is loaded in a process of its own. Exits with 1 when one failed.
     """
     Batch(session, FAMILY, Installation(plugin_id, name, user), dry_run=dry_run).run(paths)
 

@@ -17,6 +17,7 @@ from gatewayd.chat.plugintools import PluginTools
 from gatewayd.chat.rewriting import Rewriting
 from gatewayd.chat.toolbox import PluginToolBox, ToolBoxOptions
 from gatewayd.chat.toolcalls import ToolEffects
+from gatewayd.host.settings import SettingsForPlugins
 from gatewayd.ingest.files import Files
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.arguments import Surroundings
@@ -131,7 +132,7 @@ def make_extensions(parts: PluginParts) -> Extensions:
     )
     commits = parts.accounts.commits
     plugins = Plugins(registry, store, commits, access)
-    checker = Checker(installation(settings), settings.plugin_load_timeout)
+    checker = make_checker(settings, parts.accounts)
     return Extensions(
         registry=registry,
         plugins=plugins,
@@ -155,6 +156,13 @@ async def open_extensions(extensions: Extensions, host: Host, stack: AsyncExitSt
     stack.callback(extensions.names.close)
     stack.push_async_callback(extensions.registry.close)
     await extensions.registry.open()
+
+
+def make_checker(settings: Settings, accounts: Accounts) -> Checker:
+    """Return what checks sources, with the settings of the start for those that read some."""
+    configured = {name: getattr(settings, name) for name in type(settings).model_fields}
+    shown = SettingsForPlugins(lambda: configured, accounts.runtime)
+    return Checker(installation(settings), settings.plugin_load_timeout, shown.all)
 
 
 def plugin_sources(settings: Settings) -> Sources:
