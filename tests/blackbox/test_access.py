@@ -1,5 +1,6 @@
 """Who may call what: every row of the public application."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -10,17 +11,18 @@ from gatewayd.http.routes import Access
 from tests.fakes.roles import AUTHS, SCIM_TOKEN, Site, opened_roles
 from tests.fakes.samples import SAMPLES
 from tests.fakes.samples_documents import BYTES, DOCUMENT_SAMPLES, UPLOAD, upload
+from tests.fakes.samples_live import LISTENING, LIVE_SAMPLES, OWN_SAMPLES, PERMISSIONS
 from tests.fakes.samples_scim import SCIM_SAMPLES
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     collections = {"USER_PERMISSIONS_WORKSPACE_KNOWLEDGE_ACCESS": "true"}
-    with opened_roles(tmp_path_factory.mktemp("s"), **collections) as opened:
+    with opened_roles(tmp_path_factory.mktemp("s"), **collections, **PERMISSIONS) as opened:
         yield opened
 
 
-ALL_SAMPLES = {**SAMPLES, **DOCUMENT_SAMPLES}
+ALL_SAMPLES = {**SAMPLES, **DOCUMENT_SAMPLES, **LIVE_SAMPLES}
 
 
 WAYS = {
@@ -42,6 +44,8 @@ OWN_TESTS = {
     ("HEAD", "/ollama/api/blobs/{digest}"),
     UPLOAD,
     *BYTES,
+    *OWN_SAMPLES,
+    *LISTENING,
 }
 
 
@@ -73,6 +77,8 @@ def test_each_row_has_a_policy_and_a_sample(site: Site) -> None:
         ("GET", "/"),
         ("GET", "/ollama"),
         ("GET", "/api/config"),
+        # It asks for a token in its own protocol.
+        ("GET", "/ws/socket.io"),
         ("POST", f"{AUTHS}/signin"),
         ("POST", f"{AUTHS}/signup"),
         ("POST", f"{AUTHS}/signout"),
@@ -96,12 +102,31 @@ def test_row_lets_in_whom_it_should(site: Site, row: tuple[str, str]) -> None:
     assert status(site.admin) == 200
 
 
+@pytest.mark.parametrize("row", [pytest.param(row, id=" ".join(row)) for row in OWN_SAMPLES])
+def test_row_lets_in_the_owner_and_nobody_else(site: Site, row: tuple[str, str]) -> None:
+    stranger = site.add(Role.USER)[1]
+    path, body = OWN_SAMPLES[row](site, site.user)
+    for token, expected in ((None, 401), ("sk-" + "0" * 64, 401), (site.pending, 403), (stranger, 404)):
+        assert site.call(row[0], path, body, token)[0] == expected
+    assert site.call(row[0], path, body, site.user)[0] == 200
+    path, body = OWN_SAMPLES[row](site, site.admin)
+    assert site.call(row[0], path, body, site.user)[0] == 404
+    assert site.call(row[0], path, body, site.admin)[0] == 200
+
+
+@pytest.mark.parametrize(("method", "path"), LISTENING)
+def test_listening_is_for_verified_accounts(site: Site, method: str, path: str) -> None:
+    path, body = path.replace("{id}", "none"), b'{"result": 1}' if method == "POST" else None
+    for token, expected in ((None, 401), ("sk-" + "0" * 64, 401), (site.pending, 403)):
+        assert site.send(method, path, body, token).status == expected
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_the_scim_token_opens_nothing_but_scim(site: Site, way: str) -> None:
     found = rows(site)
     for method, path in ALL_SAMPLES.keys() | OWN_TESTS:
         place = path.replace("{id}", site.ids["user"]).replace("{index}", "0").replace("{digest}", "sha256:0")
-        place = place.replace("{directory_id}", "0").replace("{name}", "0")
+        place = re.sub(r"\{\w+\}", "0", place)
         body = None if method in {"GET", "HEAD"} else b"{}"
         reply = site.send(method, place, body, headers=WAYS[way])
         assert reply.status == 401, (method, path, found[method, path])

@@ -142,7 +142,8 @@ SAMPLES: dict[Row, Sample] = {
     ("GET", f"{USERS}/permissions"): plain(f"{USERS}/permissions"),
     ("GET", f"{USERS}/default/permissions"): plain(f"{USERS}/default/permissions"),
     ("POST", f"{USERS}/default/permissions"): plain(
-        f"{USERS}/default/permissions", {"workspace": {"knowledge": True}}
+        f"{USERS}/default/permissions",
+        {"workspace": {"knowledge": True, "tools": True, "tools_export": True}},
     ),
     ("GET", f"{USERS}/default/permissions/defaults"): plain(f"{USERS}/default/permissions/defaults"),
     ("GET", f"{GROUPS}/"): plain(f"{GROUPS}/"),
