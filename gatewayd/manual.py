@@ -9,11 +9,11 @@ from typing import Final
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.assembly.documents import Documents
+from gatewayd.catalog.grants import READ
 from gatewayd.catalog.records import EVERYBODY, Grant
 from gatewayd.ingest.files import Upload
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.collections import NewCollection
-from gatewayd.knowledge.grants import READ
 from gatewayd.knowledge.uploads import Place
 
 COLLECTION: Final = "gatewayd manual"

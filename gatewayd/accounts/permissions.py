@@ -8,7 +8,7 @@ from typing import Any, Final
 from gatewayd import ids
 from gatewayd.accounts.changes import Change, Changes
 from gatewayd.accounts.interfaces import ValueStore
-from gatewayd.accounts.records import Actor, Group, PermissionTree, Role, User
+from gatewayd.accounts.records import Actor, CredentialKind, Group, PermissionTree, Role, User
 from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind, invalid
 
@@ -212,6 +212,14 @@ def require(actor: Actor, section: str, leaf: str) -> None:
         raise GatewayError(
             Kind.FORBIDDEN, f"cannot do this: the permission {section}.{leaf} is missing", code="permission"
         )
+
+
+def is_exempt(actor: Actor, *, bypass_admins: bool) -> bool:
+    """Tell whether access lists do not bind an actor: administrators, if `bypass_admins` or on the socket.
+
+    Whoever holds the control socket may everything, whatever is set for those who come over HTTP.
+    """
+    return actor.is_admin and (bypass_admins or actor.kind is CredentialKind.CONTROL)
 
 
 def _refuse_unknown(name: str, names: Iterable[str], where: str) -> None:

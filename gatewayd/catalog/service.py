@@ -1,16 +1,17 @@
 """The catalogue: all models of all sources, and the one place that decides who may use which."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from gatewayd import ids
 from gatewayd.catalog.custom import check_base, with_custom
 from gatewayd.catalog.failover import Candidate, Failover
+from gatewayd.catalog.grants import check_grant, is_for
 from gatewayd.catalog.interfaces import ModelRecordStore, ModelSource, Viewer
 from gatewayd.catalog.listing import SourceListing, states
-from gatewayd.catalog.records import EVERYBODY, Grant, Model, ModelRecord
+from gatewayd.catalog.records import Grant, Model, ModelRecord
 from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.tasks import Tasks
@@ -245,22 +246,3 @@ async def _ask_again(item: SourceListing) -> None:
 
 def _by_name(models: Iterable[Model]) -> Sequence[Model]:
     return sorted(models, key=lambda model: (model.name.casefold(), model.id))
-
-
-def check_grant(grant: Grant) -> None:
-    """Raise invalid_request unless the grant is one of the forms of 6.6."""
-    checks: tuple[tuple[str, str, Callable[[str], bool]], ...] = (
-        ("principal_type", grant.principal_type, lambda value: value in {"user", "group"}),
-        ("principal_id", grant.principal_id, bool),
-        ("permission", grant.permission, lambda value: value in {"read", "write"}),
-    )
-    for name, value, good in checks:
-        if not good(value):
-            raise invalid(f"cannot accept the grant: {name} is {value!r}", param=f"access_grants.{name}")
-
-
-def is_for(grant: Grant, viewer: Viewer) -> bool:
-    """Tell whether a grant is the viewer's, a group's of theirs, or everybody's."""
-    if grant.principal_type == "group":
-        return grant.principal_id in viewer.group_ids
-    return grant.principal_id in {EVERYBODY, viewer.user_id}

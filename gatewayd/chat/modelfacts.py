@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from gatewayd.catalog.grants import show_grant
 from gatewayd.catalog.records import Model, ModelRecord
 
 
@@ -42,14 +43,7 @@ def render_record(record: ModelRecord) -> dict[str, Any]:
         "name": record.name,
         "params": record.params,
         "meta": record.meta,
-        "access_grants": [
-            {
-                "principal_type": grant.principal_type,
-                "principal_id": grant.principal_id,
-                "permission": grant.permission,
-            }
-            for grant in record.grants
-        ],
+        "access_grants": [show_grant(grant) for grant in record.grants],
         "is_active": record.is_active,
         "updated_at": record.updated_at,
         "created_at": record.created_at,

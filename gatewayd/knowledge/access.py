@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from gatewayd.accounts.records import Actor, CredentialKind
+from gatewayd.accounts.permissions import is_exempt
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.grants import WRITE, covers
 from gatewayd.ingest.records import File
-from gatewayd.knowledge.grants import WRITE, covers
 from gatewayd.knowledge.interfaces import CollectionStore
 from gatewayd.knowledge.records import Collection
 
@@ -21,7 +22,7 @@ class CollectionAccess:
 
     def is_exempt(self, actor: Actor) -> bool:
         """Tell whether access lists do not bind an actor."""
-        return actor.is_admin and (self._bypass_admins or actor.kind is CredentialKind.CONTROL)
+        return is_exempt(actor, bypass_admins=self._bypass_admins)
 
     def allows(self, actor: Actor, collection: Collection, permission: str) -> bool:
         """Tell whether an actor may read or write (`permission`) a collection."""

@@ -8,13 +8,12 @@ from gatewayd import ids
 from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean, clean_long, clean_object, is_plain
+from gatewayd.catalog.grants import READ, WRITE, allowed
 from gatewayd.catalog.records import Grant
-from gatewayd.catalog.service import check_grant
 from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, not_found, shortened
 from gatewayd.knowledge.access import CollectionAccess
 from gatewayd.knowledge.freshness import Freshness
-from gatewayd.knowledge.grants import READ, WRITE, allowed
 from gatewayd.knowledge.interfaces import CollectionStore
 from gatewayd.knowledge.records import Collection
 
@@ -207,6 +206,4 @@ def _description(text: str) -> str:
 
 
 def _grants(actor: Actor, wanted: Sequence[Grant], held: Sequence[Grant] = ()) -> tuple[Grant, ...]:
-    for grant in wanted:
-        check_grant(grant)
-    return allowed(actor, wanted, held)
+    return allowed(actor, wanted, held, public="public_knowledge")

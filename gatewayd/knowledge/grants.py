@@ -1,19 +1,15 @@
-"""Access lists of collections: the forms that clients send, and what an actor may give away."""
+"""Access lists: the forms in which clients send them (6.6)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean
+from gatewayd.catalog.grants import READ, WRITE, check_grant
 from gatewayd.catalog.records import EVERYBODY, Grant
-from gatewayd.catalog.service import check_grant, is_for
 from gatewayd.errors import invalid
 
 MAX_GRANTS: Final = 1000
 MAX_PRINCIPAL: Final = 64
-
-READ: Final = "read"
-WRITE: Final = "write"
 
 
 def read_grants(value: Any) -> tuple[Grant, ...]:
@@ -40,30 +36,6 @@ def from_access_control(value: Any) -> tuple[Grant, ...]:
                 row = {"principal_type": kind, "principal_id": name, "permission": permission}
                 rows.append(_grant(row, f"access_control.{permission}.{kind}_ids"))
     return tuple(dict.fromkeys(rows))
-
-
-def allowed(actor: Actor, wanted: Iterable[Grant], held: Iterable[Grant] = ()) -> tuple[Grant, ...]:
-    """Return those of the wanted grants that an actor may give; what is `held` already may stay.
-
-    Administrators have every permission. The rest is dropped silently, as in the peer.
-    """
-    kept = frozenset(held)
-    return tuple(grant for grant in dict.fromkeys(wanted) if grant in kept or _may_give(actor, grant))
-
-
-def covers(grant: Grant, actor: Actor, permission: str) -> bool:
-    """Tell whether a grant gives an actor a permission; who may write may read."""
-    return (permission != WRITE or grant.permission == WRITE) and is_for(grant, actor)
-
-
-def _may_give(actor: Actor, grant: Grant) -> bool:
-    if actor.is_admin:
-        return True
-    if grant.principal_type == "group":
-        return actor.may("access_grants", "allow_groups")
-    if grant.principal_id == EVERYBODY:
-        return actor.may("sharing", "public_knowledge")
-    return actor.may("access_grants", "allow_users")
 
 
 def _grant(row: Any, where: str) -> Grant:

@@ -7,6 +7,7 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
+from gatewayd.catalog.grants import WRITE
 from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.ingest.files import Files
@@ -15,7 +16,6 @@ from gatewayd.ingest.updates import Removal
 from gatewayd.knowledge.access import CollectionAccess
 from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.freshness import Freshness
-from gatewayd.knowledge.grants import WRITE
 from gatewayd.knowledge.interfaces import CollectionStore
 from gatewayd.knowledge.records import Collection, Directory, Link
 from gatewayd.knowledge.scopes import unfinished

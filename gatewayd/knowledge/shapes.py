@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from gatewayd.catalog.grants import show_grant
 from gatewayd.catalog.records import Grant
 from gatewayd.knowledge.citations import passage_metadata
 from gatewayd.knowledge.records import Collection
@@ -18,20 +19,9 @@ def show_collection(collection: Collection) -> Shown:
         "name": collection.name,
         "description": collection.description,
         "meta": dict(collection.meta) or None,
-        "access_grants": [show_grant(grant, collection.id) for grant in collection.grants],
+        "access_grants": [_show_grant(grant, collection.id) for grant in collection.grants],
         "created_at": collection.created_at,
         "updated_at": collection.updated_at,
-    }
-
-
-def show_grant(grant: Grant, collection_id: str) -> Shown:
-    """Return one row of an access list (6.6)."""
-    return {
-        "principal_type": grant.principal_type,
-        "principal_id": grant.principal_id,
-        "permission": grant.permission,
-        "resource_type": "knowledge",
-        "resource_id": collection_id,
     }
 
 
@@ -50,3 +40,7 @@ def show_found(found: Found) -> Shown:
     if found.warnings:
         shown["warnings"] = list(found.warnings)
     return shown
+
+
+def _show_grant(grant: Grant, collection_id: str) -> Shown:
+    return {**show_grant(grant), "resource_type": "knowledge", "resource_id": collection_id}

@@ -1,16 +1,10 @@
 """Who may use and change which plugin (6.6): functions are the administrators', tools have access lists."""
 
-from collections.abc import Iterable, Sequence
-
-from gatewayd.accounts.permissions import require
-from gatewayd.accounts.records import Actor, CredentialKind
-from gatewayd.catalog.records import EVERYBODY, Grant
-from gatewayd.catalog.service import check_grant, is_for
+from gatewayd.accounts.permissions import is_exempt, require
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.grants import READ, WRITE, covers
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins.records import Family, Plugin
-
-READ = "read"
-WRITE = "write"
 
 
 class PluginAccess:
@@ -53,37 +47,14 @@ class PluginAccess:
             check_admin(actor)
 
     def _allows(self, actor: Actor, plugin: Plugin, permission: str) -> bool:
-        if actor.is_admin and (self._bypass_admins or actor.kind is CredentialKind.CONTROL):
+        if is_exempt(actor, bypass_admins=self._bypass_admins):
             return True
         if plugin.user_id and plugin.user_id == actor.user_id:
             return True
-        return any(permission in (READ, grant.permission) and is_for(grant, actor) for grant in plugin.grants)
+        return any(covers(grant, actor, permission) for grant in plugin.grants)
 
 
 def check_admin(actor: Actor) -> None:
     """Raise forbidden for everybody but administrators."""
     if not actor.is_admin:
         raise GatewayError(Kind.FORBIDDEN, "cannot do this: only administrators may")
-
-
-def allowed_grants(actor: Actor, wanted: Iterable[Grant], held: Sequence[Grant] = ()) -> tuple[Grant, ...]:
-    """Return those of the wanted grants that an actor may give; what is `held` already may stay.
-
-    The rest is dropped silently, as in the peer.
-    """
-    kept = []
-    for grant in dict.fromkeys(wanted):
-        check_grant(grant)
-        if grant in held or _may_give(actor, grant):
-            kept.append(grant)
-    return tuple(kept)
-
-
-def _may_give(actor: Actor, grant: Grant) -> bool:
-    if actor.is_admin:
-        return True
-    if grant.principal_type == "group":
-        return actor.may("access_grants", "allow_groups")
-    if grant.principal_id == EVERYBODY:
-        return actor.may("sharing", "public_tools")
-    return actor.may("access_grants", "allow_users")

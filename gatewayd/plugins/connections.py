@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from gatewayd.catalog.grants import check_grant, show_grant
 from gatewayd.catalog.records import Grant
-from gatewayd.catalog.service import check_grant
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.plugins.toolservers import ServerOrigin, ServerType, ToolServer
 
@@ -85,14 +85,7 @@ def show_connection(server: ToolServer) -> dict[str, Any]:
     """Return a server as `read_connection` takes it, with MASK for a key and for the values of headers."""
     config: dict[str, Any] = {
         "enable": server.is_active,
-        "access_grants": [
-            {
-                "principal_type": one.principal_type,
-                "principal_id": one.principal_id,
-                "permission": one.permission,
-            }
-            for one in server.grants
-        ],
+        "access_grants": [show_grant(grant) for grant in server.grants],
         "function_name_filter_list": list(server.functions),
     }
     if server.timeout is not None:

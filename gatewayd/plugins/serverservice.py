@@ -8,8 +8,9 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from gatewayd import ids
-from gatewayd.accounts.records import Actor, CredentialKind
-from gatewayd.catalog.service import is_for
+from gatewayd.accounts.permissions import is_exempt
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.grants import is_for
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins.access import check_admin
 from gatewayd.plugins.connections import MASK, Connections, check_server
@@ -69,7 +70,7 @@ class KnownServers:
 
     def may_use(self, actor: Actor, server: ToolServer) -> bool:
         """Tell whether an actor may use a server: by its access list, or as an administrator."""
-        if actor.is_admin and (self._bypass_admins or actor.kind is CredentialKind.CONTROL):
+        if is_exempt(actor, bypass_admins=self._bypass_admins):
             return True
         return any(is_for(grant, actor) for grant in server.grants)
 

@@ -9,11 +9,12 @@ from typing import Any, Final
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.records import Outcome as Done
+from gatewayd.catalog.grants import allowed
 from gatewayd.catalog.records import Grant
 from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins import frontmatter, source
-from gatewayd.plugins.access import PluginAccess, allowed_grants, check_admin
+from gatewayd.plugins.access import PluginAccess, check_admin
 from gatewayd.plugins.arguments import user_record
 from gatewayd.plugins.interfaces import PluginStore
 from gatewayd.plugins.invoke import PluginFailure
@@ -26,6 +27,9 @@ log = logging.getLogger(__name__)
 
 CHANGES: Final = "plugins"
 """The name under which plugins are changed by one process at a time."""
+
+PUBLIC: Final = "public_tools"
+"""The permission of `sharing` to give a tool to everybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +179,7 @@ class Plugins:
         """Replace the access list; grants that the actor may not give are dropped (peer-compatible)."""
         async with self._registry.changing:
             plugin = self._writable(actor, family, plugin_id)
-            await self._save(replace(plugin, grants=allowed_grants(actor, grants, plugin.grants)))
+            await self._save(replace(plugin, grants=allowed(actor, grants, plugin.grants, public=PUBLIC)))
         return self._find(family, plugin_id)
 
     def valves(self, actor: Actor, family: Family, plugin_id: str) -> dict[str, Any]:
@@ -239,7 +243,7 @@ class Plugins:
         meta = plugin.meta if change.meta is None else {**_kept(plugin.meta), **_free(change.meta)}
         grants = plugin.grants
         if change.grants is not None:
-            grants = allowed_grants(actor, change.grants, plugin.grants)
+            grants = allowed(actor, change.grants, plugin.grants, public=PUBLIC)
         return replace(
             plugin,
             content=content,
@@ -311,7 +315,7 @@ def new_plugin(actor: Actor, family: Family, new: NewPlugin, now: int) -> Plugin
         manifest=manifest,
         meta=_free(new.meta),
         is_active=family is Family.TOOL,
-        grants=allowed_grants(actor, new.grants),
+        grants=allowed(actor, new.grants, public=PUBLIC),
         updated_at=now,
         created_at=now,
     )

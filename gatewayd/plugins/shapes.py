@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gatewayd.catalog.records import Grant
+from gatewayd.catalog.grants import show_grant
 from gatewayd.plugins.records import Family, Plugin
 
 
@@ -22,12 +22,3 @@ def show_plugin(plugin: Plugin, *, has_source: bool = True) -> dict[str, Any]:
         return {**shown, **state}
     grants = [show_grant(grant) for grant in plugin.grants]
     return {**shown, "specs": [dict(spec) for spec in plugin.specs], "access_grants": grants}
-
-
-def show_grant(grant: Grant) -> dict[str, Any]:
-    """Return one row of an access list (6.6)."""
-    return {
-        "principal_type": grant.principal_type,
-        "principal_id": grant.principal_id,
-        "permission": grant.permission,
-    }

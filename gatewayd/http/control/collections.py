@@ -8,6 +8,7 @@ from aiohttp import web
 from gatewayctl.wire import collections as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.records import Actor
+from gatewayd.catalog.grants import READ, WRITE
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.body import read_model
@@ -18,7 +19,6 @@ from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes, answer, audit, find_page, is_set
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.knowledge.collections import CollectionChange, Collections, NewCollection
-from gatewayd.knowledge.grants import READ, WRITE
 from gatewayd.knowledge.records import Collection
 
 NAMING = "collection names"

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from gatewayctl.wire import collections as wire
 from gatewayctl.wire.files import File as WireFile
+from gatewayd.catalog.grants import READ, WRITE
 from gatewayd.http.control.principals import Principals
 from gatewayd.http.control.writes import timestamp
 from gatewayd.ingest.records import File
 from gatewayd.knowledge.collections import Collections
-from gatewayd.knowledge.grants import READ, WRITE
 from gatewayd.knowledge.records import Collection, Link
 
 

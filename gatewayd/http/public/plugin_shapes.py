@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
+from gatewayd.catalog.grants import show_grant
 from gatewayd.http.public.document_shapes import Owners
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family, Plugin
 from gatewayd.plugins.registry import SWITCHES, Registry
-from gatewayd.plugins.shapes import show_grant, show_plugin
+from gatewayd.plugins.shapes import show_plugin
 from gatewayd.plugins.toolservers import ServerType, ToolServer
 
 Shown = dict[str, Any]

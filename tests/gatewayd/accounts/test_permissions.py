@@ -3,7 +3,7 @@ import pytest
 from gatewayd.accounts import permissions as trees
 from gatewayd.accounts.changes import Change
 from gatewayd.accounts.permissions import BUILTIN
-from gatewayd.accounts.records import Group, Role, User
+from gatewayd.accounts.records import Actor, CredentialKind, Group, Role, User
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import Accounts
 
@@ -79,6 +79,21 @@ def test_administrators_may_everything_else(accounts: Accounts) -> None:
     tree = accounts.permissions.effective(person(Role.ADMIN), [])
     off = {(section, leaf) for section, leaves in tree.items() for leaf, value in leaves.items() if not value}
     assert off == {("features", "api_keys"), ("chat", "temporary_enforced")}
+
+
+@pytest.mark.parametrize(
+    ("role", "kind", "bypass", "expected"),
+    [
+        (Role.ADMIN, CredentialKind.KEY, True, True),
+        (Role.ADMIN, CredentialKind.KEY, False, False),
+        (Role.ADMIN, CredentialKind.CONTROL, False, True),
+        (Role.USER, CredentialKind.CONTROL, True, False),
+    ],
+)
+def test_whom_access_lists_do_not_bind(
+    role: Role, kind: CredentialKind, bypass: bool, expected: bool
+) -> None:
+    assert trees.is_exempt(Actor(person(role), kind, (), {}), bypass_admins=bypass) is expected
 
 
 async def test_stored_defaults_win_over_configured_ones() -> None:

@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError
-from gatewayd.knowledge.grants import allowed, covers, from_access_control, read_grants
-from tests.fakes.knowledge import person
+from gatewayd.knowledge.grants import from_access_control, read_grants
 
 PUBLIC = Grant("user", "*", "read")
 BOB = Grant("user", "bob", "write")
@@ -54,31 +52,3 @@ def test_bad_former_forms_are_refused_by_name(bad: Any) -> None:
     with pytest.raises(GatewayError) as caught:
         from_access_control(bad)
     assert "access_control" in (caught.value.param or "")
-
-
-def test_grants_that_an_actor_may_not_give_are_dropped() -> None:
-    wanted = (PUBLIC, BOB, STAFF)
-    assert allowed(person("ann", permissions={}), wanted) == ()
-    may = {"sharing": {"public_knowledge": True}}
-    assert allowed(person("ann", permissions=may), wanted) == (PUBLIC,)
-    may = {"access_grants": {"allow_users": True}}
-    assert allowed(person("ann", permissions=may), wanted) == (BOB,)
-    may = {"access_grants": {"allow_groups": True}}
-    assert allowed(person("ann", permissions=may), wanted) == (STAFF,)
-    assert allowed(person("root", role=Role.ADMIN, permissions={}), wanted) == wanted
-
-
-def test_what_is_held_already_may_stay_and_no_more() -> None:
-    ann = person("ann", permissions={})
-    assert allowed(ann, [PUBLIC, STAFF], held=[PUBLIC, BOB]) == (PUBLIC,)
-
-
-def test_who_may_write_may_read_and_not_the_other_way() -> None:
-    bob, sue = person("bob"), person("sue", groups=("staff",))
-    assert covers(BOB, bob, "read")
-    assert covers(BOB, bob, "write")
-    assert covers(STAFF, sue, "read")
-    assert not covers(STAFF, sue, "write")
-    assert not covers(STAFF, bob, "read")
-    assert covers(PUBLIC, sue, "read")
-    assert not covers(Grant("group", "bob", "read"), bob, "read")

@@ -5,7 +5,7 @@ import pytest
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.access import PluginAccess, allowed_grants, check_admin
+from gatewayd.plugins.access import PluginAccess, check_admin
 from gatewayd.plugins.records import Family
 from tests.fakes.plugins import actor_of, plugin_of, readable_by
 
@@ -64,14 +64,3 @@ def test_only_administrators_pass() -> None:
     check_admin(ADMIN)
     with pytest.raises(GatewayError):
         check_admin(actor_of("x"))
-
-
-def test_grants_need_permissions() -> None:
-    user, group, public = Grant("user", "y", "read"), Grant("group", "g", "read"), Grant("user", "*", "read")
-    wanted = [user, group, public]
-    assert allowed_grants(ADMIN, wanted) == tuple(wanted)
-    assert allowed_grants(actor_of("x"), wanted, [group]) == (group,)
-    rights = {"access_grants": {"allow_users": True}, "sharing": {"public_tools": True}}
-    assert allowed_grants(actor_of("x", permissions=rights), [*wanted, user]) == (user, public)
-    with pytest.raises(GatewayError):
-        allowed_grants(ADMIN, [Grant("user", "y", "own")])

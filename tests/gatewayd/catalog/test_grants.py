@@ -1,0 +1,58 @@
+"""Tests for gatewayd.catalog.grants."""
+
+import pytest
+
+from gatewayd.accounts.records import Role
+from gatewayd.catalog.grants import allowed, covers, show_grant
+from gatewayd.catalog.records import Grant
+from gatewayd.errors import GatewayError
+from tests.fakes.knowledge import person
+
+PUBLIC = Grant("user", "*", "read")
+BOB = Grant("user", "bob", "write")
+STAFF = Grant("group", "staff", "read")
+KNOWLEDGE, TOOLS = "public_knowledge", "public_tools"
+
+
+def test_grants_that_an_actor_may_not_give_are_dropped() -> None:
+    wanted = (PUBLIC, BOB, STAFF)
+    assert allowed(person("ann", permissions={}), wanted, public=KNOWLEDGE) == ()
+    may = {"sharing": {"public_knowledge": True}}
+    assert allowed(person("ann", permissions=may), wanted, public=KNOWLEDGE) == (PUBLIC,)
+    assert allowed(person("ann", permissions=may), wanted, public=TOOLS) == ()
+    may = {"access_grants": {"allow_users": True}}
+    assert allowed(person("ann", permissions=may), wanted, public=KNOWLEDGE) == (BOB,)
+    may = {"access_grants": {"allow_groups": True}}
+    assert allowed(person("ann", permissions=may), wanted, public=KNOWLEDGE) == (STAFF,)
+    assert allowed(person("root", role=Role.ADMIN, permissions={}), wanted, public=KNOWLEDGE) == wanted
+
+
+def test_what_is_held_already_may_stay_and_no_more() -> None:
+    ann = person("ann", permissions={})
+    assert allowed(ann, [PUBLIC, STAFF], held=[PUBLIC, BOB], public=KNOWLEDGE) == (PUBLIC,)
+
+
+def test_who_may_write_may_read_and_not_the_other_way() -> None:
+    bob, sue = person("bob"), person("sue", groups=("staff",))
+    assert covers(BOB, bob, "read")
+    assert covers(BOB, bob, "write")
+    assert covers(STAFF, sue, "read")
+    assert not covers(STAFF, sue, "write")
+    assert not covers(STAFF, bob, "read")
+    assert covers(PUBLIC, sue, "read")
+    assert not covers(Grant("group", "bob", "read"), bob, "read")
+
+
+def test_a_row_twice_is_one() -> None:
+    root = person("root", role=Role.ADMIN)
+    assert allowed(root, [BOB, STAFF, BOB], public=TOOLS) == (BOB, STAFF)
+
+
+def test_a_row_of_no_known_form_is_refused_whoever_gives_it() -> None:
+    with pytest.raises(GatewayError, match="permission is 'own'") as caught:
+        allowed(person("root", role=Role.ADMIN), [Grant("user", "y", "own")], public=TOOLS)
+    assert caught.value.param == "access_grants.permission"
+
+
+def test_a_row_as_clients_see_it() -> None:
+    assert show_grant(BOB) == {"principal_type": "user", "principal_id": "bob", "permission": "write"}
