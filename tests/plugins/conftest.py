@@ -6,7 +6,7 @@ import pytest
 
 from tests.fakes.plugged import CORPUS, Site, plugged
 
-CALL_SECONDS = 2
+CALL_SECONDS = 4
 """How long a call waits for an answer here."""
 
 

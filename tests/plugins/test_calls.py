@@ -73,7 +73,8 @@ def test_no_answer_in_time_raises(site: Site) -> None:
         asked = site.start("asking", "confirmation", listener.session_id)
         call = listener.call_of(asked)
         content = site.finish(asked)["content"]
-        assert content == "TimeoutError: cannot get an answer to confirmation: none came within 2 s"
+        seconds = site.settings["WEBSOCKET_EVENT_CALLER_TIMEOUT"]
+        assert content == f"TimeoutError: cannot get an answer to confirmation: none came within {seconds} s"
         assert answer(site, call, True)[0] == 404
     assert pending(site) == []
 

@@ -188,7 +188,7 @@ def test_a_listener_that_comes_back_gets_what_it_missed(site: Site) -> None:
 
 
 def test_content_is_saved_once_or_as_it_comes(site: Site, saving_site: Site) -> None:
-    text = "slowly " + "word " * 50
+    text = "slowly " + "word " * 200
     asked, often = site.start("token_stream", text), saving_site.start("token_stream", text)
     wait_until(lambda: len(site.message(asked).get("statusHistory") or []) > 30)
     assert site.message(asked)["content"] == ""
@@ -281,5 +281,5 @@ def test_tools_outside_may_send_some(site: Site, name: str) -> None:
         assert (status, reply) == (200, True)
         assert effects(site.message(asked)) == {**before, **dict(EMITTED)[name]}
     else:
-        assert status == 400
+        assert status == (400 if isinstance(EVENTS[name]["data"], dict) else 422)
         assert effects(site.message(asked)) == before

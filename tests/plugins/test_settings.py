@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.plugged import Site
+from tests.fakes.plugged import Site, wait_until
 
 
 def keep(site: Site, function: str, values: dict[str, Any], **fields: Any) -> tuple[int, Any]:
@@ -66,8 +66,7 @@ def test_valves_that_do_not_fit_are_refused_by_name(site: Site, values: dict[str
 def test_hooks_are_told(site: Site) -> None:
     assert site.say("lifecycle", "x").startswith("startup;")
     keep(site, "lifecycle", {"NAME": "new"})
-    told = site.say("lifecycle", "x")
-    assert told.endswith("; new")
+    wait_until(lambda: site.say("lifecycle", "x") == "startup valves new; new")
 
 
 def test_users_have_their_own_valves(site: Site) -> None:
