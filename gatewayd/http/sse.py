@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from aiohttp import web
@@ -38,6 +38,18 @@ async def open_stream(
         reply = web.StreamResponse(status=status, headers=told)
     request[STARTED] = reply
     await reply.prepare(request)
+    return reply
+
+
+async def relay(
+    request: web.Request, first: bytes, following: Callable[[], Awaitable[bytes]]
+) -> web.StreamResponse:
+    """Answer an event stream: the first frame, then what follows, until b"". Raises as `send` does."""
+    reply = await open_stream(request, {})
+    await send(request, reply, first)
+    while frames := await following():
+        await send(request, reply, frames)
+    await reply.write_eof()
     return reply
 
 

@@ -1,6 +1,7 @@
 """`/v1/events`: what happens at the messages of users, and the calls that wait for an answer."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Final
 
 import orjson
@@ -17,7 +18,7 @@ from gatewayd.http.control.principals import Principals
 from gatewayd.http.control.tasks import ChatOwners
 from gatewayd.http.control.writes import answer, audit, is_set, timestamp
 from gatewayd.http.routes import Access, Dialect, Route
-from gatewayd.http.sse import open_stream, send
+from gatewayd.http.sse import relay
 
 ANSWER_LIMIT: Final = 16 * 1024 * 1024
 
@@ -52,16 +53,8 @@ class ControlEventRoutes:
         listener = self._hub.subscribe(
             user_id, last_id=request.query.get("since") or None, chat_id=request.query.get("chat")
         )
-        try:
-            session = await self._session(listener)
-            reply = await open_stream(request, {})
-            await send(request, reply, session)
-            while frames := await listener.next():
-                await send(request, reply, frames)
-            await reply.write_eof()
-        finally:
-            listener.close()
-        return reply
+        with closing(listener):
+            return await relay(request, await self._session(listener), listener.next)
 
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `CallList`; `?user=` limits it to the calls that wait for one user."""

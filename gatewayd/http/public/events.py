@@ -1,6 +1,7 @@
 """The event stream, answers to calls, and events from tools outside of the gateway (6.4)."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -23,7 +24,7 @@ from gatewayd.http.body import json_reply, read_model, read_object
 from gatewayd.http.context import actor, credential
 from gatewayd.http.public.session_replies import NO_STORE
 from gatewayd.http.routes import Access, Noun, Route
-from gatewayd.http.sse import open_stream, send
+from gatewayd.http.sse import relay
 
 RETRY_MS: Final = 1000
 """How long a browser waits before it connects again: less than a call waits for it."""
@@ -111,15 +112,8 @@ class EventRoutes:
         chat_id = request.query.get("chat_id") or None
         listener = self._hub.subscribe(who.user_id, last_id=last_id, chat_id=chat_id)
         listener.until, listener.has_key = who.expires_at, who.key_id is not None
-        try:
-            reply = await open_stream(request, {})
-            await send(request, reply, session_frame(listener))
-            while frames := await listener.next():
-                await send(request, reply, frames)
-            await reply.write_eof()
-        finally:
-            listener.close()
-        return reply
+        with closing(listener):
+            return await relay(request, session_frame(listener), listener.next)
 
     async def ticket(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"ticket", "expires_in"}`: `GET /api/v1/events?ticket=` takes it once, within 30 s."""

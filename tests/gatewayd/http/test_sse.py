@@ -8,7 +8,7 @@ from aiohttp import web
 
 from gatewayd.http import sse
 from gatewayd.http.routes import Access, Route
-from gatewayd.http.sse import open_stream, send
+from gatewayd.http.sse import open_stream, relay, send
 from tests.fakes.edge import raw_get, serving
 
 
@@ -27,6 +27,21 @@ async def test_stream_is_never_held_back_and_names_its_request() -> None:
         assert reply.headers["X-Accel-Buffering"] == "no"
         assert reply.headers["X-Request-Id"] == "r1"
         assert reply.headers["X-Extra"] == "1"
+
+
+async def test_frames_are_relayed_until_none_follow() -> None:
+    frames = iter([b"data: 2\n\n", b"data: 3\n\n", b""])
+
+    async def following() -> bytes:
+        return next(frames)
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        return await relay(request, b"data: 1\n\n", following)
+
+    async with serving([Route("GET", "/x", stream, Access.PUBLIC, "Stream")]) as client:
+        reply = await client.get("/x")
+        assert await reply.read() == b"data: 1\n\ndata: 2\n\ndata: 3\n\n"
+        assert reply.content_type == "text/event-stream"
 
 
 async def test_a_failure_after_the_head_cuts_the_stream(caplog: pytest.LogCaptureFixture) -> None:
