@@ -88,10 +88,7 @@ class Pipeline:
             model = candidates[0].model
         use = await self._tools.offer(request, model, actor)
         known = len(request.warnings)
-        if chain.handles_files or (use is not None and use.handles_files):
-            request.files = []
-        found = use.sources if use is not None else ()
-        sources = await self._attachments.attach(request, actor, found) if request.files or found else []
+        sources = await self._attach(request, actor, chain, use)
         noted = request.warnings[known:]
         context = context_of(
             actor,
@@ -135,6 +132,15 @@ class Pipeline:
             if request.scope is not None:
                 request.scope.model = self._scope(request, routed, actor).model
         return candidates
+
+    async def _attach(
+        self, request: ChatRequest, actor: Actor, chain: FilterChain, use: ToolUse | None
+    ) -> list[dict[str, Any]]:
+        """Put documents into the request, unless a filter or a tool sees to them; return what is cited."""
+        if chain.handles_files or (use is not None and use.handles_files):
+            request.files = []
+        found = use.sources if use is not None else ()
+        return await self._attachments.attach(request, actor, found) if request.files or found else []
 
     def _scope(self, request: ChatRequest, model: Model, actor: Actor) -> CallScope:
         return self._scopes(request, model, self._catalog.find_record(model.id), actor)
