@@ -45,6 +45,17 @@ BODILESS = {
     "/ollama/api/blobs/{digest}",
     "/api/v1/files/{id}/process",
     "/api/v1/knowledge/{id}/reset",
+    "/api/tasks/stop/{task_id}",
+    "/api/tasks/chat/{chat_id}/stop",
+    "/api/v1/events/ticket",
+    "/api/v1/chats/archive/all",
+    "/api/v1/chats/unarchive/all",
+    "/api/v1/chats/{id}/pin",
+    "/api/v1/chats/{id}/archive",
+    "/api/v1/chats/{id}/share",
+    "/api/v1/chats/{id}/clone/shared",
+    "/api/v1/functions/id/{id}/toggle",
+    "/api/v1/functions/id/{id}/toggle/global",
 }
 LISTS = {"/api/v1/knowledge/{id}/files/batch/add"}
 """These rows read an array."""
@@ -57,15 +68,27 @@ TEXTS = {
     "/api/v1/retrieval/process/file",
     "/api/v1/retrieval/process/text",
     "/api/v1/retrieval/process/files/batch",
+    "/api/v1/chats/new",
+    "/api/v1/chats/import",
+    "/api/v1/chats/{id}",
+    "/api/v1/chats/{id}/messages/{message_id}",
+    "/api/v1/functions/sync",
+    "/api/v1/functions/create",
+    "/api/v1/functions/id/{id}/update",
+    "/api/v1/tools/create",
+    "/api/v1/tools/id/{id}/update",
+    "/api/v1/configs/tool_servers",
+    "/api/v1/configs/tool_servers/verify",
 }
-"""These rows take whole texts and trees: tens of megabytes, too much to send each of them here."""
+"""These rows take whole texts, trees and chats: megabytes, too much to send each of them here."""
 
-LARGE = ("/completions", "/responses", "/embeddings", "/message", "/messages", "/count_tokens")
+LARGE = ("/completions", "/responses", "/embeddings", "/message", "/messages", "/count_tokens", "/event")
+LARGE_BELOW = (RUNTIME, "/api/chat/", "/api/v1/events/")
 
 
 def limit_of(path: str) -> int:
     """Return how many bytes a row takes."""
-    return BODY_LIMIT if path.startswith(RUNTIME) or path.endswith(LARGE) else SMALL_LIMIT
+    return BODY_LIMIT if path.startswith(LARGE_BELOW) or path.endswith(LARGE) else SMALL_LIMIT
 
 
 def post_rows(site: Site) -> list[tuple[str, list[str]]]:

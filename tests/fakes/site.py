@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,22 @@ CHATS = tuple(f"{base}/chat/completions" for base in BASES)
 MESSAGES = ("/api/v1/messages", "/api/message", "/v1/messages", "/ollama/v1/messages")
 RUNTIME = "/ollama/api/"
 SCIM = "/api/v1/scim/v2"
+MESSAGE_ID = "m1"
+ACTION = """
+from pydantic import BaseModel
+
+
+class Action:
+    class Valves(BaseModel):
+        a: int = 1
+
+    class UserValves(BaseModel):
+        b: int = 1
+
+    def action(self, body):
+        return body
+"""
+TOOL = ACTION.replace("Action", "Tools").replace("action(self, body)", "look(self, body: dict)")
 UNROUTED = {"route_not_found", "method_not_allowed"}
 """The codes of refusals for which no row, and so no dialect, was found."""
 CANARY = b"canary-in-a-header"
@@ -54,6 +71,7 @@ class Site:
     admin_id: str = ""
     key: str = ""
     group: str = ""
+    ids: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     secrets: set[str] = field(default_factory=lambda: {PASSWORD})
 
@@ -102,9 +120,17 @@ class Site:
 
     def filled(self, template: str) -> str:
         """Return a path to something that exists."""
-        made = template.replace("{id}", self.group if "/groups/" in template else self.admin_id)
-        made = made.replace("{directory_id}", "0").replace("{name}", "a.txt")
-        return made.replace("{index}", "0").replace("{digest}", "sha256:" + "0" * 64)
+        noun = next((noun for noun in self.ids if f"/{noun}/" in template), "")
+        values = {
+            "id": self.ids.get(noun, self.admin_id),
+            "chat_id": self.ids["chats"],
+            "message_id": MESSAGE_ID,
+            "action_id": self.ids["functions"],
+            "user_id": self.admin_id,
+            "name": "a.txt",
+            "digest": "sha256:" + "0" * 64,
+        }
+        return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], "0"), template)
 
     def is_well(self) -> bool:
         """Tell whether the daemon lives and answers."""
@@ -124,7 +150,7 @@ class Site:
             self.refused[name]: count for name, count in counts.items() if name in self.refused and count != 1
         } == {}
         assert "Traceback" not in log
-        assert " error " not in log
+        assert [line for line in log.splitlines() if " error gatewayd." in line] == []
         assert [secret for secret in (*self.secrets, CANARY.decode()) if secret in log] == []
         assert max(map(len, log.splitlines())) < 12_000
 
@@ -155,10 +181,21 @@ def _prepare(site: Site) -> None:
     site.admin, site.admin_id = session["token"], session["id"]
     group = {"name": "g", "description": "", "permissions": {"features": {"api_keys": True}}}
     site.group = json.loads(site.send("POST", "/api/v1/groups/create", dumps(group)).body)["id"]
+    site.ids = {"groups": site.group, "chats": _add_chat(site)}
+    for family, source in (("functions", ACTION), ("tools", TOOL)):
+        form = {"id": family, "name": family, "content": source, "meta": {"description": ""}}
+        assert site.send("POST", f"/api/v1/{family}/create", dumps(form)).status == 200
+        site.ids[family] = family
     members = {"user_ids": [site.admin_id]}
     site.send("POST", f"/api/v1/groups/id/{site.group}/users/add", dumps(members))
     site.key = json.loads(site.send("POST", f"{AUTHS}/api_key", dumps({})).body)["api_key"]
     site.secrets |= {site.admin, site.key}
+
+
+def _add_chat(site: Site) -> str:
+    node = {"id": MESSAGE_ID, "parentId": None, "childrenIds": [], "role": "user", "content": "hi"}
+    form = {"chat": {"title": "T", "history": {"currentId": MESSAGE_ID, "messages": {MESSAGE_ID: node}}}}
+    return str(site.send("POST", "/api/v1/chats/new", dumps(form)).json["id"])
 
 
 def is_message_path(path: str) -> bool:
