@@ -192,7 +192,8 @@ def test_content_is_saved_once_or_as_it_comes(site: Site, saving_site: Site) -> 
     asked, often = site.start("token_stream", text), saving_site.start("token_stream", text)
     wait_until(lambda: len(site.message(asked).get("statusHistory") or []) > 30)
     assert site.message(asked)["content"] == ""
-    assert saving_site.message(often)["content"].startswith("slowly word")
+    wait_until(lambda: saving_site.message(often)["content"].startswith("slowly word"))
+    assert saving_site.message(often)["done"] is False
     for one, place in ((asked, site), (often, saving_site)):
         place.good("POST", f"/api/tasks/chat/{one.chat_id}/stop")
         assert place.finish(one)["content"].startswith("slowly word")

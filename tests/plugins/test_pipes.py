@@ -123,7 +123,7 @@ def test_tasks_run_on_after_the_answer(site: Site) -> None:
 
 def test_a_closed_stream_closes_the_pipe(site: Site) -> None:
     asked = site.start("token_stream", "slowly " + "word " * 200)
-    wait_until(lambda: site.message(asked).get("statusHistory"))
+    wait_until(lambda: len(site.message(asked).get("statusHistory") or []) > 2)
     stopped = site.good("POST", f"/api/tasks/stop/{asked.reply['task_ids'][0]}")
     assert stopped["status"] is True
     message = site.finish(asked)
