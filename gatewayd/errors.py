@@ -49,7 +49,8 @@ class Kind(StrEnum):
 class GatewayError(Exception):
     """A failure with a kind and a sentence for the caller.
 
-    `message` starts in lower case ("cannot ..."), has no full stop and names the field or id.
+    `message` starts in lower case ("cannot ..."), has no full stop and names the field or id. It can always
+    be written: what plugins say may have halves of surrogate pairs, which become "?".
     `param` is the request field at fault, `code` a stable machine word, `retry_after` seconds.
     """
 
@@ -62,9 +63,9 @@ class GatewayError(Exception):
         code: str | None = None,
         retry_after: int | None = None,
     ) -> None:
-        super().__init__(message)
+        self.message = message if message.isascii() else message.encode("utf-8", "replace").decode()
+        super().__init__(self.message)
         self.kind = kind
-        self.message = message
         self.param = param
         self.code = code
         self.retry_after = retry_after

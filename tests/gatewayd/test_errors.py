@@ -25,3 +25,8 @@ def test_shorthands_name_what_is_wrong() -> None:
 def test_a_long_name_is_repeated_in_part() -> None:
     message = not_found("user", "a" * 7000).message
     assert message == f"cannot find user '{'a' * 100}...'"
+
+
+def test_what_a_plugin_says_can_be_written() -> None:
+    error = GatewayError(Kind.PLUGIN_FAILED, "cannot go on: \ud800 and ü")
+    assert error.message == str(error) == "cannot go on: ? and ü"
