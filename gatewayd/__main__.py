@@ -2,11 +2,13 @@
 
 import argparse
 import asyncio
+import contextlib
+import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import uvloop
 
@@ -57,7 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the daemon and exit with a status of gatewayd(8)."""
-    sys.exit(run(make_parser(), arguments, process_environment()))
+    _leave(run(make_parser(), arguments, process_environment()))
 
 
 def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, environ: Mapping[str, str]) -> int:
@@ -85,6 +87,19 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, enviro
         on_ready=quickstart.greet if quickstart else None,
     )
     return _run(settings, invocation, migrate_only=chosen.migrate)
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process at once, as everything of the daemon is closed by now.
+
+    The interpreter's own end waits for threads of plugins, and runs code of theirs that may never return.
+    """
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        # Who read it may have gone.
+        with contextlib.suppress(OSError):
+            stream.flush()
+    os._exit(status)
 
 
 def _check(settings: Settings) -> int:

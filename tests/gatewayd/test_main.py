@@ -54,3 +54,43 @@ def test_migrate_brings_the_schema_up_to_date(state: Path) -> None:
     assert run_daemon(state, "--migrate").returncode == 0
     with running_daemon(state) as daemon:
         assert daemon.call("GET", "/health")[0] == 200
+
+
+CLINGING = """
+import asyncio
+import threading
+import time
+
+
+class Pipe:
+    async def pipe(self, body):
+        threading.Thread(target=time.sleep, args=(3600,)).start()
+        print("it clings")
+        while True:
+            try:
+                await asyncio.sleep(3600)
+            except BaseException:
+                pass
+"""
+
+
+def test_a_plugin_that_never_ends_does_not_keep_the_process(state: Path) -> None:
+    plugins = state / "plugins.d"
+    plugins.mkdir(parents=True)
+    (plugins / "clinging.py").write_text(CLINGING)
+    with running_daemon(state, PLUGINS_DIR=str(plugins), DRAIN_TIMEOUT="0") as daemon:
+        person = {"name": "Ann", "email": "ann@example.org", "password": "password-1234"}
+        status, account = daemon.call("POST", "/api/v1/auths/signup", person)
+        assert status == 200, account
+        bearer = {"Authorization": f"Bearer {account['token']}"}
+        request = {
+            "model": "clinging",
+            "messages": [{"role": "user", "content": "hi"}],
+            "chat_id": "local:x",
+            "session_id": "s",
+        }
+        status, started = daemon.call("POST", "/api/chat/completions", request, bearer)
+        assert status == 200, started
+        daemon.wait_for("it clings")
+        assert daemon.stop() == 0
+        assert "stopped" in "".join(daemon.log)
