@@ -10,7 +10,7 @@ from gatewayd.chats.merging import Merging
 from gatewayd.chats.plain import mended
 from gatewayd.chats.reading import MAX_ID, read_id, read_node
 from gatewayd.chats.records import ITEM_KINDS, Chat, ChatChange, Message, MessageChange, MessageState
-from gatewayd.errors import invalid, not_found
+from gatewayd.errors import invalid, not_found, shortened
 
 RESTARTED: Final = "the gateway was restarted while this was answered"
 
@@ -37,7 +37,7 @@ class Answers:
         `user_message` is the client's object (`{"id", "content", ...}`), put in or merged. An answer that is
         there already keeps its place in the tree, loses its lists and its error, and begins anew. A new one
         follows `parent_id`, else the user's message, else the current one. Raises not_found for an unknown
-        chat.
+        chat, and invalid_request where the answer would take the place of something that the user said.
         """
         chat = await self._chats.find(chat_id)
         if chat is None:
@@ -47,6 +47,8 @@ class Answers:
         if parent_id == message_id:
             raise invalid("cannot accept parent_id: a message cannot follow itself", param="parent_id")
         known = await self._messages.find(chat_id, message_id)
+        if known is not None and known.role == "user" and (known.content or known.parts):
+            raise invalid(f"cannot answer in message {shortened(message_id)!r}: the user said it", param="id")
         asked = await self._put_question(chat, user_message, message_id)
         follows = parent_id or asked or (_other(chat, message_id) if known is None else None)
         answer = await self._put_answer(chat_id, known, self._placeholder(message_id, follows, model))

@@ -1,5 +1,6 @@
 """Chats as whole records: out by export, in by import, and copied."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -57,7 +58,11 @@ class Transfer:
         if len(forms) > MOST_IMPORTED:
             raise refused("chats", f"there are more than {MOST_IMPORTED}")
         now = self._clock()
-        read = [_read(user_id, form, f"chats.{place}", now) for place, form in enumerate(forms)]
+        read = []
+        for place, form in enumerate(forms):
+            read.append(_read(user_id, form, f"chats.{place}", now))
+            # Others are served in between: there may be a lot to read.
+            await asyncio.sleep(0)
         async with self._transactor.transaction():
             for each in read:
                 await self._store.add(each.chat, each.messages)

@@ -151,3 +151,12 @@ async def test_the_first_answer_of_an_empty_chat() -> None:
     await trial.open(history={"messages": {"q": node("q", None)}})
     await trial.chats.change(trial.chat_id, ChatChange(current_id="a"), 1)
     assert (await trial.answers.begin(trial.chat_id, "a", None, "m")).parent_id is None
+
+
+async def test_what_the_user_said_is_not_answered_over(trial: Trial) -> None:
+    with pytest.raises(GatewayError) as caught:
+        await trial.answers.begin(trial.chat_id, "q1", None, "m")
+    assert caught.value.param == "id"
+    assert (await trial.message("q1")).content == "What stands in the water?"
+    await trial.messages.put(trial.chat_id, [Message("empty", "q1", "user")])
+    assert (await trial.answers.begin(trial.chat_id, "empty", None, "m")).role == "assistant"

@@ -1,5 +1,6 @@
 """Tests for gatewayd.chats.transfer."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -72,3 +73,22 @@ async def test_everything_may_be_that_of_one_user() -> None:
 
     assert await titles() == ["ann", "bob"]
     assert await titles(actor.user_id) == ["bob"]
+
+
+async def test_others_are_served_while_much_is_read() -> None:
+    house = ChatHouse()
+    actor = await house.accounts.actor(await house.accounts.add_user())
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.ensure_future(count())
+    # Nothing is stored: the last one is wrong.
+    with pytest.raises(GatewayError, match=r"chats\.50\.chat"):
+        await house.transfer.take(actor, [{"chat": document()}] * 50 + [{"chat": 5}])
+    counting.cancel()
+    assert turns >= 50
