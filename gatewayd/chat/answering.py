@@ -219,14 +219,15 @@ class Answering:
 
     async def _end(self) -> None:
         """Leave nothing half done, whatever happened, and say that it is over."""
-        is_failed = not self._is_kept and self._failure is None
+        failure = self._failure
+        if failure is None and not self._is_kept:
+            failure = GatewayError(Kind.INTERNAL, FAILED)
         if self._follower is not None:
-            failure = GatewayError(Kind.INTERNAL, FAILED) if is_failed else self._failure
             # Who follows a stream has got the source's own error frame.
             self._follower.end(None if self._is_read and self._assembly.error else failure)
-        if is_failed:
-            await self._keep(FAILED)
-            await self._say("chat:message:error", {"error": {"content": FAILED}})
+        if failure is not None and not self._is_kept:
+            await self._keep(failure.message)
+            await self._say("chat:message:error", {"error": {"content": failure.message}})
         await self._say("chat:active", {"active": False})
 
     async def _say(self, event_type: str, data: Any) -> None:

@@ -1,7 +1,7 @@
 """Runs: answers to messages of chats, each a task that no HTTP request holds on to."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,7 +55,7 @@ class Runs:
         self._chats = chats
         self._after = after
         self._options = RunOptions()
-        self._beginning: set[tuple[str, str]] = set()
+        self._beginning: set[Purpose] = set()
 
     def configure(self, options: RunOptions) -> None:
         """Use these options for answers from now on."""
@@ -139,16 +139,17 @@ class Runs:
 
     async def _launch(self, launch: "_Launch") -> Started:
         order = launch.order
-        keys = {(order.chat_id, one.message_id) for one in order.answered}
-        if keys & self._beginning:
+        # Chats that are not kept may have the same id for several users.
+        purposes = {Purpose(launch.actor.user_id, order.chat_id, one.message_id) for one in order.answered}
+        if purposes & self._beginning:
             raise GatewayError(Kind.CONFLICT, "cannot answer a message that begins to be answered just now")
-        self._beginning |= keys
+        self._beginning |= purposes
         try:
-            await self._stop_earlier(order)
+            await self._stop_earlier(purposes)
             await self._prepare(launch)
             task_ids = self._spawn(launch)
         finally:
-            self._beginning -= keys
+            self._beginning -= purposes
         # A task that is cancelled before its first step would leave its message as it is.
         await asyncio.sleep(0)
         return Started(task_ids, order.chat_id, tuple(one.message_id for one in order.answered))
@@ -167,11 +168,10 @@ class Runs:
             follower, background = None, background & {tasktexts.FOLLOW_UPS.name}
         return tuple(task_ids)
 
-    async def _stop_earlier(self, order: Order) -> None:
+    async def _stop_earlier(self, purposes: Set[Purpose]) -> None:
         """Stop what still answers the same messages: the new answer takes its place."""
-        answered = {one.message_id for one in order.answered}
-        for info in self._desk.tasks.started(chat_id=order.chat_id):
-            if info.name == NAME and info.purpose.message_id in answered:
+        for info in self._desk.tasks.started():
+            if info.name == NAME and info.purpose in purposes:
                 await self._desk.tasks.stop(info.id)
 
     async def _prepare(self, launch: "_Launch") -> None:

@@ -9,6 +9,7 @@ import pytest
 from gatewayd.chat.answering import FAILED, GATEWAY_STOPPED
 from gatewayd.chat.records import ToolStep
 from gatewayd.chat.running import RunOptions
+from gatewayd.chats.answers import Answers
 from gatewayd.chats.records import MessageState
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.runs import OWNER, World, asking, running_world
@@ -231,3 +232,23 @@ async def test_reasoning_is_shown_and_stays_out_of_the_text() -> None:
         assert content.startswith('<details type="reasoning" done="true" duration="0">')
         assert "&gt; a &lt;b&gt;\n&gt; c" in content
         assert content.endswith("</details>\nanswer")
+
+
+async def test_stop_while_a_failure_is_kept_ends_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    finish, begun = Answers.finish, asyncio.Event()
+
+    async def slow(answers: Answers, *where: str, **what: Any) -> bool:
+        if not begun.is_set():
+            begun.set()
+            await asyncio.Event().wait()
+        return await finish(answers, *where, **what)
+
+    monkeypatch.setattr(Answers, "finish", slow)
+    async with running_world() as world:
+        world.pipeline.scripts[""] = ["partial", GatewayError(Kind.UPSTREAM_FAILED, "cannot go on")]
+        started = await world.runs.start(asking(), OWNER)
+        await begun.wait()
+        await world.tasks.stop(started.task_ids[0])
+        kept = world.message()
+        assert (kept.content, kept.done, kept.state) == ("partial", True, MessageState.IDLE)
+        assert kept.attributes["error"] == {"content": "cannot go on"}

@@ -326,3 +326,11 @@ async def test_two_hundred_runs_are_all_kept() -> None:
         await asyncio.wait_for(world.ended(), 30)
         assert all(world.message(f"a{number}").content == "ab" for number in numbers)
         assert world.tasks.list() == {}
+
+
+async def test_chats_that_are_not_kept_are_each_users_own() -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = ["one", asyncio.Event()]
+        first = await world.runs.start(asking(chat_id="local:x"), OWNER)
+        second = await world.runs.start(asking(chat_id="local:x"), STRANGER)
+        assert all(world.tasks.find(task_id) for task_id in (*first.task_ids, *second.task_ids))
