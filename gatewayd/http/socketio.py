@@ -121,11 +121,12 @@ class _Connection:
     async def _receive(self) -> Packet | None:
         """Return the next packet, None at the end; a ping goes out every 25 s, and must be answered."""
         while True:
+            if self._listener is None and self._loop.time() > self._began + ANONYMOUS_SECONDS:
+                return None
             try:
                 message = await self._socket.receive(timeout=max(self._due - self._loop.time(), 0.001))
             except TimeoutError:
-                is_late = self._listener is None and self._loop.time() > self._began + ANONYMOUS_SECONDS
-                if self._is_pinged or is_late:
+                if self._is_pinged:
                     return None
                 await self._socket.send_str(packets.PING)
                 self._is_pinged, self._due = True, self._loop.time() + PONG_SECONDS

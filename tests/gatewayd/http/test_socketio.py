@@ -279,3 +279,12 @@ async def test_a_client_of_the_library_works() -> None:
         asked = site.inner.calls.ask(target, Event("input", {"title": "t"}))
         assert await asyncio.wait_for(asked, SOON) == {"value": "typed"}
         await client.disconnect()
+
+
+async def test_a_client_without_a_user_is_closed_whatever_it_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ANONYMOUS_SECONDS", 0.0)
+    async with site_of() as site:
+        socket = await site.client.ws_connect(PATH)
+        # Each of them would put the next ping off.
+        await socket.send_str("3")
+        assert await is_closed(socket)
