@@ -69,12 +69,13 @@ class Hub:
         """Tell a watcher of every listener that comes and goes from now on."""
         self._watchers.append(watcher)
 
-    async def publish(self, user_id: str, chat_id: str, payload: Payload) -> None:
+    async def publish(self, user_id: str, chat_id: str, payload: Payload, about: str = "") -> None:
         """Give an event to all listeners of a user, in every process; each hub numbers it by itself.
 
-        Without a listener it is kept for those who were there in the last ten minutes.
+        Without a listener it is kept for those who were there in the last ten minutes, instead of an older
+        one that is `about` the same.
         """
-        await self._bus.publish(user_id, Frame("", chat_id, written(payload)))
+        await self._bus.publish(user_id, Frame("", chat_id, written(payload), about))
 
     def tell(self, listeners: Sequence[Subscription], payload: Payload) -> None:
         """Give a frame to these listeners alone; it has no id and is not kept."""
@@ -190,18 +191,18 @@ class Hub:
         if EVERYBODY in self._rooms:
             # A payload is an object with at least one member.
             payload = b'{"user_id":%b,%b' % (written(user_id), frame.payload[1:])
-            self._deliver(self._rooms[EVERYBODY], frame.chat_id, payload)
+            self._deliver(self._rooms[EVERYBODY], frame, payload)
         if user_id in self._rooms:
-            self._deliver(self._rooms[user_id], frame.chat_id, frame.payload)
+            self._deliver(self._rooms[user_id], frame, frame.payload)
         else:
             self._unkept = self._number
 
-    def _deliver(self, room: Room, chat_id: str, payload: bytes) -> None:
+    def _deliver(self, room: Room, frame: Frame, payload: bytes) -> None:
         now = self._clock()
         wire = b"id: %b-%d\ndata: %b\n\n" % (self._boot.encode(), self._number, payload)
-        room.keep(Kept(self._number, chat_id, wire, now))
+        room.keep(Kept(self._number, frame.chat_id, wire, now, frame.about))
         for listener in list(room.listeners.values()):
-            if listener.hears(chat_id):
+            if listener.hears(frame.chat_id):
                 listener.push(wire)
                 listener.touched = now
 

@@ -52,12 +52,14 @@ class Frame:
 
     `id` is the position in the user's stream, `payload` the JSON of
     `{"chat_id", "message_id", "data": {"type", "data"}}`, with `call_id` for a call. `chat_id` is what
-    listeners of one chat are chosen by.
+    listeners of one chat are chosen by. Of the frames that are `about` the same, whoever comes back needs
+    the newest alone; "" is about nothing else's.
     """
 
     id: str
     chat_id: str
     payload: bytes
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,13 @@ class Limits:
 
 
 class Kept(NamedTuple):
-    """A frame as it was sent: its number, its chat, its bytes and when that was."""
+    """A frame as it was sent: its number, its chat, its bytes, when that was, and what it is about."""
 
     number: int
     chat_id: str
     wire: bytes
     at: float
+    about: str = ""
 
 
 class Subscription:
@@ -128,7 +129,8 @@ class Subscription:
 class Room:
     """The listeners of one user, and the last frames for those who come back.
 
-    `floor` is the number of the newest frame that is not kept: who has seen less than that has a gap.
+    `floor` is the number of the newest frame that is lost: who has seen less than that has a gap. A frame
+    that is not kept because a newer one says the same and more is not lost.
     """
 
     limits: Limits
@@ -139,7 +141,9 @@ class Room:
     empty_since: float = 0.0
 
     def keep(self, frame: Kept) -> None:
-        """Keep a frame, and drop the oldest ones over the limits."""
+        """Keep a frame in place of an older one about the same, and drop the oldest ones over the limits."""
+        if frame.about:
+            self._replace(frame.about)
         self.frames.append(frame)
         self.size += len(frame.wire)
         while self.frames and (
@@ -155,6 +159,13 @@ class Room:
     def is_forgotten(self, now: float) -> bool:
         """Tell whether nobody has listened for so long that nobody is expected back."""
         return not self.listeners and self.empty_since < now - self.limits.replay_seconds
+
+    def _replace(self, about: str) -> None:
+        for older in reversed(self.frames):
+            if older.about == about:
+                self.frames.remove(older)
+                self.size -= len(older.wire)
+                return
 
     def _drop(self) -> None:
         dropped = self.frames.popleft()

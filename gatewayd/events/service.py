@@ -102,4 +102,12 @@ class Events:
 
     async def _publish(self, target: Target, envelope: Envelope) -> None:
         payload = {"chat_id": target.chat_id, "message_id": target.message_id, "data": envelope}
-        await self._hub.publish(target.user_id, target.chat_id, payload)
+        await self._hub.publish(target.user_id, target.chat_id, payload, _about(target, envelope))
+
+
+def _about(target: Target, envelope: Envelope) -> str:
+    """Return what an event that tells the whole answer so far is about, "" for every other one."""
+    data = envelope["data"]
+    if envelope["type"] != "chat:completion" or not isinstance(data, dict) or data.keys() != {"content"}:
+        return ""
+    return "\n".join((target.user_id, target.chat_id, target.message_id))

@@ -140,3 +140,11 @@ def test_a_room_is_forgotten_once_nobody_was_there_for_long() -> None:
     assert room.is_forgotten(15.5)
     room.listeners["s1"] = make()
     assert not room.is_forgotten(15.5)
+
+
+def test_of_what_is_about_the_same_the_newest_is_kept_and_nothing_is_lost() -> None:
+    room = Room(Limits(replay_frames=3), floor=0)
+    for number, about in enumerate(["a", "", "b", "a", "a", "b"], 1):
+        room.keep(Kept(number, "c1", b"xx", float(number), about))
+    assert [frame.number for frame in room.frames] == [2, 5, 6]
+    assert (room.floor, room.size) == (0, 6)

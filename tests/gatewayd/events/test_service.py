@@ -269,3 +269,24 @@ async def test_what_external_tools_may_send() -> None:
     assert events.fault_of("message", {}) == Fault("data.content", "a string")
     assert events.fault_of("message", {"content": ""}) is None
     assert events.fault_of("own:type", None) is None
+
+
+async def test_who_comes_back_gets_the_newest_content_of_each_answer_once() -> None:
+    site = EventSite()
+    listener = site.hub.subscribe("ann")
+    last = listener.position
+    listener.close()
+    other = replace(TARGET, message_id="m2")
+    for target, data in (
+        (TARGET, {"content": "a"}),
+        (other, {"content": "x"}),
+        (TARGET, {"content": "ab"}),
+        (TARGET, {"content": "", "usage": {}}),
+        (TARGET, "no object"),
+        (TARGET, {"content": "abc"}),
+    ):
+        await site.events.emit(target, {"type": "chat:completion", "data": data})
+    again = site.hub.subscribe("ann", last_id=last)
+    assert not again.opened.gap
+    told = [payload["data"]["data"] for payload in await heard(again)]
+    assert told == [{"content": "x"}, {"content": "", "usage": {}}, "no object", {"content": "abc"}]
