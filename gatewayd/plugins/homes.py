@@ -2,7 +2,6 @@
 
 import asyncio
 import contextvars
-import ctypes
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
@@ -11,6 +10,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.current import calling
+from gatewayd.plugins.interrupts import interrupt
 from gatewayd.plugins.invoke import Outcome, attempt, attempt_async
 
 log = logging.getLogger(__name__)
@@ -23,8 +23,8 @@ CLEANUP: Final = 2.0
 """Seconds for the tasks of a home to end once they are cancelled."""
 
 
-class Interrupted(SystemExit):
-    """Raised inside a home that takes too long to load; plugins do not catch it by accident."""
+LAST: Final = CLEANUP + 1.0
+"""Seconds for a home that was interrupted to end."""
 
 
 class StoppedError(GatewayError):
@@ -88,15 +88,21 @@ class Home:
 
     def interrupt(self) -> None:
         """Raise Interrupted in the thread, wherever it is in Python code; a blocked call is not reached."""
-        if self._thread.ident is not None:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(self._thread.ident), ctypes.py_object(Interrupted)
-            )
+        interrupt(self._thread)
 
     async def stop(self, timeout: float) -> bool:  # noqa: ASYNC109 - a bound of a wait, not of the caller
-        """Cancel what still runs and end the thread; False when it has not ended after `timeout` seconds."""
+        """Cancel what still runs and end the thread.
+
+        What has not ended after `timeout` seconds is interrupted; False when that does not help either.
+        """
         self._is_stopping = True
         self.tell(self._loop.stop)
+        if await self._wait_ended(timeout):
+            return True
+        self.interrupt()
+        return await self._wait_ended(LAST)
+
+    async def _wait_ended(self, timeout: float) -> bool:  # noqa: ASYNC109 - a bound of a wait, not of the caller
         waiting: Future[None] = Future()
         self._ended.add_done_callback(lambda _: give(waiting))
         ended = asyncio.wrap_future(waiting)

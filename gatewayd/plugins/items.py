@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from typing import Any, Final, Protocol
 
 from gatewayd.plugins.homes import Home, StoppedError, give
+from gatewayd.plugins.interrupts import Stoppable
 from gatewayd.plugins.invoke import Outcome, attempt, attempt_async
 
 GRACE: Final = 5.0
@@ -165,6 +166,7 @@ class ThreadProducer:
     def __init__(self, source: Iterator[Any], left: LeftBehind) -> None:
         self._source = source
         self._left = left
+        self._code = Stoppable()
         self._asked: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._is_busy = False
@@ -178,11 +180,12 @@ class ThreadProducer:
             self._refuse_rest()
 
     def abandon(self) -> None:
-        """Let the thread close the source when it comes back from it; until then it is left behind."""
+        """Interrupt the source, and let the thread close it; until it comes back it is left behind."""
         with self._lock:
             if self._is_busy and not self._is_left:
                 self._is_left = True
                 self._left.add(1)
+                self._code.stop()
         self._asked.put(None)
 
     def start(self, context: contextvars.Context) -> None:
@@ -193,7 +196,7 @@ class ThreadProducer:
         """Make items until there are no more or nobody wants them."""
         while (asked := self._asked.get()) is not None:
             self._set_busy(True)
-            outcome = attempt(self._next)
+            outcome = self._code.run(self._next)
             self._set_busy(False)
             give(asked, outcome)
             if outcome.error is not None:

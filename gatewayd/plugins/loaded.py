@@ -106,8 +106,8 @@ class Loaded:
         """Call a method with those arguments, given and reserved, that it names.
 
         An iterator or generator of either kind comes back as Items, everything else as it is. Raises
-        PluginFailure for whatever the plugin raises. Cancelling reaches asynchronous code; a plain call is
-        left behind in its thread.
+        PluginFailure for whatever the plugin raises. Cancelling reaches asynchronous code, and plain code
+        unless it is blocked: then it is left behind in its thread.
         """
         function = self._method(method)
         names = self.parameters(method).names

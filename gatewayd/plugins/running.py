@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 PATIENCE: Final = 60.0
 """Seconds for answers that no plugin should need long for: schemas, hooks, settings."""
 
+REACTION: Final = 0.5
+"""Seconds for plain code to end once it was interrupted; what still runs then is told."""
+
 _AWAITED: Final = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
@@ -71,7 +74,8 @@ class Runner:
     ) -> Any:
         """Return what `begin`, which calls `function`, gives; iterators and generators as Items.
 
-        Raises PluginFailure. Cancelling reaches asynchronous code; plain code is left behind.
+        Raises PluginFailure. Cancelling reaches asynchronous code, and plain code that is no blocked call;
+        the caller does not wait for either.
         """
         self._enter()
         leave = True
@@ -141,7 +145,8 @@ class Runner:
         if _runs_at_home(function):
             outcome = await self._home.attempt(partial(_awaited, begin), context)
         else:
-            outcome = await run_in_thread(begin, context, self._left, partial(self._note_left, doing))
+            on_left = partial(self._loop.call_later, REACTION, self._note_left, doing)
+            outcome = await run_in_thread(begin, context, self._left, on_left)
             if outcome.error is None and inspect.isawaitable(outcome.value):
                 again = partial(_awaited, partial(_same, outcome.value))
                 outcome = await self._home.attempt(again, context.copy())
@@ -163,6 +168,8 @@ class Runner:
 
     def _note_left(self, doing: str) -> None:
         count = self.left_behind
+        if count == 0:
+            return
         sentence = "1 call still runs after it was stopped"
         if count != 1:
             sentence = f"{count} calls still run after they were stopped"

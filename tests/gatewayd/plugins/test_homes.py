@@ -89,7 +89,6 @@ async def test_a_loop_that_spins_is_interrupted() -> None:
 
     waiting = asyncio.ensure_future(home.attempt(spin, here()))
     await asyncio.to_thread(entered.wait)
-    assert not await home.stop(0.01)
     home.interrupt()
     assert isinstance((await waiting).error, SystemExit)
     assert await home.stop(10)
@@ -146,3 +145,16 @@ def test_a_cancelled_future_takes_nothing() -> None:
     future: Future[int] = Future()
     future.cancel()
     assert not give(future, 1)
+
+
+async def test_a_home_that_is_kept_busy_is_interrupted_when_it_is_to_end() -> None:
+    home, entered = Home("h"), threading.Event()
+    home.start()
+
+    async def spin() -> None:
+        while True:
+            entered.set()
+
+    home.submit(spin, contextvars.copy_context())
+    await asyncio.to_thread(entered.wait)
+    assert await home.stop(0.01)

@@ -140,3 +140,23 @@ async def test_closing_before_the_first_item_ends_at_once(home: Home) -> None:
     items, producer = at_home(home, never())
     await items.aclose()
     assert producer.ended.done()
+
+
+async def test_an_iterator_that_spins_ends_when_it_is_closed() -> None:
+    entered = threading.Event()
+
+    def spin() -> Iterator[int]:
+        while True:
+            entered.set()
+            if not entered:
+                yield 1
+
+    left = LeftBehind()
+    items, producer = plain(spin(), left)
+    waiting = asyncio.ensure_future(anext(items))
+    await asyncio.to_thread(entered.wait)
+    await items.aclose()
+    assert producer.ended.done()
+    assert left.count == 0
+    with pytest.raises(RuntimeError, match="Interrupted"):
+        await waiting

@@ -1,13 +1,17 @@
 """Plain calls in threads of their own."""
 
 import asyncio
+import contextlib
 import contextvars
+import sys
 import threading
 
 import pytest
 
+from gatewayd.plugins.interrupts import Interrupted
 from gatewayd.plugins.items import LeftBehind, ThreadProducer
-from gatewayd.plugins.threads import run_in_thread
+from gatewayd.plugins.threads import TURN, run_in_thread, short_turns
+from tests.fakes.plugins import make_registry
 
 pytestmark = pytest.mark.timeout(30)
 NUMBER: contextvars.ContextVar[int] = contextvars.ContextVar("number", default=0)
@@ -61,7 +65,8 @@ async def test_an_iterator_that_comes_too_late_is_closed() -> None:
 
     def work() -> Numbers:
         entered.set()
-        go.wait()
+        with contextlib.suppress(Interrupted):
+            go.wait()
         return Numbers()
 
     left = LeftBehind()
@@ -79,3 +84,29 @@ async def test_an_iterator_comes_back_as_its_producer() -> None:
     assert isinstance(outcome.value, ThreadProducer)
     outcome.value.abandon()
     await asyncio.wrap_future(outcome.value.ended)
+
+
+async def test_stopped_code_that_is_not_blocked_ends() -> None:
+    entered = threading.Event()
+    left = LeftBehind()
+
+    def spin() -> None:
+        while True:
+            entered.set()
+
+    waiting = asyncio.ensure_future(run_in_thread(spin, contextvars.copy_context(), left, lambda: None))
+    await asyncio.to_thread(entered.wait)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    while left.count:
+        await asyncio.sleep(0.001)
+
+
+async def test_turns_are_short_while_plugins_run() -> None:
+    before = sys.getswitchinterval()
+    async with make_registry():
+        assert sys.getswitchinterval() == pytest.approx(TURN)
+        with short_turns():
+            assert sys.getswitchinterval() == pytest.approx(TURN)
+    assert sys.getswitchinterval() == before
