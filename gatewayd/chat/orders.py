@@ -27,10 +27,9 @@ class Answered:
 class Order:
     """What a request says about its chat.
 
-    `is_detached` asks for an answer at once and a run behind it, otherwise the caller follows the run. Of a
-    chat that `is_stored` messages are kept. `user_message` is the question to keep, `parent_id` the message
-    that is answered. `background` names what is to be made after the answer. `extra_prompt` is put at the end
-    of the messages, and is not kept.
+    Of a chat that `is_stored` messages are kept. `user_message` is the question to keep, `parent_id` the
+    message that is answered. `background` names what is to be made after the answer. `extra_prompt` is put at
+    the end of the messages, and is not kept.
     """
 
     chat_id: str
@@ -40,11 +39,6 @@ class Order:
     parent_id: str | None = None
     background: frozenset[str] = frozenset()
     extra_prompt: str = ""
-
-    @property
-    def is_detached(self) -> bool:
-        """Whether the caller gets the ids of tasks instead of an answer."""
-        return bool(self.session_id)
 
     @property
     def is_stored(self) -> bool:

@@ -80,16 +80,6 @@ class RunOutlets(Protocol):
         ...
 
 
-class NoOutlets:
-    """Runs no filter."""
-
-    async def run_for_run(
-        self, request: ChatRequest, actor: Actor, conversation: Conversation
-    ) -> list[dict[str, Any]] | None:
-        """Leave the messages as they are."""
-        return None
-
-
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """What an administrator sets for runs; an empty `task_model` is that of the chat.

@@ -15,7 +15,7 @@ from gatewayd.chat.answering import Desk
 from gatewayd.chat.background import Background, TaskModels
 from gatewayd.chat.records import Answer, ChatRequest, ToolStep
 from gatewayd.chat.rewriting import Rewriting
-from gatewayd.chat.running import Asking, Emitting, NoOutlets, RunOutlets
+from gatewayd.chat.running import Asking, Conversation, Emitting, RunOutlets
 from gatewayd.chat.runs import Runs
 from gatewayd.chat.stopping import Stopping
 from gatewayd.chats.access import ChatAccess
@@ -203,6 +203,16 @@ def make_runs(
     answers = Answers(stores.messages, stores.chats)
     desk = Desk(pipeline, answers, stores.messages, stores.effects, events, tasks)
     return Runs(desk, catalog, stores.chats, owned, after)
+
+
+class NoOutlets:
+    """Runs no filter."""
+
+    async def run_for_run(
+        self, request: ChatRequest, actor: Actor, conversation: Conversation
+    ) -> list[dict[str, Any]] | None:
+        """Leave the messages as they are."""
+        return None
 
 
 @asynccontextmanager
