@@ -30,6 +30,11 @@ class Trial:
         assert found is not None
         return found
 
+    async def changed_at(self) -> int:
+        chat = await self.chats.find(self.chat_id)
+        assert chat is not None
+        return chat.updated_at
+
     async def current(self) -> str | None:
         chat = await self.chats.find(self.chat_id)
         assert chat is not None
@@ -60,6 +65,13 @@ async def test_a_new_turn(trial: Trial) -> None:
     )
     assert await trial.message("a2") == answer
     assert await trial.current() == "a2"
+
+
+async def test_the_end_of_an_answer_is_a_change_of_its_chat(trial: Trial) -> None:
+    await trial.answers.save(trial.chat_id, "a1", "so far")
+    assert await trial.changed_at() == 10
+    assert await trial.answers.finish(trial.chat_id, "a1")
+    assert await trial.changed_at() == 70
 
 
 async def test_an_answer_that_is_there_keeps_its_place(trial: Trial) -> None:

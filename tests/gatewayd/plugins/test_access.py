@@ -29,6 +29,10 @@ def test_rights_come_from_ownership_and_grants(who: str, plugin: object, rights:
     assert (access.may_read(actor, plugin), access.may_write(actor, plugin)) == rights  # type: ignore[arg-type]
 
 
+def test_what_belongs_to_nobody_is_not_of_who_has_no_account() -> None:
+    assert not PluginAccess().may_read(actor_of(""), plugin_of("t", "class Tools: pass", user_id=""))
+
+
 def test_administrators_may_everything_unless_they_are_bound() -> None:
     assert PluginAccess().may_write(ADMIN, TOOL)
     assert not PluginAccess(bypass_admins=False).may_read(ADMIN, TOOL)

@@ -57,6 +57,7 @@ def test_a_secret_is_kept_as_given_and_a_sealed_text_as_sealed() -> None:
 
 def test_a_plain_class_takes_what_its_constructor_takes() -> None:
     assert valves.change(Plain, {}, {"size": 2}) == {"size": 2}
+    assert valves.change(Plain, {"size": 2}, {"size": None}) == {}
     with pytest.raises(GatewayError, match="TypeError"):
         valves.change(Plain, {}, {"other": 2})
 
