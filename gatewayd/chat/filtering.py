@@ -125,6 +125,8 @@ class PluginFilter:
         self._loaded = loaded
         self._exchange = exchange
         self._has_failed = False
+        # A policy holds to the end of an answer, whatever takes its place meanwhile.
+        loaded.keep_for(self)
 
     @property
     def _id(self) -> str:

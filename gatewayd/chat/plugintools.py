@@ -26,6 +26,10 @@ class LoadedPlugin(Protocol):
         """Return whether an attribute of its instance, its class or its module counts as true."""
         ...
 
+    def keep_for(self, owner: object) -> None:
+        """Do not end as long as an object is there that makes further calls."""
+        ...
+
     async def call(self, method: str, scope: CallScope, arguments: Mapping[str, Any]) -> Any:
         """Call a method; raises GatewayError of the kind plugin_failed."""
         ...
@@ -49,6 +53,7 @@ class PluginTool:
     def __init__(self, loaded: LoadedPlugin, spec: Mapping[str, Any]) -> None:
         self._loaded = loaded
         self._spec = dict(spec)
+        loaded.keep_for(self)
 
     @property
     def name(self) -> str:

@@ -111,10 +111,15 @@ class Loaded:
         """
         function = self._method(method)
         names = self.parameters(method).names
-        settings = await self._user_settings(names, scope)
-        begin = partial(self._begin, function, names, scope, arguments, settings)
         context = context_of(Calling(self.plugin.family, self.plugin.id, scope))
-        return await self._runner.run(method, function, begin, context)
+        with self._runner.busy():
+            settings = await self._user_settings(names, scope)
+            begin = partial(self._begin, function, names, scope, arguments, settings)
+            return await self._runner.run(method, function, begin, context)
+
+    def keep_for(self, owner: object) -> None:
+        """Do not end, when another takes its place, as long as an object is there: it makes further calls."""
+        self._runner.keep_for(owner)
 
     def items(self, source: AsyncIterable[Any]) -> Items:
         """Return what an asynchronous iterable of the plugin gives, such as the body of a response."""
@@ -242,7 +247,7 @@ class Loaded:
         return made
 
     def _look(self) -> _Snapshot:
-        """Read the instance; runs at home."""
+        """Read the instance; runs in a thread."""
         instance = self._parts.instance
         set_up = attempt(self._assign_valves)
         if set_up.error is not None:

@@ -5,7 +5,9 @@ import contextvars
 import functools
 import inspect
 import logging
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -65,6 +67,20 @@ class Runner:
         """Wait until no call is open."""
         await self._idle.wait()
 
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Count a block as an open call."""
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def keep_for(self, owner: object) -> None:
+        """Count an object as an open call for as long as it is there."""
+        self._enter()
+        weakref.finalize(owner, self._leave_soon).atexit = False
+
     async def stop(self, timeout: float) -> bool:  # noqa: ASYNC109 - a bound of the thread's end
         """End the home; False when it has not ended after `timeout` seconds."""
         return await self._home.stop(timeout)
@@ -77,15 +93,9 @@ class Runner:
         Raises PluginFailure. Cancelling reaches asynchronous code, and plain code that is no blocked call;
         the caller does not wait for either.
         """
-        self._enter()
-        leave = True
-        try:
+        with self.busy():
             value = await self._value(doing, function, begin, context)
-            leave = not _is_iterated(value)
-            return value if leave else self._items(value, doing, context.copy())
-        finally:
-            if leave:
-                self._leave()
+            return self.items(value, doing, context.copy()) if _is_iterated(value) else value
 
     def items(self, source: Any, doing: str, context: contextvars.Context) -> Items:
         """Return the items of an iterator of the plugin; it counts as a call until it has ended."""
@@ -93,14 +103,18 @@ class Runner:
         return self._items(source, doing, context)
 
     async def ask(self, doing: str, work: Callable[[], Any]) -> Any:
-        """Return what short work at home gives, even if the plugin keeps its home busy: then it fails.
+        """Return what short work gives: a coroutine function at home, plain work in a thread.
 
-        Raises the GatewayError that the work raises, PluginFailure for anything else.
+        Plain work gets along while the plugin keeps its home busy, even by waiting for this very answer.
+        Raises the GatewayError that the work raises, PluginFailure for anything else and when it takes long.
         """
         context = context_of(Calling(self._plugin.family, self._plugin.id), self._base)
         try:
             async with asyncio.timeout(PATIENCE):
-                outcome = await self._home.attempt(partial(_awaited, work), context)
+                if _runs_at_home(work):
+                    outcome = await self._home.attempt(partial(_awaited, work), context)
+                else:
+                    outcome = await run_in_thread(work, context, self._left, lambda: None)
         except TimeoutError:
             raise self._late() from None
         if isinstance(outcome.error, GatewayError):

@@ -1,6 +1,6 @@
 """What administrators and users set in plugins: checked against the plugin's own classes.
 
-Everything here runs code of the plugin, so it is called in its home.
+Everything here but `find_class` runs code of the plugin, so it is called in its home or threads.
 """
 
 import inspect

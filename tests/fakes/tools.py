@@ -197,6 +197,9 @@ class FakeKit:
     def flag(self, name: str, default: bool = False) -> bool:
         return bool(self.attributes.get(name, default))
 
+    def keep_for(self, owner: object) -> None:
+        return
+
     async def call(self, method: str, scope: CallScope, arguments: Mapping[str, Any]) -> Any:
         return await self.methods[method](**arguments)
 

@@ -1,5 +1,7 @@
 """Tests for gatewayd.chat.filtering."""
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -290,6 +292,25 @@ async def test_each_event_of_a_stream_is_filtered_and_failures_pass_unchanged(
         events = [orjson.loads(frame[6:]) for frame in chunk.raw.split(b"\n\n") if frame]
         assert events == [{"n": 1, "seen": 1}, {"n": 2}, {"n": 3}, {"n": 4}, {"n": 5, "seen": 5}]
         assert caplog.text.count("leaves chunks as they are") == 1
+
+
+async def test_a_filter_stays_to_the_end_of_an_answer_although_it_is_switched_off_meanwhile() -> None:
+    filtered = function("f", STREAM.format(prefix="async "))
+    async with function_world(filtered) as world:
+        world.source.script = lambda _: [Chunk(raw=b'data: {"n":%d}\n\n' % number) for number in (6, 7)]
+        answer = await world.pipeline.run(ask(stream=True), ADMIN)
+        assert answer.chunks is not None
+        first = await anext(answer.chunks)
+        await world.registry.update(replace(filtered, is_active=False))
+        [retired] = [task for task, name in world.tasks.list().items() if name == "unload plugin"]
+        for _ in range(20):
+            await asyncio.sleep(0.005)
+        last = [chunk async for chunk in answer.chunks]
+        seen = [orjson.loads(chunk.raw[6:])["seen"] for chunk in (first, *last)]
+        assert seen == [1, 2]
+        answer.chunks = None
+        while retired in world.tasks.list():
+            await asyncio.sleep(0.001)
 
 
 async def test_without_stream_filters_bytes_pass_undecoded() -> None:
