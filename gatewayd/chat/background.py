@@ -13,8 +13,7 @@ from gatewayd.catalog.replies import Body, Completion
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat import tasktexts
 from gatewayd.chat.endpoints import context_of
-from gatewayd.chat.foreign import mapping, sequence
-from gatewayd.chat.gather import said
+from gatewayd.chat.gather import message_of, said
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.running import Emitting, Running, RunOptions
 from gatewayd.chat.scopes import make_scope
@@ -69,8 +68,7 @@ class TaskModels:
                 raise
             log.warning("the task model is not used: %s", error.message)
             completion = await self._ask(task, messages, request, actor, request.model)
-        choices = sequence(completion.body.get("choices"))
-        return said(mapping(mapping(choices[0]).get("message"))) if choices else ""
+        return said(message_of(completion.body))
 
     async def _ask(
         self,

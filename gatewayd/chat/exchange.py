@@ -7,7 +7,7 @@ import orjson
 
 from gatewayd.catalog.replies import Body, Completion
 from gatewayd.chat.foreign import mapping, sequence
-from gatewayd.chat.gather import said
+from gatewayd.chat.gather import message_of, said
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import OWN_FIELDS, filter_ids
 from gatewayd.errors import GatewayError, Kind
@@ -131,5 +131,4 @@ def not_json(value: Any) -> str | None:
 
 
 def _content(completion: Completion) -> str:
-    choices = sequence(completion.body.get("choices"))
-    return said(mapping(mapping(choices[0]).get("message"))) if choices else ""
+    return said(message_of(completion.body))

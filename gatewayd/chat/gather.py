@@ -184,6 +184,12 @@ def _is_object(value: str) -> bool:
         return False
 
 
+def message_of(completion: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the message of the first choice of a whole answer; empty when there is none."""
+    choices = sequence(completion.get("choices"))
+    return dict(mapping(mapping(choices[0]).get("message"))) if choices else {}
+
+
 def said(delta: Mapping[str, Any]) -> str:
     """Return the text of a delta or message, also of one whose content is a list of parts."""
     content = delta.get("content")

@@ -15,7 +15,7 @@ from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat.endpoints import context_of
 from gatewayd.chat.foreign import mapping, sequence
-from gatewayd.chat.gather import said
+from gatewayd.chat.gather import message_of, said
 from gatewayd.chat.interfaces import ToolUse
 from gatewayd.chat.plugintools import PluginTools
 from gatewayd.chat.records import ChatRequest
@@ -179,8 +179,7 @@ class PluginToolBox:
             candidates,
             lambda model, source: source.complete({**body, "model": model.upstream_id}, model, context),
         )
-        choices = sequence(completion.body.get("choices"))
-        return said(mapping(mapping(choices[0]).get("message"))) if choices else ""
+        return said(message_of(completion.body))
 
     async def _candidates(self, request: ChatRequest, actor: Actor) -> Sequence[Candidate[ModelSource]]:
         task_model = self.options.task_model()

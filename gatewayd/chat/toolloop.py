@@ -6,7 +6,7 @@ from typing import Final, Protocol, Self
 from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.catalog.replies import Body, Chunk, Completion
 from gatewayd.chat.foreign import mapping, sequence
-from gatewayd.chat.gather import ToolCalls, said, usage_of
+from gatewayd.chat.gather import ToolCalls, message_of, said, usage_of
 from gatewayd.chat.interfaces import ToolUse
 from gatewayd.chat.records import ChatRequest, ToolStep
 from gatewayd.chat.toolround import Joined, Round, asked_message
@@ -67,7 +67,7 @@ async def complete(loop: ToolLoop, asking: Asking) -> Completion:
         body = completion.body
         rounds += 1
         joined.add_usage(usage_of(body))
-        message = _message(body)
+        message = message_of(body)
         calls = _calls(message)
         new = said(message)
         joined.last_character = words[-1:]
@@ -129,11 +129,6 @@ class LoopStream:
             self._source = await self._asking.stream()
 
 
-def _message(body: Body) -> Body:
-    choices = sequence(body.get("choices"))
-    return dict(mapping(mapping(choices[0]).get("message"))) if choices else {}
-
-
 def _calls(message: Body) -> list[Body]:
     """Return whole calls with an id and arguments as JSON text."""
     calls = ToolCalls()
@@ -144,7 +139,7 @@ def _calls(message: Body) -> list[Body]:
 
 def _whole(body: Body, words: str, joined: Joined, note: str) -> Completion:
     """Return the last answer with the texts of all, and the note when it was cut off."""
-    message = _message(body)
+    message = message_of(body)
     choice: Body = {"index": 0, **mapping(next(iter(sequence(body.get("choices"))), None))}
     message["content"] = "\n\n".join(part for part in (words, note) if part)
     if note:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.chat.gather import ToolCalls, said, thought, usage_of
+from gatewayd.chat.gather import ToolCalls, message_of, said, thought, usage_of
 from tests.fakes.gatherer import Gatherer
 from tests.fakes.upstream import openai_chunk
 
@@ -435,3 +435,15 @@ def test_a_message_in_place_of_a_delta() -> None:
         {"choices": [{"message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"}]}
     )
     assert body["choices"][0]["message"]["content"] == "a"
+
+
+@pytest.mark.parametrize(
+    "odd", [{}, {"choices": None}, {"choices": []}, {"choices": ["x"]}, {"choices": [{}]}]
+)
+def test_an_answer_without_a_message(odd: Body) -> None:
+    assert message_of(odd) == {}
+
+
+def test_the_message_of_the_first_choice() -> None:
+    choices = [{"message": {"content": "a"}}, {"message": {"content": "b"}}]
+    assert message_of({"choices": choices}) == {"content": "a"}
