@@ -30,7 +30,7 @@ def serving(state: Path, caller: Caller, **settings: str) -> Iterator[Daemon]:
     """Run a daemon for a caller, who becomes its administrator when there is none."""
     with running_daemon(state, **settings) as daemon:
         caller.daemon = daemon
-        if not caller.session:
+        if not caller.token:
             caller.sign_up()
         yield daemon
         assert "Traceback" not in "".join(daemon.log), "".join(daemon.log)

@@ -6,15 +6,10 @@ one change of each client that was cut off may be there or not.
 """
 
 import contextlib
-import http.client
-import itertools
-import json
 import random
 import shutil
 import signal
-import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,69 +17,13 @@ from typing import Any
 import pytest
 
 from tests.fakes.daemon import Daemon, running_daemon
-from tests.fakes.ingest_killing import PASSWORD, CutError
 from tests.fakes.ingest_state import assert_sound, copy_database
+from tests.fakes.killing import PASSWORD, Caller, Client, assert_busy, kill_under
 from tests.fakes.postgres import Postgres
-from tests.fakes.wire import send
 
 SEED = 20_260_101
 AUTHS = "/api/v1/auths"
 CONFIG = f"{AUTHS}/admin/config"
-EMAIL = "root@example.org"
-
-
-class Caller:
-    """Calls a daemon as the administrator, whose session outlives the daemon."""
-
-    def __init__(self) -> None:
-        self.daemon: Daemon | None = None
-        self.session = ""
-
-    def call(self, method: str, path: str, body: Any = None, token: str | None = None) -> Any:
-        """Return the answer of a request that must succeed; CutError when none came."""
-        status, answer = self.ask(method, path, body, token)
-        assert status == 200, (method, path, status, answer)
-        return answer
-
-    def ask(self, method: str, path: str, body: Any = None, token: str | None = None) -> tuple[int, Any]:
-        """Return status and answer; CutError when none came."""
-        assert self.daemon is not None
-        headers = {"Authorization": f"Bearer {self.session if token is None else token}"}
-        data = None if body is None else json.dumps(body).encode()
-        try:
-            reply = send(self.daemon.base_url, method, path, data, headers)
-        except (OSError, http.client.HTTPException) as error:
-            raise CutError from error
-        return reply.status, reply.json
-
-
-class Client(ABC):
-    """One client with things of its own: changes them until it is cut off, and checks them afterwards."""
-
-    def __init__(self, caller: Caller, seed: int) -> None:
-        self.caller = caller
-        self.random = random.Random(seed)
-        self.numbers = itertools.count()
-        self.done = 0
-
-    @abstractmethod
-    def change(self) -> None:
-        """Make one change and note it once it is acknowledged."""
-
-    @abstractmethod
-    def check(self) -> None:
-        """Compare what is there with what was acknowledged, and learn how the cut change ended."""
-
-    def run(self) -> None:
-        """Change until the daemon is gone."""
-        with contextlib.suppress(CutError):
-            while True:
-                self.change()
-                self.done += 1
-
-    def grows(self, known: int) -> bool:
-        """Choose between making and removing, around twenty things."""
-        return known < 3 or self.random.random() > known / 40
 
 
 class Keys(Client):
@@ -116,7 +55,7 @@ class Keys(Client):
         self.unsure = set()
         for expected, values in ((200, self.present), (401, self.gone)):
             for value in list(values.values())[-5:]:
-                assert self.caller.ask("GET", "/api/models", None, value)[0] == expected
+                assert self.caller.ask("GET", "/api/models", None, value).status == expected
 
 
 class People(Client):
@@ -185,9 +124,9 @@ class Sessions(Client):
 
     def check(self) -> None:
         for token in self.ended[-10:]:
-            assert self.caller.ask("GET", f"{AUTHS}/", None, token)[0] == 401
+            assert self.caller.ask("GET", f"{AUTHS}/", None, token).status == 401
         for token in self.open:
-            assert self.caller.ask("GET", f"{AUTHS}/", None, token)[0] == 200
+            assert self.caller.ask("GET", f"{AUTHS}/", None, token).status == 200
 
 
 class Settings(Client):
@@ -234,25 +173,16 @@ class Lives:
     def begin(self) -> None:
         """Make the administrator, with the right to have keys."""
         with self.started():
-            form = {"name": "Root", "email": EMAIL, "password": PASSWORD}
-            session = self.caller.call("POST", f"{AUTHS}/signup", form, "")
-            self.caller.session = session["token"]
+            user_id = self.caller.sign_up()
             group = {"name": "g", "description": "", "permissions": {"features": {"api_keys": True}}}
             made = self.caller.call("POST", "/api/v1/groups/create", group)["id"]
-            self.caller.call("POST", f"/api/v1/groups/id/{made}/users/add", {"user_ids": [session["id"]]})
+            self.caller.call("POST", f"/api/v1/groups/id/{made}/users/add", {"user_ids": [user_id]})
 
     def live(self) -> None:
         """One life: everything acknowledged is there, then changes until the end comes."""
         with self.started() as daemon:
             self.check()
-            threads = [threading.Thread(target=client.run) for client in self.clients]
-            for thread in threads:
-                thread.start()
-            time.sleep(self.random.uniform(0.02, 0.5))
-            assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
-            for thread in threads:
-                thread.join()
-            assert "Traceback" not in "".join(daemon.log)
+            kill_under(self.clients, daemon, self.random)
 
     def die_young(self) -> None:
         """One life that ends while it starts."""
@@ -269,7 +199,7 @@ class Lives:
         with self.started() as daemon:
             self.check()
             assert daemon.stop() == 0
-        assert all(client.done >= 5 for client in self.clients), [client.done for client in self.clients]
+        assert_busy(self.clients)
 
 
 @pytest.mark.long

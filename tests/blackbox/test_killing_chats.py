@@ -6,27 +6,19 @@ next life; the one write of each client that was cut off is there whole, or not 
 """
 
 import contextlib
-import http.client
-import itertools
-import json
 import random
 import shutil
-import signal
-import threading
-import time
 import uuid
-from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.fakes.background import Provider, background_upstream
-from tests.fakes.ingest_killing import CutError
 from tests.fakes.ingest_state import assert_sound, copy_database
+from tests.fakes.killing import Caller, Client, assert_busy, kill_under
 from tests.fakes.living import CHATS, COMPLETIONS, Person, living, messages_of
 from tests.fakes.postgres import Postgres
-from tests.fakes.wire import send
 
 SEED = 20_261_122
 RESTARTED = {"content": "the gateway was restarted while this was answered"}
@@ -34,28 +26,8 @@ RESTARTED = {"content": "the gateway was restarted while this was answered"}
 Record = dict[str, Any]
 
 
-class Caller:
-    """Calls a daemon as a user, whose key outlives the daemon."""
-
-    def __init__(self) -> None:
-        self.base_url = ""
-        self.key = ""
-
-    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Return status and answer; CutError when none came."""
-        headers = {"Authorization": f"Bearer {self.key}"}
-        data = None if body is None else json.dumps(body).encode()
-        try:
-            reply = send(self.base_url, method, path, data, headers)
-        except (OSError, http.client.HTTPException) as error:
-            raise CutError from error
-        return reply.status, reply.json
-
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Return the answer of a request that must succeed."""
-        status, answer = self.ask(method, path, body)
-        assert status == 200, (method, path, status, answer)
-        return answer
+class Writer(Caller):
+    """A user who writes chats."""
 
     def chat(self, title: str, model: str = "o.m") -> tuple[str, str]:
         """Make a chat of a question and an empty answer; return its id and that of the answer."""
@@ -70,41 +42,22 @@ class Caller:
         return dict(found[message_id])
 
 
-class Client(ABC):
-    """One client: writes until it is cut off, and checks afterwards what is there."""
+class ChatClient(Client):
+    """A client that writes chats."""
 
-    def __init__(self, caller: Caller, seed: int) -> None:
-        self.caller = caller
-        self.random = random.Random(seed)
-        self.numbers = itertools.count()
-        self.done = 0
-
-    @abstractmethod
-    def write(self) -> None:
-        """Make one write and note it once it is acknowledged."""
-
-    @abstractmethod
-    def check(self) -> None:
-        """Compare what is there with what was acknowledged, and learn how the cut write ended."""
-
-    def run(self) -> None:
-        """Write until the daemon is gone."""
-        with contextlib.suppress(CutError):
-            while True:
-                self.write()
-                self.done += 1
+    caller: Writer
 
 
-class Chats(Client):
+class Chats(ChatClient):
     """Makes, renames, pins and deletes chats."""
 
-    def __init__(self, caller: Caller, seed: int) -> None:
+    def __init__(self, caller: Writer, seed: int) -> None:
         super().__init__(caller, seed)
         self.titles: dict[str, str] = {}
         self.gone: set[str] = set()
         self.pending: tuple[str, str | None] | None = None
 
-    def write(self) -> None:
+    def change(self) -> None:
         title = f"title {next(self.numbers)}"
         if len(self.titles) < 3 or self.random.random() < 0.3:
             self.titles[self.caller.chat(title)[0]] = title
@@ -141,19 +94,19 @@ class Chats(Client):
             assert len(record["chat"]["history"]["messages"]) == 2
         assert not self.gone & listed.keys()
         for chat_id in list(self.gone)[-3:]:
-            assert self.caller.ask("GET", f"{CHATS}/{chat_id}")[0] == 404
+            assert self.caller.ask("GET", f"{CHATS}/{chat_id}").status == 404
 
 
-class Messages(Client):
+class Messages(ChatClient):
     """Puts messages one after another, and changes single members of earlier ones."""
 
-    def __init__(self, caller: Caller, seed: int) -> None:
+    def __init__(self, caller: Writer, seed: int) -> None:
         super().__init__(caller, seed)
         self.chat_id = ""
         self.known: dict[str, Record] = {}
         self.unsure: dict[str, Record] = {}
 
-    def write(self) -> None:
+    def change(self) -> None:
         if not self.chat_id:
             self.chat_id = self.caller.chat("messages")[0]
         number = next(self.numbers)
@@ -189,17 +142,17 @@ class Messages(Client):
         return name in found and {key: found[name].get(key) for key in fields} == fields
 
 
-class Events(Client):
+class Events(ChatClient):
     """Tells statuses and pieces of text; each is there once, in its order."""
 
-    def __init__(self, caller: Caller, seed: int) -> None:
+    def __init__(self, caller: Writer, seed: int) -> None:
         super().__init__(caller, seed)
         self.place: tuple[str, str] | None = None
         self.statuses: list[str] = []
         self.text = ""
         self.unsure: tuple[str, str] = ("", "")
 
-    def write(self) -> None:
+    def change(self) -> None:
         if self.place is None:
             self.place = self.caller.chat("events")
         word = f"{next(self.numbers)} "
@@ -232,15 +185,15 @@ class Events(Client):
         assert message["content"] == self.text
 
 
-class Answers(Client):
+class Answers(ChatClient):
     """Asks for answers that nobody waits for."""
 
-    def __init__(self, caller: Caller, seed: int) -> None:
+    def __init__(self, caller: Writer, seed: int) -> None:
         super().__init__(caller, seed)
         self.begun: dict[tuple[str, str], str] = {}
         self.ended: dict[tuple[str, str], Record] = {}
 
-    def write(self) -> None:
+    def change(self) -> None:
         text = " ".join([f"answer {next(self.numbers)}"] * 20)
         chat_id, message_id = self.caller.chat(text, "echo")
         body = {
@@ -274,7 +227,7 @@ class Lives:
         self.provider = provider
         self.settings = settings
         self.random = random.Random(seed)
-        self.caller = Caller()
+        self.caller = Writer()
         self.people: dict[str, Person] | None = None
         kinds = (Chats, Messages, Events, Answers)
         self.clients = [kind(self.caller, seed + place) for place, kind in enumerate(kinds)]
@@ -283,7 +236,7 @@ class Lives:
     def started(self) -> Any:
         with living(self.folder, self.provider, self.people, **self.settings) as house:
             self.people = house.people
-            self.caller.base_url, self.caller.key = house.daemon.base_url, house.ann.key
+            self.caller.daemon, self.caller.token = house.daemon, house.ann.key
             for client in self.clients:
                 client.check()
             yield house
@@ -291,21 +244,14 @@ class Lives:
     def live(self) -> None:
         """One life: everything acknowledged is there, then writes until the end comes."""
         with self.started() as house:
-            threads = [threading.Thread(target=client.run) for client in self.clients]
-            for thread in threads:
-                thread.start()
-            time.sleep(self.random.uniform(0.02, 0.6))
-            assert house.daemon.stop(signal.SIGKILL) == -signal.SIGKILL
-            for thread in threads:
-                thread.join()
-            assert "Traceback" not in "".join(house.daemon.log)
+            kill_under(self.clients, house.daemon, self.random)
 
     def end(self) -> None:
         """The last life, which ends well."""
         with self.started() as house:
             house.assert_well()
             assert house.daemon.stop() == 0
-        assert all(client.done >= 5 for client in self.clients), [client.done for client in self.clients]
+        assert_busy(self.clients)
 
 
 def live_on_sqlite(folder: Path, deaths: int) -> None:

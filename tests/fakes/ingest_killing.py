@@ -1,7 +1,6 @@
 """Ingests of a tree of files into a daemon that may go away at any moment, over HTTP and with gatewayctl."""
 
 import contextlib
-import http.client
 import json
 import random
 import subprocess
@@ -13,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from tests.fakes.daemon import Daemon
+from tests.fakes import killing
 from tests.fakes.ingest_corpus import Document, Tree
+from tests.fakes.killing import CutError
 from tests.fakes.uploads import FORM, file_part, form
 from tests.fakes.uploads import field as form_field
-from tests.fakes.wire import Reply, send
+from tests.fakes.wire import Reply
 
 FILES, KNOWLEDGE, QUERY = "/api/v1/files", "/api/v1/knowledge", "/api/v1/retrieval/query/collection"
-PASSWORD = "correct horse"
 ALL = 1000
 POLL_SECONDS = 0.1
 UPLOADS = 4
@@ -28,39 +27,9 @@ AWAY = frozenset({3, 75})
 """What gatewayctl exits with when the daemon is not there, or goes away."""
 
 
-class CutError(Exception):
-    """The daemon went away before it answered."""
-
-
 @dataclass
-class Caller:
-    """Calls a daemon as its administrator, whose session outlives the daemon."""
-
-    daemon: Daemon | None = None
-    session: str = ""
-
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Return the answer of a request that must succeed; CutError when none came."""
-        reply = self.ask(method, path, body)
-        assert reply.status == 200, (method, path, reply.status, reply.body)
-        return reply.json
-
-    def ask(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
-    ) -> Reply:
-        """Return the reply; with headers the body goes out as it is, else as JSON."""
-        assert self.daemon is not None
-        whole = {"Authorization": f"Bearer {self.session}", **(headers or {})}
-        data = None if body is None else body if headers else json.dumps(body).encode()
-        try:
-            return send(self.daemon.base_url, method, path, data, whole, seconds=60)
-        except (OSError, http.client.HTTPException) as error:
-            raise CutError from error
-
-    def sign_up(self) -> None:
-        """Make the administrator."""
-        fields = {"name": "Root", "email": "root@example.org", "password": PASSWORD}
-        self.session = self.call("POST", "/api/v1/auths/signup", fields)["token"]
+class Caller(killing.Caller):
+    """Calls a daemon as its administrator, about files and collections."""
 
     def create(self, name: str = "tree") -> str:
         """Make a collection and return its id."""
@@ -72,7 +41,7 @@ class Caller:
         parts = [form_field("metadata", json.dumps(metadata)), file_part(content, name)]
         whole = form(*parts)
         body = slowly(whole, pause) if pause else whole
-        return self.ask("POST", f"{FILES}/", body, {"Content-Type": FORM})
+        return self.ask("POST", f"{FILES}/", body, headers={"Content-Type": FORM})
 
     def status(self, file_id: str) -> str:
         """Return how far a file is, empty when it is gone."""

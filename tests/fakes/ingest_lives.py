@@ -29,11 +29,11 @@ from tests.fakes.ingest_killing import (
     Acknowledged,
     Caller,
     CtlIngest,
-    CutError,
     HttpIngest,
     Ingest,
 )
 from tests.fakes.ingest_state import Folder, State, assert_sound, copy_database, read_postgres, read_sqlite
+from tests.fakes.killing import CutError
 from tests.fakes.orphans import Orphans, children_of
 
 ASKED = 12
