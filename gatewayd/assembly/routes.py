@@ -123,15 +123,15 @@ def make_doors(parts: Parts) -> Doors:
 
 def make_listening(parts: Parts, doors: Doors, tasks: Tasks) -> Listening:
     """Return the routes of the event stream and of Socket.IO; an account that is put out hears no more."""
-    live, limit = parts.live, parts.settings.request_body_limit
+    live = parts.live
     services = EventServices(live.events, live.hub, live.calls, live.tickets, live.chats.chats)
-    events = EventRoutes(services, body_limit=limit)
+    events = EventRoutes(services, body_limit=parts.settings.request_body_limit)
     parts.accounts.changes.subscribe(events.on_change)
 
     async def identify(token: str) -> Actor:
         return await doors.shut_out.identified(lambda: doors.accounts.authenticate(token, "GET", PATH))
 
-    return Listening(events, SocketRoutes(live.hub, live.calls, identify, tasks, body_limit=limit))
+    return Listening(events, SocketRoutes(live.hub, live.calls, identify, tasks))
 
 
 def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:

@@ -33,6 +33,9 @@ PONG_SECONDS: Final = 20.0
 ANONYMOUS_SECONDS: Final = 60.0
 """How long a connection may stay without a user."""
 
+LARGEST_PACKET: Final = 1_000_000
+"""Bytes, as servers of Socket.IO have it: anybody may send one. Larger answers to calls go by HTTP."""
+
 UNANSWERED: Final = 1000
 """Calls of one connection whose answers are waited for; older ones are answered elsewhere."""
 
@@ -43,12 +46,11 @@ Identify = Callable[[str], Awaitable[Actor]]
 class SocketRoutes:
     """Takes connections. `identify` is that of the edge, so that whoever is put out stays out."""
 
-    def __init__(self, hub: Hub, calls: Calls, identify: Identify, tasks: Tasks, *, body_limit: int) -> None:
+    def __init__(self, hub: Hub, calls: Calls, identify: Identify, tasks: Tasks) -> None:
         self._hub = hub
         self._calls = calls
         self._identify = identify
         self._tasks = tasks
-        self._body_limit = body_limit
         self._sockets: set[web.WebSocketResponse] = set()
 
     def routes(self) -> Sequence[Route]:
@@ -62,7 +64,7 @@ class SocketRoutes:
         query = request.query
         if query.get("EIO") != "4" or query.get("transport") != "websocket":
             raise invalid("cannot connect: only EIO=4 and transport=websocket are served", param="transport")
-        socket = web.WebSocketResponse(max_msg_size=self._body_limit, compress=False)
+        socket = web.WebSocketResponse(max_msg_size=LARGEST_PACKET, compress=False)
         if not socket.can_prepare(request):
             raise invalid("cannot connect: the request asks for no websocket", param="Upgrade")
         request[STARTED] = socket
@@ -70,7 +72,7 @@ class SocketRoutes:
         self._sockets.add(socket)
         connection = _Connection(socket, self._hub, self._calls, self._identify, self._tasks)
         try:
-            await connection.run(self._body_limit)
+            await connection.run()
         finally:
             self._sockets.discard(socket)
         return socket
@@ -101,10 +103,10 @@ class _Connection:
         self._due = self._began + PING_SECONDS
         self._is_pinged = False
 
-    async def run(self, limit: int) -> None:
+    async def run(self) -> None:
         """Serve the connection until one of both sides has enough."""
         hello = packets.open_packet(
-            self._session_id, ping_seconds=PING_SECONDS, pong_seconds=PONG_SECONDS, limit=limit
+            self._session_id, ping_seconds=PING_SECONDS, pong_seconds=PONG_SECONDS, limit=LARGEST_PACKET
         )
         try:
             await self._socket.send_str(hello)

@@ -14,7 +14,7 @@ from gatewayd.accounts.records import Role
 from gatewayd.events.records import Event, Target
 from gatewayd.events.rooms import Limits
 from gatewayd.http import socketio as module
-from gatewayd.http.socketio import SocketRoutes
+from gatewayd.http.socketio import LARGEST_PACKET, SocketRoutes
 from gatewayd.tasks import Tasks
 from tests.fakes.edge import Client, FakeAuthenticator, serving
 from tests.fakes.events import SOON, TARGET, EventSite
@@ -79,7 +79,6 @@ async def site_of(limits: Limits | None = None) -> AsyncIterator[Site]:
         inner.calls,
         lambda token: known.authenticate(token, "GET", "/ws/socket.io"),
         tasks,
-        body_limit=10_000,
     )
     async with serving(routes.routes()) as client:
         yield Site(client, inner, routes)
@@ -202,7 +201,7 @@ async def test_a_malformed_packet_closes_the_connection(sent: str) -> None:
 async def test_a_packet_that_is_too_large_or_no_text_closes_the_connection() -> None:
     async with site_of() as site:
         socket = await site.open({"token": "ann"})
-        await socket.send_str("42" + "x" * 20_000)
+        await socket.send_str("42" + "x" * LARGEST_PACKET)
         assert await is_closed(socket)
         socket = await site.open({"token": "ann"})
         await socket.send_bytes(b"42")
