@@ -8,9 +8,7 @@ from typing import Any, Final
 from gatewayd import ids
 from gatewayd.chat.records import ChatRequest
 from gatewayd.errors import invalid
-
-UNSTORED: Final = ("local:", "temporary:")
-"""How the ids of chats begin of which nothing is stored (peer-compatible)."""
+from gatewayd.events.effects import is_kept
 
 MOST_ANSWERS: Final = 32
 
@@ -43,7 +41,7 @@ class Order:
     @property
     def is_stored(self) -> bool:
         """Whether the chat is one that is kept."""
-        return not self.chat_id.startswith(UNSTORED)
+        return is_kept(self.chat_id)
 
 
 def wants_run(request: ChatRequest) -> bool:

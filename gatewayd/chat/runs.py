@@ -13,13 +13,14 @@ from gatewayd.chat.after import After
 from gatewayd.chat.answering import Answering, Desk
 from gatewayd.chat.following import Follower
 from gatewayd.chat.history import to_messages
-from gatewayd.chat.orders import UNSTORED, Answered, Order, copies, read_order, wants_chat, wants_run
+from gatewayd.chat.orders import Answered, Order, copies, read_order, wants_chat, wants_run
 from gatewayd.chat.records import Answer, ChatRequest
 from gatewayd.chat.running import OwnedChats, Running, RunOptions
 from gatewayd.chats.interfaces import ChatStore
 from gatewayd.chats.reading import UNTITLED
 from gatewayd.chats.records import Chat
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.events.effects import is_kept
 from gatewayd.events.records import Target
 from gatewayd.tasks import Purpose
 
@@ -93,7 +94,7 @@ class Runs:
         not use, conflict when a message begins to be answered at this moment.
         """
         order = read_order(request)
-        chat = await self._find(order.chat_id, actor) if order.is_stored else None
+        chat = await self._find(order.chat_id, actor)
         if chat is None and order.is_stored:
             raise not_found("chat", order.chat_id)
         return await self._begin(_Launch(order, request, actor, chat, None))
@@ -105,7 +106,7 @@ class Runs:
         pipeline raises, and what `start` does.
         """
         order = read_order(request)
-        chat = await self._find(order.chat_id, actor) if order.is_stored else None
+        chat = await self._find(order.chat_id, actor)
         if chat is None and order.is_stored:
             await self._fill(_Launch(order, request, actor, None, None))
             return await self._desk.pipeline.run(request, actor)
@@ -114,8 +115,8 @@ class Runs:
         return await follower.answer()
 
     async def _find(self, chat_id: str, actor: Actor) -> Chat | None:
-        """Return the actor's chat, None when nobody has it; a foreign one raises not_found."""
-        if chat_id.startswith(UNSTORED):
+        """Return the actor's chat, None when nobody has it or it is not kept; not_found for a foreign one."""
+        if not is_kept(chat_id):
             return None
         chat = await self._store.find(chat_id)
         if chat is not None and chat.user_id != actor.user_id:

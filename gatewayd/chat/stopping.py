@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from gatewayd.accounts.records import Actor
-from gatewayd.chat.orders import UNSTORED
 from gatewayd.chat.running import OwnedChats
 from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.events.effects import is_kept
 from gatewayd.tasks import TaskInfo, Tasks
 
 
@@ -46,7 +46,7 @@ class Stopping:
     async def _may_have(self, actor: Actor, chat_id: str) -> bool:
         if actor.is_admin:
             return True
-        if not chat_id or chat_id.startswith(UNSTORED):
+        if not is_kept(chat_id):
             return False
         try:
             await self._chats.owned(actor, chat_id)

@@ -6,16 +6,20 @@ from typing import Any, Final
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.events.records import Effect, Target
 
-UNSTORED_CHATS: Final = ("local:", "temporary:", "channel:")
-"""How the ids of chats begin of which nothing is stored."""
+_UNSTORED: Final = ("local:", "temporary:", "channel:")
 
 # Which list of the payload goes into which list of the message; a status and a source go in whole.
 _LISTS: Final = {Effect.APPEND_EMBEDS: "embeds", Effect.APPEND_FILES: "files"}
 
 
+def is_kept(chat_id: str) -> bool:
+    """Tell whether a chat id is one of those under which chats are stored, and not of a temporary chat."""
+    return bool(chat_id) and not chat_id.startswith(_UNSTORED)
+
+
 def is_stored(target: Target) -> bool:
     """Tell whether there can be a stored message behind a target."""
-    return bool(target.message_id and target.chat_id) and not target.chat_id.startswith(UNSTORED_CHATS)
+    return bool(target.message_id) and is_kept(target.chat_id)
 
 
 class StoredEffects:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from gatewayd.events.effects import is_kept
 from gatewayd.plugins.names import messages, templates
 from gatewayd.plugins.names.gate import Gate
 
@@ -96,7 +97,7 @@ def is_string_allowed(string: str | list[str], filter_list: list[str] | None = N
 
 def is_saved_chat_id(chat_id: str | None) -> bool:
     """Tell whether a chat id is one that is stored, and not that of a temporary chat."""
-    return bool(chat_id) and not str(chat_id).startswith(("local:", "channel:"))
+    return is_kept(str(chat_id or ""))
 
 
 def _bounded(bias: int) -> int:

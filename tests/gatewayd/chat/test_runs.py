@@ -54,7 +54,7 @@ async def test_several_answers_do_not_share_what_filters_change() -> None:
         assert second.body["messages"][0]["content"] == "What is it?"
 
 
-@pytest.mark.parametrize("chat_id", ["local:x", "temporary:x"])
+@pytest.mark.parametrize("chat_id", ["local:x", "temporary:x", "channel:x"])
 async def test_chat_that_is_not_kept_is_answered_by_events_alone(chat_id: str) -> None:
     async with running_world() as world:
         await world.runs.start(asking(chat_id=chat_id), OWNER)

@@ -58,5 +58,6 @@ def test_lists_of_allowed_ends() -> None:
 def test_ids_of_stored_chats() -> None:
     assert misc.is_saved_chat_id("c1")
     assert not misc.is_saved_chat_id("local:1")
+    assert not misc.is_saved_chat_id("temporary:1")
     assert not misc.is_saved_chat_id("")
     assert not misc.is_saved_chat_id(None)
