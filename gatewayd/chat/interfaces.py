@@ -88,13 +88,12 @@ class ToolUse:
     """What the gateway's own tools do for one request.
 
     `runner` runs the calls that the model makes, `iterations` rounds at most; it is None when the caller gets
-    them as they are. `steps` were run before the model is asked, and `sources` are what came of them. With
-    `handles_files` one of them reads the files of the request itself.
+    them as they are. `sources` are what came of calls that were run before the model is asked. With
+    `handles_files` one of the tools reads the files of the request itself.
     """
 
     runner: ToolRunner | None = None
     iterations: int = 256
-    steps: list[ToolStep] = field(default_factory=list)
     sources: list[dict[str, Any]] = field(default_factory=list)
     handles_files: bool = False
 

@@ -158,13 +158,12 @@ def _shown(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 async def _answer_with_tools(request: ChatRequest, use: ToolUse, asking: "_Asking") -> Answer:
     if use.runner is None:
-        answer = await asking.answer()
-        answer.steps = use.steps
-        return answer
-    loop = ToolLoop(request, use, use.steps)
+        # What was run before is told as sources, and is nothing that the model asked for.
+        return await asking.answer()
+    loop = ToolLoop(request, use)
     if request.stream:
-        return Answer(chunks=await LoopStream.start(loop, asking), steps=use.steps)
-    return Answer(completion=await complete(loop, asking), steps=use.steps)
+        return Answer(chunks=await LoopStream.start(loop, asking), steps=loop.steps)
+    return Answer(completion=await complete(loop, asking), steps=loop.steps)
 
 
 class _Asking:

@@ -165,7 +165,7 @@ class PluginToolBox:
         steps = list(await runner.run(calls, messages)) if calls else []
         sources = [source_of(tools[step.name], step.arguments, step.result) for step in steps if step.result]
         handles_files = any(tools[step.name].handles_files for step in steps)
-        return ToolUse(steps=steps, sources=sources, handles_files=handles_files)
+        return ToolUse(sources=sources, handles_files=handles_files)
 
     async def _ask(self, request: ChatRequest, messages: list[dict[str, Any]], scope: CallScope) -> str:
         """Return the answer of the model for such tasks, or of the request's own."""

@@ -30,10 +30,10 @@ class Asking(Protocol):
 class ToolLoop:
     """The rounds of one answer; `steps` grow with the calls that were run."""
 
-    def __init__(self, request: ChatRequest, use: ToolUse, steps: list[ToolStep]) -> None:
+    def __init__(self, request: ChatRequest, use: ToolUse) -> None:
         self._request = request
         self._use = use
-        self._steps = steps
+        self.steps: list[ToolStep] = []
         self._rounds = 0
         if request.body.pop("n", None) not in (None, 1):
             request.warnings.append("cannot give n answers: where the gateway runs tools there is one")
@@ -51,7 +51,7 @@ class ToolLoop:
         self._rounds += 1
         body = self._request.body
         steps = await runner.run(calls, body["messages"])
-        self._steps.extend(steps)
+        self.steps.extend(steps)
         results = [{"role": "tool", "tool_call_id": step.id, "content": step.result} for step in steps]
         body["messages"] = [*body["messages"], message, *results]
         for name in FORCED:

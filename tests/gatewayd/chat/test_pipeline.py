@@ -12,7 +12,7 @@ from gatewayd.catalog.replies import Chunk, Completion
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.interfaces import ChatFilter, ToolUse
 from gatewayd.chat.pipeline import NoFilterChain, NoFilters, NoTools, Pipeline
-from gatewayd.chat.records import ChatRequest, ToolStep
+from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import make_scope
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
@@ -258,13 +258,12 @@ async def test_results_of_tools_become_sources_before_those_of_documents(world: 
 
     shown = {"source": {"name": "t/a"}, "tool_result": True}
     hidden: dict[str, Any] = {"source": {}, "tool_result": True}
-    step = ToolStep("1", "a", "{}", "x")
     world.attachments = Attach()
-    world.tools = Box(ToolUse(sources=[shown, hidden], steps=[step]))
+    world.tools = Box(ToolUse(sources=[shown, hidden]))
     answer = await world.pipeline.run(ask(), ADMIN)
     assert world.attachments.found == [shown, hidden]
     assert answer.sources == [shown, {"source": {"id": "f1"}}]
-    assert answer.steps == [step]
+    assert answer.steps == []
 
 
 async def test_a_tool_that_handles_files_takes_them_from_the_documents(world: World) -> None:
