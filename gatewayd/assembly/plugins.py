@@ -142,7 +142,7 @@ def make_extensions(parts: PluginParts) -> Extensions:
         user_valves=UserValves(registry, values, access),
         filters=filters,
         functions=functions,
-        tools=PluginToolBox(PluginTools(registry), parts.servers, catalog, effects, options),
+        tools=PluginToolBox(PluginTools(registry, access), parts.servers, catalog, effects, options),
         outlets=Outlets(filters, catalog, rewriting),
         actions=Actions(registry, catalog, rewriting, effects, parts.tasks),
         switches=switches,

@@ -9,7 +9,7 @@ from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.interfaces import Record
 from gatewayd.plugins.records import Family
 from gatewayd.plugins.registry import Registry
-from gatewayd.plugins.service import Plugins
+from gatewayd.plugins.service import Plugins, check_unlocked
 from gatewayd.plugins.shapes import show_plugin
 from gatewayd.plugins.uservalves import UserValves
 
@@ -46,9 +46,12 @@ class PluginsForPlugins:
         return None if plugin is None else show_plugin(plugin)
 
     async def valves(self, family: Family, plugin_id: str) -> Record | None:
-        """Return what was set in a plugin, without the defaults."""
+        """Return what was set in a plugin, without the defaults; not_configured when it cannot be read."""
         plugin = self._registry.find(family, plugin_id)
-        return None if plugin is None else dict(plugin.valves)
+        if plugin is None:
+            return None
+        check_unlocked(plugin)
+        return dict(plugin.valves)
 
     async def set_valves(self, family: Family, plugin_id: str, values: Record) -> bool:
         """Merge into the valves of a plugin; invalid_request naming the field that does not fit."""

@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from gatewayd.catalog.records import Grant
+
+SWITCHES: Final = "switches"
+"""Where `meta` of a plugin from a file keeps what was switched by hand: `{"is_active", "is_global"}`."""
 
 
 class Family(StrEnum):

@@ -17,7 +17,7 @@ from gatewayd.plugins.invoke import Failed, PluginFailure
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import Loader, Loading
 from gatewayd.plugins.output import catching_output
-from gatewayd.plugins.records import Family, Origin, Plugin, PluginKind, Problem
+from gatewayd.plugins.records import SWITCHES, Family, Origin, Plugin, PluginKind, Problem
 from gatewayd.plugins.threads import short_turns
 from gatewayd.tasks import Tasks
 
@@ -27,9 +27,6 @@ Key = tuple[Family, str]
 
 Listener = Callable[[Plugin], None]
 """Is told of a plugin that has come, changed, gone, been loaded or failed to."""
-
-SWITCHES: Final = "switches"
-"""Where `meta` of a plugin from a file keeps what was switched by hand: `{"is_active", "is_global"}`."""
 
 LOAD: Final = "load"
 AT_ONCE: Final = 4

@@ -20,8 +20,8 @@ from gatewayd.plugins.interfaces import PluginStore
 from gatewayd.plugins.invoke import PluginFailure
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import refused
-from gatewayd.plugins.records import Family, Origin, Plugin
-from gatewayd.plugins.registry import END_TIMEOUT, LOAD, SWITCHES, Registry
+from gatewayd.plugins.records import SWITCHES, Family, Origin, Plugin
+from gatewayd.plugins.registry import END_TIMEOUT, LOAD, Registry
 
 log = logging.getLogger(__name__)
 
@@ -185,8 +185,7 @@ class Plugins:
     def valves(self, actor: Actor, family: Family, plugin_id: str) -> dict[str, Any]:
         """Return what was set, without the defaults; not_configured when it cannot be read."""
         plugin = self._writable(actor, family, plugin_id)
-        if plugin.locked is not None:
-            raise GatewayError(Kind.NOT_CONFIGURED, plugin.locked, code="valves_sealed")
+        check_unlocked(plugin)
         return dict(plugin.valves)
 
     async def valves_schema(self, actor: Actor, family: Family, plugin_id: str) -> dict[str, Any] | None:
@@ -356,6 +355,12 @@ def _kept(meta: Mapping[str, Any]) -> dict[str, Any]:
 def where(plugin: Plugin) -> str:
     """Return where a plugin comes from that cannot be changed here."""
     return f"the file {plugin.path}" if plugin.origin is Origin.FILE else "the gateway itself"
+
+
+def check_unlocked(plugin: Plugin) -> None:
+    """Raise not_configured for a plugin whose valves cannot be read."""
+    if plugin.locked is not None:
+        raise GatewayError(Kind.NOT_CONFIGURED, plugin.locked, code="valves_sealed")
 
 
 def _check_own(plugin: Plugin) -> None:

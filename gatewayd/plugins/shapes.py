@@ -3,17 +3,18 @@
 from typing import Any
 
 from gatewayd.catalog.grants import show_grant
-from gatewayd.plugins.records import Family, Plugin
+from gatewayd.plugins.records import SWITCHES, Family, Plugin
 
 
 def show_plugin(plugin: Plugin, *, has_source: bool = True) -> dict[str, Any]:
     """Return a function or a tool; lists leave the source out."""
+    meta = {key: value for key, value in plugin.meta.items() if key != SWITCHES}
     shown: dict[str, Any] = {
         "id": plugin.id,
         "user_id": plugin.user_id,
         "name": plugin.name,
         **({"content": plugin.content} if has_source else {}),
-        "meta": {**plugin.meta, "description": plugin.description, "manifest": dict(plugin.manifest)},
+        "meta": {**meta, "description": plugin.description, "manifest": dict(plugin.manifest)},
         "updated_at": plugin.updated_at,
         "created_at": plugin.created_at,
     }

@@ -9,12 +9,15 @@ from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.arguments import user_record
 from gatewayd.plugins.interfaces import UserValvesStore
 from gatewayd.plugins.loaded import Loaded
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.records import Family, Plugin
 from gatewayd.plugins.registry import Registry
 
 
 class UserValves:
-    """Each user's own valves; nobody sets those of another."""
+    """Each user's own valves; nobody sets those of another.
+
+    Code of a plugin that is off runs for nobody but those who may change it.
+    """
 
     def __init__(self, registry: Registry, store: UserValvesStore, access: PluginAccess) -> None:
         self._registry = registry
@@ -45,11 +48,14 @@ class UserValves:
         return changed
 
     async def _loaded(self, actor: Actor, family: Family, plugin_id: str) -> Loaded:
-        self._check(actor, family, plugin_id)
+        plugin = self._check(actor, family, plugin_id)
+        if not (plugin.is_active or self._access.may_write(actor, plugin)):
+            raise not_found(family.value, plugin_id)
         return await self._registry.loaded(family, plugin_id)
 
-    def _check(self, actor: Actor, family: Family, plugin_id: str) -> None:
+    def _check(self, actor: Actor, family: Family, plugin_id: str) -> Plugin:
         plugin = self._registry.find(family, plugin_id)
         if plugin is None:
             raise not_found(family.value, plugin_id)
         self._access.check_read(actor, plugin)
+        return plugin

@@ -10,7 +10,7 @@ from gatewayd.http.public.document_shapes import Owners
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family, Plugin
-from gatewayd.plugins.registry import SWITCHES, Registry
+from gatewayd.plugins.registry import Registry
 from gatewayd.plugins.shapes import show_plugin
 from gatewayd.plugins.toolservers import ServerType, ToolServer
 
@@ -37,7 +37,6 @@ class PluginShapes:
         """
         loaded = self._registry.find_loaded(plugin.family, plugin.id)
         shown = show_plugin(plugin, has_source=has_source)
-        shown["meta"] = {key: value for key, value in shown["meta"].items() if key != SWITCHES}
         shown |= {"origin": plugin.origin.value, "loaded": loaded is not None}
         may_write = self._access.may_write(actor, plugin)
         if plugin.family is Family.TOOL:
@@ -45,7 +44,7 @@ class PluginShapes:
             shown["meta"]["has_user_valves"] = has_user_valves
             state = {"is_active": plugin.is_active, "has_user_valves": has_user_valves}
             shown |= {**state, "write_access": may_write}
-        elif loaded is not None and loaded.value("toggle"):
+        elif loaded is not None and loaded.flag("toggle"):
             shown["meta"]["toggle"] = True
         if may_write:
             shown |= self._details(plugin)

@@ -44,19 +44,20 @@ async def made(tmp_path: Path) -> AsyncIterator[Hosting]:
     plugins = [
         plugin_of("shout", FILTER),
         plugin_of("echo", "class Pipe:\n    def pipe(self, body):\n        return 'x'\n"),
+        plugin_of("sealed", FILTER, locked="cannot read its valves"),
         plugin_of("adder", TOOLS),
         plugin_of("shared", TOOLS, grants=readable_by("*")),
     ]
     async with hosting(tmp_path, Wishes(plugins)) as opened:
-        for plugin in plugins:
+        for plugin in (each for each in plugins if each.locked is None):
             await opened.plugged.registry.loaded(plugin.family, plugin.id)
         yield opened
 
 
 async def test_records(made: Hosting) -> None:
     plugins = made.host.plugins
-    assert [each["id"] for each in await plugins.list(FUNCTION, None)] == ["echo", "shout"]
-    assert [each["id"] for each in await plugins.list(FUNCTION, "filter")] == ["shout"]
+    assert [each["id"] for each in await plugins.list(FUNCTION, None)] == ["echo", "sealed", "shout"]
+    assert [each["id"] for each in await plugins.list(FUNCTION, "filter")] == ["sealed", "shout"]
     assert await plugins.list(FUNCTION, "event") == []
     assert [each["id"] for each in await plugins.list(TOOL, None)] == ["adder", "shared"]
     found = made.plugged.registry.find(FUNCTION, "shout")
@@ -75,6 +76,11 @@ async def test_valves(made: Hosting) -> None:
     assert not await plugins.set_valves(FUNCTION, "none", {"loud": 3})
     with pytest.raises(GatewayError):
         await plugins.set_valves(FUNCTION, "shout", {"loud": "very"})
+
+
+async def test_valves_that_cannot_be_read_are_not_none_at_all(made: Hosting) -> None:
+    with pytest.raises(GatewayError, match="cannot read its valves"):
+        await made.host.plugins.valves(FUNCTION, "sealed")
 
 
 async def test_the_valves_of_users(made: Hosting) -> None:

@@ -11,8 +11,8 @@ import pytest
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins import registry as registry_module
 from gatewayd.plugins.invoke import PluginFailure
-from gatewayd.plugins.records import Family, Origin, PluginKind
-from gatewayd.plugins.registry import SWITCHES, Sources
+from gatewayd.plugins.records import SWITCHES, Family, Origin, PluginKind
+from gatewayd.plugins.registry import Sources
 from tests.fakes.plugins import make_registry, plugin_of, scope_of
 
 pytestmark = pytest.mark.timeout(30)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gatewayd.plugins.records import Family, Plugin, PluginKind
+from gatewayd.plugins.records import SWITCHES, Family, Plugin, PluginKind
 from gatewayd.plugins.shapes import show_plugin
 from tests.fakes.plugins import readable_by
 
@@ -47,3 +47,8 @@ def test_a_tool() -> None:
     assert shown["specs"] == [{"name": "add"}]
     assert shown["access_grants"] == [{"principal_type": "user", "principal_id": "*", "permission": "read"}]
     assert not {"type", "is_active", "is_global"} & set(shown)
+
+
+def test_what_was_switched_by_hand_is_the_gateways_own() -> None:
+    kept = replace(FILTER, meta={SWITCHES: {"is_active": True}, "toggle": True})
+    assert show_plugin(kept) == show_plugin(FILTER)

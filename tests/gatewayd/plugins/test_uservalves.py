@@ -2,6 +2,7 @@
 
 import pytest
 
+from gatewayd.accounts.records import Role
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.records import Family
@@ -16,7 +17,7 @@ CONTENT = """
             size: int = 1
         def run(self): pass
 """
-READER, OTHER = actor_of("reader"), actor_of("other")
+READER, OTHER, ADMIN = actor_of("reader"), actor_of("other"), actor_of("admin", Role.ADMIN)
 
 
 async def test_users_set_their_own_values() -> None:
@@ -46,3 +47,15 @@ async def test_a_tool_that_one_may_not_use_is_not_found() -> None:
         with pytest.raises(GatewayError) as caught:
             await own.find(READER, Family.TOOL, "none")
         assert caught.value.kind is Kind.NOT_FOUND
+
+
+async def test_a_plugin_that_is_off_is_not_loaded_for_those_who_may_not_change_it() -> None:
+    content = CONTENT.replace("class Tools", "class Filter")
+    async with make_registry(plugin_of("f", content, is_active=False)) as plugged:
+        own = UserValves(plugged.registry, plugged.user_valves, PluginAccess())
+        for work in (own.schema(READER, Family.FUNCTION, "f"), own.change(READER, Family.FUNCTION, "f", {})):
+            with pytest.raises(GatewayError) as caught:
+                await work
+            assert caught.value.kind is Kind.NOT_FOUND
+        assert plugged.registry.find_loaded(Family.FUNCTION, "f") is None
+        assert await own.schema(ADMIN, Family.FUNCTION, "f") is not None

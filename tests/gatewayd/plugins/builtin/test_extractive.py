@@ -25,7 +25,7 @@ from gatewayd.plugins.builtin.extractive import (
 )
 from gatewayd.plugins.names.finder import install
 from gatewayd.plugins.records import Family
-from tests.fakes.builtins import with_builtin
+from tests.fakes.builtin_functions import with_builtin
 from tests.fakes.citing import ANN
 from tests.fakes.host import make_host
 from tests.fakes.knowledge import World, a_file, build_world

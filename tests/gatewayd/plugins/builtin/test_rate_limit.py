@@ -10,7 +10,7 @@ from gatewayd.plugins.builtin import rate_limit
 from gatewayd.plugins.builtin.rate_limit import Filter, Window, estimate
 from gatewayd.plugins.invoke import PluginFailure
 from gatewayd.plugins.records import Family, PluginKind
-from tests.fakes.builtins import with_builtin
+from tests.fakes.builtin_functions import with_builtin
 from tests.fakes.plugins import actor_of, scope_of
 
 

@@ -11,7 +11,7 @@ from gatewayd.catalog.replies import Chunk
 from gatewayd.plugins.builtin import redact
 from gatewayd.plugins.builtin.redact import RULES, Filter, Session, Tail, find, read_expression, read_rules
 from gatewayd.plugins.records import Family
-from tests.fakes.builtins import with_builtin
+from tests.fakes.builtin_functions import with_builtin
 from tests.fakes.plugins import scope_of
 
 KEY = "sk-" + "aB3dE5fG7hJ9kL1mN3pQ5rS7"

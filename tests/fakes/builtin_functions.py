@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gatewayd.plugins.records import Family, Origin, Plugin, PluginKind
-from gatewayd.plugins.registry import SWITCHES, Sources
+from gatewayd.plugins.records import SWITCHES, Family, Origin, Plugin, PluginKind
+from gatewayd.plugins.registry import Sources
 from tests.fakes.plugins import Plugged, make_registry
 
 
