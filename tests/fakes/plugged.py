@@ -1,18 +1,16 @@
 """A running gateway with plugins from a directory, its users, chats and listeners, over HTTP."""
 
 import contextlib
-import http.client
 import json
-import socket
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
+from tests.fakes import listening
 from tests.fakes.daemon import Daemon, running_daemon
 
 CORPUS = Path(__file__).parents[1] / "plugins" / "corpus"
@@ -32,76 +30,36 @@ class Asked:
     reply: Any = None
 
 
-class Listener:
-    """One event stream that is read in a thread."""
+class Listener(listening.Listener):
+    """What a user of a site hears."""
 
     def __init__(self, site: "Site", token: str, query: str = "", last_id: str | None = None) -> None:
-        address = urlsplit(site.daemon.base_url)
-        assert address.hostname is not None
-        self._connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
         headers = {"Authorization": f"Bearer {token}"} | ({"Last-Event-ID": last_id} if last_id else {})
-        self._connection.request("GET", f"/api/v1/events{query}", headers=headers)
-        self._socket = self._connection.sock
-        self._reply = self._connection.getresponse()
-        assert self._reply.status == 200, self._reply.read()
-        self._changed = threading.Condition()
-        self._is_over = False
-        self.frames: list[Frame] = []
-        self.last_id = ""
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-        self.session_id: str = self.wait(lambda frame: "session_id" in frame)["session_id"]
+        super().__init__(site.daemon.base_url, headers, f"/api/v1/events{query}")
+        self.session_id: str = self.opened["session_id"]
 
-    def wait(self, wanted: Callable[[Frame], object], seconds: float = PATIENCE) -> Frame:
+    @property
+    def frames(self) -> list[Frame]:
+        """What was heard so far."""
+        return [one.data for one in list(self.heard)]
+
+    def first(self, wanted: Callable[[Frame], object]) -> Frame:
         """Return the first frame, of those that came too, that is wanted."""
-        deadline = time.monotonic() + seconds
-        with self._changed:
-            while True:
-                for frame in self.frames:
-                    if wanted(frame):
-                        return frame
-                left = deadline - time.monotonic()
-                if left <= 0 or self._is_over or not self._changed.wait(left):
-                    raise AssertionError(f"no such frame among {self.frames}")
+        self.wait(lambda _: any(map(wanted, self.frames)), "the frame")
+        return next(filter(wanted, self.frames))
 
     def told(self, asked: Asked) -> list[Frame]:
         """Return `{"type", "data"}` of what was told about a message, once its answer is over."""
-        self.wait(lambda frame: _is_over(frame) and frame.get("message_id") == asked.message_id)
-        with self._changed:
-            return [frame["data"] for frame in self.frames if frame.get("message_id") == asked.message_id]
+        self.first(lambda frame: _is_over(frame) and frame["message_id"] == asked.message_id)
+        return [frame["data"] for frame in self.frames if frame["message_id"] == asked.message_id]
 
     def call_of(self, asked: Asked) -> Frame:
         """Return the question about a message."""
-        return self.wait(lambda frame: "call_id" in frame and frame["message_id"] == asked.message_id)
-
-    def close(self) -> None:
-        """Leave, as a closed browser does."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._thread.join(5)
-        self._reply.close()
-        self._connection.close()
-
-    def _read(self) -> None:
-        with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-            while line := self._reply.readline():
-                self._take(line.decode().rstrip("\n"))
-        with self._changed:
-            self._is_over = True
-            self._changed.notify_all()
-
-    def _take(self, line: str) -> None:
-        name, _, value = line.partition(": ")
-        with self._changed:
-            if name == "id":
-                self.last_id = value
-            elif name == "data":
-                self.frames.append(json.loads(value))
-                self._changed.notify_all()
+        return self.first(lambda frame: "call_id" in frame and frame["message_id"] == asked.message_id)
 
 
 def _is_over(frame: Frame) -> bool:
-    return bool(frame.get("data") == {"type": "chat:active", "data": {"active": False}})
+    return bool(frame["data"] == {"type": "chat:active", "data": {"active": False}})
 
 
 @dataclass

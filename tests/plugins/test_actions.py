@@ -89,7 +89,7 @@ def test_pages_are_shown_and_kept(
             assert reply == "<p>source</p>"
         else:
             assert told.items() <= json.loads(reply).items()
-            frame = listener.wait(lambda frame: frame.get("data", {}).get("type") == "embeds")
+            frame = listener.first(lambda frame: frame.get("data", {}).get("type") == "embeds")
             assert frame["data"]["data"]["embeds"] == embeds
     assert site.message(asked).get("embeds") == embeds
 

@@ -204,7 +204,7 @@ def test_a_filter_asks_before_the_answer(site: Site) -> None:
 def test_a_direct_caller_without_a_chat_can_be_asked(site: Site) -> None:
     with site.listening() as listener, ThreadPoolExecutor() as others:
         reply = others.submit(site.say, "asking", "confirmation")
-        call = listener.wait(lambda frame: "call_id" in frame)
+        call = listener.first(lambda frame: "call_id" in frame)
         assert call["chat_id"] == ""
         answer(site, call, True)
         assert reply.result() == "true"
