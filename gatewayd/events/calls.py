@@ -162,9 +162,6 @@ class Calls:
         del mine[waiting.call.id]
         if not mine:
             del self._waiting[user_id]
-        # An answer that came together with a cancellation is taken by nobody.
-        if waiting.answer.done() and not waiting.answer.cancelled():
-            waiting.answer.exception()
 
 
 def payload_of(call: Call) -> Payload:

@@ -1,6 +1,7 @@
 """Tests for gatewayd.events.calls."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -226,12 +227,20 @@ async def test_a_caller_that_is_cancelled_takes_its_call_back() -> None:
 
 
 async def test_a_caller_that_is_cancelled_as_the_failure_comes_leaves_nothing_behind() -> None:
+    complaints: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: complaints.append(context["message"]))
     site = EventSite()
     site.hub.subscribe("ann")
     async with asking(site) as (task, call):
         site.calls.refuse("ann", call.id, "no")
         task.cancel()
         await asyncio.wait([task])
+        assert task.cancelled()
+    del task
+    # A failure that nobody took is told when its future is thrown away.
+    gc.collect()
+    assert complaints == []
 
 
 async def test_several_calls_wait_side_by_side() -> None:
