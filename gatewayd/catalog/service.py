@@ -134,7 +134,10 @@ class Catalog:
         return [self._records[key] for key in sorted(self._records)]
 
     async def put_record(self, record: ModelRecord) -> ModelRecord:
-        """Store a record with its grants and return it with its timestamps."""
+        """Store a record with its grants and return it with its timestamps.
+
+        Raises invalid_request for an id, a base or a grant that cannot be.
+        """
         if not record.id or len(record.id) > MAX_ID_LENGTH:
             raise invalid(f"cannot store the model: id must have 1 to {MAX_ID_LENGTH} characters", param="id")
         check_base(record, self._records)
@@ -148,7 +151,7 @@ class Catalog:
         return stored
 
     async def remove_record(self, model_id: str) -> None:
-        """Delete a record; only administrators can use the model then."""
+        """Delete a record; only administrators can use the model then. Raises not_found."""
         if not await self._store.remove(model_id):
             raise not_found("model record", model_id)
         after_commit(lambda: self._take(model_id))
@@ -161,7 +164,10 @@ class Catalog:
             return await self.put_record(replace(record, user_id=known.user_id, grants=kept))
 
     async def grant(self, model_id: str, grants: Sequence[Grant], *, by: str) -> ModelRecord:
-        """Replace the access list of a model, making its record when there is none."""
+        """Replace the access list of a model, making its record when there is none.
+
+        Raises not_found for a model that neither a record nor a source has.
+        """
         async with self.changing:
             return await self.regrant(model_id, grants, by=by)
 
@@ -176,7 +182,7 @@ class Catalog:
         return await self.put_record(replace(known, grants=tuple(grants)))
 
     async def switch(self, model_id: str, *, active: bool) -> ModelRecord:
-        """Switch a recorded model on or off for everybody but administrators."""
+        """Switch a recorded model on or off for everybody but administrators; not_found without a record."""
         async with self.changing:
             known = self._records.get(model_id)
             if known is None:

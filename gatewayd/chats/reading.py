@@ -1,4 +1,7 @@
-"""Reads the `chat` objects and messages that clients send (the history tree, or a list alone)."""
+"""Reads the `chat` objects and messages that clients send (the history tree, or a list alone).
+
+What cannot be read raises invalid_request, with the path of the member as its `param`.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

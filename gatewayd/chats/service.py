@@ -48,7 +48,10 @@ class Chats:
         self._merging = Merging(messages)
 
     async def create(self, actor: Actor, document: Any, folder_id: str | None = None) -> Record:
-        """Make a chat of a client's `chat` object and return its record."""
+        """Make a chat of a client's `chat` object and return its record.
+
+        There are no folders: not_found for every `folder_id`.
+        """
         if folder_id is not None:
             raise not_found("folder", str(folder_id))
         now = self._clock()
@@ -66,7 +69,7 @@ class Chats:
         return await self.access.owned(actor, chat_id)
 
     async def record(self, chat_id: str) -> Record:
-        """Return the record of a chat, whoever asks."""
+        """Return the record of a chat, whoever asks; not_found when there is none."""
         found = await self.find_record(chat_id)
         if found is None:
             raise not_found("chat", chat_id)
@@ -120,7 +123,8 @@ class Chats:
         """Change a message, or add it after the current one, which it then is; return it.
 
         `message` is `{"content", ...}`, of which a new message takes every member. To change what is there
-        takes the permission chat.edit.
+        takes the permission chat.edit. Raises invalid_request for what is no message, not_found for no chat of
+        the actor's.
         """
         node = read_node(message, "message", read_id(message_id, "message_id"))
         if not node.id:
@@ -138,7 +142,10 @@ class Chats:
             return made
 
     async def remove_message(self, actor: Actor, chat_id: str, message_id: str) -> None:
-        """Delete a message; its children get its parent. The current one is then its parent, too."""
+        """Delete a message; its children get its parent. The current one is then its parent, too.
+
+        Takes the permission chat.delete_message. Raises not_found when chat or message are not there.
+        """
         require_chat(actor, "delete_message")
         async with self._transactor.exclusive(_lock(chat_id)):
             chat = await self.access.owned(actor, chat_id)
@@ -175,7 +182,7 @@ class Chats:
                 await self._store.change(chat.id, ChatChange(archived=archived), chat.updated_at)
 
     async def remove(self, actor: Actor, chat_id: str) -> None:
-        """Stop what runs for a chat and delete it; takes the permission chat.delete."""
+        """Stop what runs for a chat and delete it; takes the permission chat.delete. Raises not_found."""
         require_chat(actor, "delete")
         await self.access.owned(actor, chat_id)
         await self._stop(chat_id)

@@ -45,7 +45,8 @@ class Transfer:
         """Import records, all or none, and return them as they are stored, with new ids.
 
         `forms` is `[{"chat", "meta"?, "pinned"?, "archived"?, "created_at"?, "updated_at"?}]`, which is what
-        `give` gives. Takes the permission chat.import. Administrators may name another owner.
+        `give` gives. Takes the permission chat.import. Administrators may name another owner, others get
+        forbidden. Raises invalid_request that names the member at fault (`chats.0.chat...`).
         """
         require_chat(actor, "import")
         user_id = actor.user_id if owner_id is None else owner_id

@@ -84,7 +84,10 @@ class ChatsForPlugins:
     async def append_items(
         self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]
     ) -> Sequence[Any] | None:
-        """Add to a list of a message and return the whole list; None when there is no such message."""
+        """Add to a list of a message and return the whole list; None when there is no such message.
+
+        Raises invalid_request for a list that messages do not have.
+        """
         if kind not in ITEM_KINDS:
             raise invalid(f"cannot add to {kind!r}: expected one of {', '.join(ITEM_KINDS)}", param="kind")
         if not await self._effects.append_items(chat_id, message_id, kind, values):

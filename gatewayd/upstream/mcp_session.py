@@ -98,7 +98,10 @@ class McpSession:
         raise self._error(f"its list of tools has over {MOST_PAGES} pages")
 
     async def call(self, name: str, arguments: dict[str, Any], seconds: float | None) -> Any:
-        """Return what a tool returns: its content items, or its object when there are none."""
+        """Return what a tool returns: its content items, or its object when there are none.
+
+        Raises upstream_failed, with the tool's own words, when it says that it failed.
+        """
         async with self._using(seconds) as client:
             result = await client.call_tool(name, arguments)
         items = [_plain(item) for item in result.content]

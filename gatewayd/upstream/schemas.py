@@ -29,7 +29,7 @@ class _TooLargeError(Exception):
 
 
 class Resolver:
-    """Resolves references within one description."""
+    """Resolves references within one description; raises SchemaError for those that lead nowhere."""
 
     def __init__(self, document: Mapping[str, Any], most_nodes: int = MOST_NODES) -> None:
         self._document = document

@@ -67,7 +67,7 @@ def sanitize_filename(file_name: str) -> str:
 
 
 def parse_duration(duration: str) -> timedelta | None:
-    """Return a time such as `1h30m`; None for `-1` and `0`, which are no limit."""
+    """Return a time such as `1h30m`; None for `-1` and `0`, which are no limit. ValueError for others."""
     if duration in ("-1", "0"):
         return None
     found = _DURATION.findall(duration)

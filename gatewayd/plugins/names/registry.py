@@ -134,7 +134,10 @@ class ToolFunctions:
         extra_params: Mapping[str, Any] | None = None,
         **_: Any,
     ) -> dict[str, dict[str, Any]]:
-        """Return the functions of tools that the user may call, by name, as `__tools__` has them."""
+        """Return the functions of tools that the user may call, by name, as `__tools__` has them.
+
+        RuntimeError when `request` is not the one of the call, or the user not that of the call.
+        """
         del extra_params
         scope = scope_of(request)
         if scope is None:

@@ -83,7 +83,10 @@ class Retrieval:
     async def process_file(
         self, request: Any, form_data: ProcessFileForm, user: Any = None, **_: Any
     ) -> AnswerDict[str, Any]:
-        """Make the text and vectors of a file, in a collection when one is named, and wait for them."""
+        """Make the text and vectors of a file, in a collection when one is named, and wait for them.
+
+        ValueError when there is no such file.
+        """
         del request, user
         if form_data.content is not None:
             text = {"content": form_data.content}

@@ -25,7 +25,7 @@ class StorageTable(Table):
     def upload_file(
         self, file: BinaryIO, filename: str, tags: Mapping[str, str] | None = None
     ) -> AnswerTuple:
-        """Keep what a binary stream has; return `(content, path)`."""
+        """Keep what a binary stream has; return `(content, path)`. ValueError when it is empty."""
         del tags
         content = file.read()
         if not content:
@@ -37,7 +37,7 @@ class StorageTable(Table):
         return AnswerTuple((content, str(path)))
 
     def get_file(self, file_path: str) -> str:
-        """Return the path of a content on this machine; a file's id is taken as well."""
+        """Return the path of a content on this machine; a file's id is taken as well. FileNotFoundError."""
         if Path(file_path).is_file():
             return file_path
         found = self._gate.wait(self._host.files.path, file_path)
