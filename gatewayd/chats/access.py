@@ -43,7 +43,7 @@ class ChatAccess:
         return chat
 
     async def shared(self, share_id: str) -> SharedChat:
-        """Return what was shared under an id, which every verified account may read; not_found for nothing."""
+        """Return what was shared under an id, which every verified account may read; else not_found."""
         shared = await self._store.find_shared(share_id) if _may_be_id(share_id) else None
         if shared is None:
             raise not_found("shared chat", share_id)

@@ -123,8 +123,8 @@ class Chats:
         """Change a message, or add it after the current one, which it then is; return it.
 
         `message` is `{"content", ...}`, of which a new message takes every member. To change what is there
-        takes the permission chat.edit. Raises invalid_request for what is no message, not_found for no chat of
-        the actor's.
+        takes the permission chat.edit. Raises invalid_request for what is no message, not_found for a chat
+        that is not there or not the actor's.
         """
         node = read_node(message, "message", read_id(message_id, "message_id"))
         if not node.id:
