@@ -94,7 +94,7 @@ class Actions:
     async def _button(self, plugin: Plugin, action_id: str) -> _Button:
         loaded = await self._registry.loaded(plugin.family, plugin.id)
         sub_id = action_id.partition(".")[2]
-        known = [mapping(item).get("id") for item in sequence(loaded.value("actions"))]
+        known = [text(mapping(item).get("id")) for item in sequence(loaded.value("actions"))]
         if sub_id and sub_id not in known:
             raise not_found("action", action_id)
         return _Button(loaded, sub_id or plugin.id)

@@ -74,17 +74,17 @@ def _actions(loaded: Loaded) -> Sequence[Button]:
     """Return the button of an action, or those of its sub-actions."""
     plugin = loaded.plugin
     parts = [mapping(item) for item in sequence(loaded.value("actions"))]
-    named = [part for part in parts if text(part.get("id"))]
+    named = [(part, part_id) for part in parts if (part_id := text(part.get("id")))]
     if not named:
         return [_button(plugin, plugin.id, plugin.name, text(loaded.value("icon_url")))]
     return [
         _button(
             plugin,
-            f"{plugin.id}.{part['id']}",
-            text(part.get("name")) or part["id"],
+            f"{plugin.id}.{part_id}",
+            text(part.get("name")) or part_id,
             text(part.get("icon_url")),
         )
-        for part in named
+        for part, part_id in named
     ]
 
 

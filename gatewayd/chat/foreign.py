@@ -18,8 +18,10 @@ def sequence(value: object) -> Sequence[Any]:
 
 
 def text(value: object) -> str:
-    """Return a text, or an empty one."""
-    return value if isinstance(value, str) else ""
+    """Return a text that can be written, or an empty one: halves of surrogate pairs become "?"."""
+    if not isinstance(value, str):
+        return ""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def count(value: object) -> int:

@@ -259,8 +259,8 @@ async def list_pipes(loaded: Loaded) -> Sequence[Model]:
     prefix = text(loaded.value("name"))
     listed: dict[str, Model] = {}
     for item in found:
-        sub_id = mapping(item).get("id")
-        if not isinstance(sub_id, str) or not sub_id:
+        sub_id = text(mapping(item).get("id"))
+        if not sub_id:
             log.warning("a model without an id is left out", extra={"plugin": plugin.id})
             continue
         name = f"{prefix}{text(item.get('name')) or sub_id}"

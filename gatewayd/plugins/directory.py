@@ -9,11 +9,14 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
-from gatewayd.errors import GatewayError
+from gatewayd.errors import GatewayError, invalid
 from gatewayd.plugins import frontmatter, source
 from gatewayd.plugins.records import Family, Origin, Plugin, PluginKind
 
 log = logging.getLogger(__name__)
+
+LARGEST: Final = 8 * 2**20
+"""Bytes of a source."""
 
 _CLASS: Final = re.compile(r"^class\s+(\w+)", re.MULTILINE)
 
@@ -35,19 +38,35 @@ def read_directory(directory: Path) -> Found:
     faults: dict[str, str] = {}
     plugins: list[Plugin] = []
     try:
-        paths = sorted(path for path in directory.glob("*.py") if not path.name.startswith((".", "_")))
+        paths = sorted(path for path in directory.iterdir() if _is_source(path))
+    except FileNotFoundError:
+        return Found([], {})
     except OSError as error:
         return Found((), {str(directory): f"cannot read the directory: {error.strerror}"})
     for path in paths:
         try:
-            content = path.read_text("utf-8-sig")
-            changed_at = int(path.stat().st_mtime)
+            content, changed_at = _read(path)
             plugins.append(_plugin(path.stem, content, Origin.FILE, str(path), changed_at))
         except (OSError, UnicodeDecodeError) as error:
             faults[str(path)] = f"cannot read the file: {error}"
         except GatewayError as error:
             faults[str(path)] = error.message
     return Found(_unlike(plugins, faults), faults)
+
+
+def _is_source(path: Path) -> bool:
+    return path.suffix == ".py" and not path.name.startswith((".", "_"))
+
+
+def _read(path: Path) -> tuple[str, int]:
+    """Return a source and when it was changed; invalid_request for what is no file of a sensible size."""
+    if path.exists() and not path.is_file():
+        # Reading a pipe or a device may never end.
+        raise invalid("cannot read it: it is no regular file")
+    facts = path.stat()
+    if facts.st_size > LARGEST:
+        raise invalid(f"cannot read the file: it has more than {LARGEST} bytes")
+    return path.read_text("utf-8-sig"), int(facts.st_mtime)
 
 
 def read_builtin() -> Sequence[Plugin]:

@@ -277,8 +277,11 @@ class Plugins:
 
     async def _put_new(self, plugin: Plugin) -> None:
         async with self._transactor.exclusive(CHANGES):
-            if await self._store.find(plugin.family, plugin.id) is not None:
+            stored = await self._store.find(plugin.family, plugin.id)
+            if stored is not None and stored.origin is Origin.DATABASE:
                 raise _taken(plugin.family, plugin.id)
+            # What is kept about a file that is gone has nothing to do with another plugin of its id.
+            await self._store.remove(plugin.family, plugin.id)
             await self._store.put(plugin)
 
     async def _save(self, plugin: Plugin) -> None:

@@ -38,8 +38,11 @@ def methods(instance: Any) -> list[str]:
 
 
 def describe_all(instance: Any) -> list[Schema]:
-    """Return the specification of each method of a tool, sorted by name."""
-    return [describe(name, getattr(instance, name)) for name in methods(instance)]
+    """Return the specification of each method of a tool, sorted by name, as JSON that can be written."""
+    found = [describe(name, getattr(instance, name)) for name in methods(instance)]
+    written = json.dumps(found, ensure_ascii=False, default=str).encode("utf-8", "replace")
+    read: list[Schema] = json.loads(written)
+    return read
 
 
 def describe(name: str, function: Callable[..., Any]) -> Schema:

@@ -105,3 +105,7 @@ def test_any_stream_is_converted(events: list[dict[str, object]]) -> None:
     for event in events:
         orjson.dumps(hosted.decode(event))
         orjson.dumps(runtime.decode(event))
+
+
+def test_halves_of_surrogate_pairs_are_no_text() -> None:
+    assert text("a\ud800b \u00e9") == "a?b \u00e9"

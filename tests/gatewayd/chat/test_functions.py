@@ -494,3 +494,15 @@ async def test_a_result_that_cannot_be_looked_at_is_refused() -> None:
         with pytest.raises(GatewayError, match="a Closed is neither text nor an object") as caught:
             await whole(world)
     assert caught.value.kind is Kind.PLUGIN_FAILED
+
+
+async def test_ids_and_names_of_models_can_be_written() -> None:
+    source = """
+class Pipe:
+    pipes = [{"id": "a\\ud800", "name": "b\\ud800"}]
+    def pipe(self, body):
+        return body["model"]
+"""
+    async with function_world(function("p", source)) as world:
+        assert (await listed(world))["p.a?"] == "b?"
+        assert await content(world, model="p.a?") == "p.a?"

@@ -1,5 +1,6 @@
 """Plugins that are kept as files."""
 
+import os
 from pathlib import Path
 
 from gatewayd.plugins import directory
@@ -65,3 +66,24 @@ def test_built_in_ones_are_inactive() -> None:
     for plugin in directory.read_builtin():
         assert plugin.origin is Origin.BUILTIN
         assert not plugin.is_active
+
+
+def test_what_is_no_file_of_a_sensible_size_is_named(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "gone.py").symlink_to(tmp_path / "nothing")
+    with (tmp_path / "huge.py").open("wb") as file:
+        file.truncate(directory.LARGEST + 1)
+    write(tmp_path, "good.py", "class Tools: pass")
+    found = directory.read_directory(tmp_path)
+    assert [plugin.id for plugin in found.plugins] == ["good"]
+    shown = {Path(path).name: fault for path, fault in found.faults.items()}
+    assert shown["pipe.py"] == shown["folder.py"] == "cannot read it: it is no regular file"
+    assert "more than" in shown["huge.py"]
+    assert "No such file" in shown["gone.py"]
+
+
+def test_a_directory_that_cannot_be_read_is_a_fault_and_none_is_not(tmp_path: Path) -> None:
+    file = write(tmp_path, "file", "")
+    assert list(directory.read_directory(file).faults) == [str(file)]
+    assert directory.read_directory(tmp_path / "none").faults == {}

@@ -219,6 +219,19 @@ async def test_valves_are_checked_kept_and_used() -> None:
         assert plugins.valves(ADMIN, Family.FUNCTION, "p") == {"limit": 4}
 
 
+async def test_the_id_of_a_file_that_is_gone_is_free(tmp_path: Path) -> None:
+    path = tmp_path / "p.py"
+    path.write_text(VALVES)
+    async with service(directory=tmp_path) as (plugins, _):
+        await plugins.set_valves(ADMIN, Family.FUNCTION, "p", {"limit": 5})
+        path.unlink()
+        await plugins.reload(ADMIN)
+        made = await plugins.create(ADMIN, Family.FUNCTION, NewPlugin("p", VALVES))
+        assert (made.origin, made.valves) == (Origin.DATABASE, {})
+        with pytest.raises(GatewayError, match="the id is taken"):
+            await plugins.create(ADMIN, Family.FUNCTION, NewPlugin("p", VALVES))
+
+
 async def test_a_file_keeps_its_source_and_takes_valves_and_switches(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(VALVES)
     async with service(directory=tmp_path) as (plugins, plugged):

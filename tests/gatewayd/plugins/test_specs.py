@@ -140,3 +140,13 @@ def test_a_method_without_docstring_has_an_empty_description() -> None:
 
 def test_docstrings_may_begin_with_their_fields() -> None:
     assert specs.read_docstring(":param a: x\n:rtype: y\n:param b : z") == ("", {"a": "x", "b": "z"})
+
+
+def test_what_cannot_be_written_is_mended() -> None:
+    class Odd:
+        def run(self, word: str = "\ud800") -> None:
+            """Say \ud800."""
+
+    [described] = specs.describe_all(Odd())
+    assert described["description"] == "Say ?."
+    assert described["parameters"]["properties"]["word"]["default"] == "?"
