@@ -69,23 +69,19 @@ def tags(data: Any) -> Fault | None:
 
 def text_in(field: str) -> Check:
     """Accept an object with a text in a field."""
-
-    def check(data: Any) -> Fault | None:
-        fault = an_object(data)
-        if fault is None and not isinstance(data.get(field), str):
-            fault = Fault(f"data.{field}", "a string")
-        return fault
-
-    return check
+    return _member(field, str, "a string")
 
 
 def list_in(field: str) -> Check:
     """Accept an object with a list in a field."""
+    return _member(field, list, "a list")
 
+
+def _member(field: str, kind: type, expected: str) -> Check:
     def check(data: Any) -> Fault | None:
         fault = an_object(data)
-        if fault is None and not isinstance(data.get(field), list):
-            fault = Fault(f"data.{field}", "a list")
+        if fault is None and not isinstance(data.get(field), kind):
+            fault = Fault(f"data.{field}", expected)
         return fault
 
     return check

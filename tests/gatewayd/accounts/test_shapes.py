@@ -1,7 +1,7 @@
 """Tests for gatewayd.accounts.shapes."""
 
-from gatewayd.accounts.records import NewGroup
-from gatewayd.accounts.shapes import show_groups
+from gatewayd.accounts.records import NewGroup, Role, User
+from gatewayd.accounts.shapes import PROVISIONING, show_groups, show_user
 from tests.fakes.accounts import Accounts
 
 
@@ -10,15 +10,12 @@ async def test_a_group() -> None:
     group = await accounts.groups.create(NewGroup("staff"))
     (shown,) = await show_groups([group], accounts.groups)
     assert shown["member_count"] == 0
-    assert set(shown) == {
-        "id",
-        "user_id",
-        "name",
-        "description",
-        "data",
-        "meta",
-        "permissions",
-        "created_at",
-        "updated_at",
-        "member_count",
-    }
+    assert shown["name"] == "staff"
+    assert PROVISIONING.isdisjoint(shown)
+
+
+def test_an_account_shows_what_is_known_of_its_profile_alone() -> None:
+    user = User("u1", "ann@x", "Ann", Role.ADMIN, profile={"bio": "b", "secret": "s"}, active=False)
+    shown = show_user(user)
+    assert (shown["role"], shown["bio"], shown["gender"]) == ("pending", "b", None)
+    assert not {"secret", "active"} & shown.keys()
