@@ -101,11 +101,7 @@ class Hub:
         For EVERYBODY the frames have `user_id` too.
         """
         now = self._clock()
-        room = self._rooms.get(user_id)
-        if room is None:
-            # What was kept for the users was not kept for who hears all of them.
-            floor = self._number if user_id == EVERYBODY else self._unkept
-            room = self._rooms[user_id] = Room(self._limits, floor)
+        room = self._room(user_id)
         room.prune(now)
         seen = None if last_id is None else self._seen(last_id)
         is_gap = last_id is not None and (seen is None or seen < room.floor)
@@ -171,6 +167,14 @@ class Hub:
             listener.touched = now
             if count % AT_ONCE == 0:
                 await asyncio.sleep(0)
+
+    def _room(self, user_id: str) -> Room:
+        room = self._rooms.get(user_id)
+        if room is None:
+            # What was kept for the users was not kept for who hears all of them.
+            floor = self._number if user_id == EVERYBODY else self._unkept
+            room = self._rooms[user_id] = Room(self._limits, floor)
+        return room
 
     def _end_expired(self) -> None:
         today = self._today()
