@@ -193,30 +193,9 @@ async def control_socket(
     Documents are kept in `documents` there; without `works` none is processed until the queue is started.
     """
     tasks = Tasks()
-    source = FakeSource(models=[make_model("alpha"), make_model("beta/b:1")], script=say("hel", "lo"))
-    catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
-    catalog.use([source])
-    tokens = FakeTokens()
-    made = TokenSource(
-        enabled=True, values=(), path=folder / "scim-token", origin="default", is_external=False
-    )
-    keeper = ScimTokenKeeper(tokens, made)
-    documents = DocumentServices(folder / "documents")
-    documents.accounts = Accounts(memory=documents.library)
-    live = LiveServices(documents.accounts)
-    control = Control(
-        folder / "control.sock",
-        documents,
-        documents.accounts,
-        catalog,
-        source,
-        FakeHealth(),
-        tokens,
-        keeper,
-        live,
-        make_house(folder),
-    )
-    pipeline = Pipeline(catalog, NoFilters(), attachments(documents), NoTools())
+    control = make_control(folder, tasks)
+    documents = control.documents
+    pipeline = Pipeline(control.catalog, NoFilters(), attachments(documents), NoTools())
     owner = os.geteuid() if owner_uid is None else owner_uid
     edge = ControlEdge(Peers("", owner), tasks, InFlight())
     app = build(edge, rows(control, pipeline), body_limit=1024 * 1024)
@@ -230,11 +209,36 @@ async def control_socket(
         async with control.plugins.plugged:
             yield control
     finally:
-        await live.close()
+        await control.live.close()
         await runner.cleanup()
         await documents.queue.close()
         await documents.tasks.close()
         await tasks.close()
+
+
+def make_control(folder: Path, tasks: Tasks) -> Control:
+    """Return what the socket of a folder stands on, with two models."""
+    source = FakeSource(models=[make_model("alpha"), make_model("beta/b:1")], script=say("hel", "lo"))
+    catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
+    catalog.use([source])
+    tokens = FakeTokens()
+    made = TokenSource(
+        enabled=True, values=(), path=folder / "scim-token", origin="default", is_external=False
+    )
+    documents = DocumentServices(folder / "documents")
+    documents.accounts = Accounts(memory=documents.library)
+    return Control(
+        folder / "control.sock",
+        documents,
+        documents.accounts,
+        catalog,
+        source,
+        FakeHealth(),
+        tokens,
+        ScimTokenKeeper(tokens, made),
+        LiveServices(documents.accounts),
+        make_house(folder),
+    )
 
 
 @dataclass
