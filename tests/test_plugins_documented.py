@@ -210,7 +210,7 @@ def test_every_status_of_a_refusal_is_told() -> None:
 
 def test_refusals_have_the_status_of_the_page() -> None:
     told = {where: status for where, status, _ in rows(PAGE, "failures")}
-    refused = filtering.refusal(invoke.PluginFailure("filter", "f", invoke.Failed("Too rude.", "ValueError")))
+    refused = filtering.refusal(invoke.PluginError("filter", "f", invoke.Failed("Too rude.", "ValueError")))
     assert (refused.kind.value, refused.message) == ("invalid_request", "Too rude.")
     for where in ("an inlet", "an action", "an outlet of /api/chat/completed", "an installation"):
         assert told[where] == "400"

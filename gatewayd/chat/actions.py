@@ -20,7 +20,7 @@ from gatewayd.chat.rewriting import Rewriting, messages_of
 from gatewayd.chat.toolcalls import ToolEffects
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins.context import CallScope, RequestFacts
-from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family, Plugin, PluginKind
 from gatewayd.plugins.registry import Registry
@@ -103,7 +103,7 @@ class Actions:
         arguments = {"body": with_absent(body), "__id__": button.sub_id}
         try:
             value = await button.loaded.call("action", scope, arguments)
-        except PluginFailure as failure:
+        except PluginError as failure:
             raise refusal(failure) from failure
         if isinstance(value, BaseModel):
             value = value.model_dump()

@@ -16,7 +16,7 @@ from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import filter_ids, make_scope
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.context import CallScope
-from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family, Plugin, PluginKind
 from gatewayd.plugins.registry import Registry
@@ -137,7 +137,7 @@ class PluginFilter:
         form = self._exchange.form()
         try:
             given = await self._loaded.call("inlet", self._exchange.scope, {"body": form})
-        except PluginFailure as failure:
+        except PluginError as failure:
             raise refusal(failure) from failure
         if given is None:
             log.info("an inlet returned nothing: the body stays as it is", extra={"plugin": self._id})
@@ -157,7 +157,7 @@ class PluginFilter:
         arguments = {"event": deepcopy(event), "__body__": self._exchange.form()}
         try:
             given = await self._loaded.call("stream", self._exchange.scope, arguments)
-        except PluginFailure as failure:
+        except PluginError as failure:
             self._note(failure.message)
             return event
         problem = _event_problem(given)
@@ -207,7 +207,7 @@ async def apply_outlet(loaded: Loaded, scope: CallScope, form: Body) -> Body:
     """Return what an outlet makes of a body; a failure refuses with the filter's own text."""
     try:
         given = await loaded.call("outlet", scope, {"body": form})
-    except PluginFailure as failure:
+    except PluginError as failure:
         raise refusal(failure) from failure
     if given is None:
         log.info("an outlet returned nothing: the body stays as it is", extra={"plugin": loaded.plugin.id})
@@ -219,7 +219,7 @@ async def apply_outlet(loaded: Loaded, scope: CallScope, form: Body) -> Body:
     return after
 
 
-def refusal(failure: PluginFailure) -> GatewayError:
+def refusal(failure: PluginError) -> GatewayError:
     """Return the error by which a plugin refuses a request: its text, and the status when it names one."""
     status = failure.status or 400
     kind = _KINDS.get(status, Kind.PLUGIN_FAILED if status >= 500 else Kind.INVALID_REQUEST)

@@ -9,7 +9,7 @@ from gatewayd.chat.toolcalls import OfferedTool
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.context import CallScope
-from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.records import Family, Plugin
 
@@ -75,7 +75,7 @@ class PluginTool:
         try:
             value = await self._loaded.call(self.name, scope, arguments)
             return await _joined(value) if isinstance(value, Items) else value
-        except PluginFailure as failure:
+        except PluginError as failure:
             raise GatewayError(failure.kind, failure.text or failure.message) from failure
 
 

@@ -30,7 +30,7 @@ class Outcome:
     error: BaseException | None = None
 
 
-class PluginFailure(GatewayError):
+class PluginError(GatewayError):
     """Code of a plugin failed.
 
     `text` is the exception's own text and `exception` the name of its type. `status` is that of an HTTP

@@ -18,7 +18,7 @@ from gatewayd.plugins.arguments import Parameters, Surroundings, read_parameters
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.current import Calling, context_of
 from gatewayd.plugins.homes import Home
-from gatewayd.plugins.invoke import Failed, PluginFailure, attempt
+from gatewayd.plugins.invoke import Failed, PluginError, attempt
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.records import Plugin, PluginKind
 from gatewayd.plugins.running import Noting, Runner
@@ -106,7 +106,7 @@ class Loaded:
         """Call a method with those arguments, given and reserved, that it names.
 
         An iterator or generator of either kind comes back as Items, everything else as it is. Raises
-        PluginFailure for whatever the plugin raises. Cancelling reaches asynchronous code, and plain code
+        PluginError for whatever the plugin raises. Cancelling reaches asynchronous code, and plain code
         unless it is blocked: then it is left behind in its thread.
         """
         function = self._method(method)
@@ -192,7 +192,7 @@ class Loaded:
     def _method(self, name: str) -> Callable[..., Any]:
         found = self.value(name)
         if not callable(found):
-            raise PluginFailure(self.plugin.kind.value, self.plugin.id, Failed(f"it has no method {name!r}"))
+            raise PluginError(self.plugin.kind.value, self.plugin.id, Failed(f"it has no method {name!r}"))
         function: Callable[..., Any] = found
         return function
 

@@ -17,7 +17,7 @@ from gatewayd.plugins import frontmatter, source, specs
 from gatewayd.plugins.arguments import Surroundings
 from gatewayd.plugins.current import Calling, context_of
 from gatewayd.plugins.homes import Home
-from gatewayd.plugins.invoke import Failed, Outcome, PluginFailure, read_failure
+from gatewayd.plugins.invoke import Failed, Outcome, PluginError, read_failure
 from gatewayd.plugins.loaded import Loaded, Parts
 from gatewayd.plugins.names.guarding import loading
 from gatewayd.plugins.output import LoggingGuard
@@ -50,7 +50,7 @@ class Loader:
     async def load(self, plugin: Plugin, noting: Noting) -> Loaded:
         """Return a plugin that has run and has its instance.
 
-        `Loaded.plugin` has kind, manifest, specs and missing names as they were found. Raises PluginFailure
+        `Loaded.plugin` has kind, manifest, specs and missing names as they were found. Raises PluginError
         with the sentence to show.
         """
         if not plugin.id.isidentifier():
@@ -89,7 +89,7 @@ class Loader:
             late = Failed(f"it did not load within {self._options.timeout:g} s")
             raise _failure(plugin, late) from None
 
-    def _explain(self, plugin: Plugin, error: BaseException) -> PluginFailure:
+    def _explain(self, plugin: Plugin, error: BaseException) -> PluginError:
         failed = read_failure(error, plugin.path or _own_path(plugin))
         text = failed.text
         if isinstance(error, ModuleNotFoundError) and (hint := self._options.requirements.hint(plugin)):
@@ -147,10 +147,10 @@ def _own_path(plugin: Plugin) -> str:
     return f"{module_name(plugin.family, plugin.id)}.py"
 
 
-def _failure(plugin: Plugin, failed: Failed) -> PluginFailure:
-    return PluginFailure(plugin.kind.value, plugin.id, failed)
+def _failure(plugin: Plugin, failed: Failed) -> PluginError:
+    return PluginError(plugin.kind.value, plugin.id, failed)
 
 
-def refused(failure: PluginFailure) -> GatewayError:
+def refused(failure: PluginError) -> GatewayError:
     """Return a failure to load as the fault of whoever sent the source."""
     return invalid(f"cannot load {failure.message}", param="content", code=failure.code)

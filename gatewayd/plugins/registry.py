@@ -13,7 +13,7 @@ from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins import directory
 from gatewayd.plugins.arguments import Surroundings
 from gatewayd.plugins.interfaces import PluginStore
-from gatewayd.plugins.invoke import Failed, PluginFailure
+from gatewayd.plugins.invoke import Failed, PluginError
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import Loader, Loading
 from gatewayd.plugins.output import catching_output
@@ -51,7 +51,7 @@ class Sources:
 class _Entry:
     plugin: Plugin
     loaded: Loaded | None = None
-    failure: PluginFailure | None = None
+    failure: PluginError | None = None
     pending: asyncio.Event | None = None
     is_started: bool = False
     noted: Problem | None = None
@@ -144,7 +144,7 @@ class Registry:
     async def loaded(self, family: Family, plugin_id: str) -> Loaded:
         """Return a plugin ready to be called, loading it if need be.
 
-        Raises not_found, not_configured when plugins are off, and PluginFailure with the sentence that is
+        Raises not_found, not_configured when plugins are off, and PluginError with the sentence that is
         kept while nothing has changed.
         """
         self.check_running()
@@ -287,7 +287,7 @@ class Registry:
         plugin = entry.plugin
         try:
             loaded = await self._loader.load(plugin, self.note)
-        except PluginFailure as failure:
+        except PluginError as failure:
             failure.__cause__ = None
             entry.failure = failure
             self.note(plugin, LOAD, failure.message)
@@ -382,7 +382,7 @@ def _with_kept(plugin: Plugin, row: Plugin | None) -> Plugin:
 
 def _check_unlocked(plugin: Plugin) -> None:
     if plugin.locked is not None:
-        raise PluginFailure(plugin.kind.value, plugin.id, Failed(plugin.locked))
+        raise PluginError(plugin.kind.value, plugin.id, Failed(plugin.locked))
 
 
 def _name(plugin: Plugin) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd.plugins import frontmatter
-from gatewayd.plugins.invoke import Failed, PluginFailure
+from gatewayd.plugins.invoke import Failed, PluginError
 from gatewayd.plugins.records import Plugin
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Requirements:
     async def ensure(self, plugin: Plugin) -> None:
         """Install what the header of a plugin requires, when that is allowed and was not done before.
 
-        Raises PluginFailure with the last words of pip.
+        Raises PluginError with the last words of pip.
         """
         packages = _packages(plugin)
         if not self._installation.is_enabled or not packages:
@@ -125,5 +125,5 @@ def _packages(plugin: Plugin) -> tuple[str, ...]:
     return frontmatter.requirements(frontmatter.read(plugin.content))
 
 
-def _failure(plugin: Plugin, text: str) -> PluginFailure:
-    return PluginFailure(plugin.kind.value, plugin.id, Failed(text))
+def _failure(plugin: Plugin, text: str) -> PluginError:
+    return PluginError(plugin.kind.value, plugin.id, Failed(text))

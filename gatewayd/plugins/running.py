@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from gatewayd.errors import GatewayError
 from gatewayd.plugins.current import Calling, context_of
 from gatewayd.plugins.homes import Home
-from gatewayd.plugins.invoke import Failed, PluginFailure, read_failure
+from gatewayd.plugins.invoke import Failed, PluginError, read_failure
 from gatewayd.plugins.items import Items, LeftBehind, TaskProducer, ThreadProducer
 from gatewayd.plugins.records import Plugin
 from gatewayd.plugins.threads import run_in_thread
@@ -90,7 +90,7 @@ class Runner:
     ) -> Any:
         """Return what `begin`, which calls `function`, gives; iterators and generators as Items.
 
-        Raises PluginFailure. Cancelling reaches asynchronous code, and plain code that is no blocked call;
+        Raises PluginError. Cancelling reaches asynchronous code, and plain code that is no blocked call;
         the caller does not wait for either.
         """
         with self.busy():
@@ -106,7 +106,7 @@ class Runner:
         """Return what short work gives: a coroutine function at home, plain work in a thread.
 
         Plain work gets along while the plugin keeps its home busy, even by waiting for this very answer.
-        Raises the GatewayError that the work raises, PluginFailure for anything else and when it takes long.
+        Raises the GatewayError that the work raises, PluginError for anything else and when it takes long.
         """
         context = context_of(Calling(self._plugin.family, self._plugin.id), self._base)
         try:
@@ -131,14 +131,14 @@ class Runner:
                 await self.run(name, function, function, context)
         except TimeoutError:
             self._noting(self._plugin, name, self._late().message)
-        except PluginFailure as failure:
+        except PluginError as failure:
             log.warning("a hook failed", extra={self._plugin.family.value: self._plugin.id, "hook": name})
             self._noting(self._plugin, name, failure.message)
 
-    def failure(self, doing: str, error: BaseException) -> PluginFailure:
+    def failure(self, doing: str, error: BaseException) -> PluginError:
         """Return the failure that something which the plugin raised is, logged and noted."""
         failed = read_failure(error, self._path)
-        failure = PluginFailure(self._plugin.kind.value, self._plugin.id, failed)
+        failure = PluginError(self._plugin.kind.value, self._plugin.id, failed)
         where = {} if failed.line is None else {"line": failed.line}
         log.info(
             "a plugin failed",
@@ -189,9 +189,9 @@ class Runner:
             sentence = f"{count} calls still run after they were stopped"
         self._noting(self._plugin, doing, sentence)
 
-    def _late(self) -> PluginFailure:
+    def _late(self) -> PluginError:
         late = Failed(f"it did not answer within {PATIENCE:g} s")
-        return PluginFailure(self._plugin.kind.value, self._plugin.id, late)
+        return PluginError(self._plugin.kind.value, self._plugin.id, late)
 
     def _enter(self) -> None:
         self._open += 1

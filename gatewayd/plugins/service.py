@@ -17,7 +17,7 @@ from gatewayd.plugins import frontmatter, source
 from gatewayd.plugins.access import PluginAccess, check_admin
 from gatewayd.plugins.arguments import user_record
 from gatewayd.plugins.interfaces import PluginStore
-from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import refused
 from gatewayd.plugins.records import SWITCHES, Family, Origin, Plugin
@@ -297,7 +297,7 @@ class Plugins:
     async def _try(self, family: Family, plugin_id: str) -> None:
         try:
             await self._registry.loaded(family, plugin_id)
-        except PluginFailure as failure:
+        except PluginError as failure:
             log.info("a plugin is on, but does not load", extra={family.value: plugin_id})
             log.debug("why it does not load", exc_info=failure)
 
@@ -332,7 +332,7 @@ async def probe(registry: Registry, plugin: Plugin, undo: AsyncExitStack) -> Loa
         return None
     try:
         loaded = await registry.probe(plugin)
-    except PluginFailure as failure:
+    except PluginError as failure:
         raise refused(failure) from failure
     undo.push_async_callback(loaded.end, END_TIMEOUT)
     return loaded

@@ -13,7 +13,7 @@ from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.plugins import source
 from gatewayd.plugins.access import check_admin
 from gatewayd.plugins.interfaces import PluginStore
-from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import refused
 from gatewayd.plugins.records import Family, Origin, Plugin
@@ -134,5 +134,5 @@ async def _set_up(plugin: Plugin, loaded: Loaded, item: WantedFunction) -> Plugi
         return replace(plugin, valves={})
     try:
         return replace(plugin, valves=await loaded.changed_valves({}, item.valves))
-    except PluginFailure as failure:
+    except PluginError as failure:
         raise refused(failure) from failure

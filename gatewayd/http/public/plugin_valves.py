@@ -9,7 +9,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.body import json_reply, read_object
 from gatewayd.http.context import actor
 from gatewayd.http.routes import Access, Noun, Route
-from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.records import Family
 from gatewayd.plugins.service import Plugins
 from gatewayd.plugins.uservalves import UserValves
@@ -87,6 +87,6 @@ def own_words() -> Iterator[None]:
     """Refuse (400) in the words of a plugin that does not load or whose code fails."""
     try:
         yield
-    except PluginFailure as failure:
+    except PluginError as failure:
         code = failure.code or Kind.PLUGIN_FAILED.value
         raise GatewayError(Kind.INVALID_REQUEST, failure.message, code=code) from failure

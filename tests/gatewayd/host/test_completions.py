@@ -16,7 +16,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.records import Target
 from gatewayd.host.completions import Frames
 from gatewayd.plugins.context import CallScope, RequestFacts
-from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.nesting import DEEPEST, depth
 from tests.fakes.chats_site import document
 from tests.fakes.hosting import Hosting, Wishes, hosting
@@ -204,7 +204,7 @@ async def test_a_pipe_speaks_to_the_chat_of_the_call(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_plugins_that_ask_each_other_without_end(tmp_path: Path, stream: bool) -> None:
     async with hosting(tmp_path, Wishes([plugin_of("loop", LOOP)], has_names=True)) as made:
-        with pytest.raises(PluginFailure, match=f"more than {DEEPEST} deep"):
+        with pytest.raises(PluginError, match=f"more than {DEEPEST} deep"):
             await ask(made, model="loop", user=made.admin.id, stream=stream)
         loaded = await made.plugged.registry.loaded(made.plugged.store.rows.popitem()[1].family, "loop")
         assert loaded.value("calls") == DEEPEST

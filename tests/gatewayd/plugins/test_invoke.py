@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.invoke import Failed, PluginFailure, attempt, attempt_async, read_failure
+from gatewayd.plugins.invoke import Failed, PluginError, attempt, attempt_async, read_failure
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit])
@@ -85,7 +85,7 @@ def test_the_time_to_wait_is_read_from_the_headers(headers: object, seconds: int
     error.headers = headers  # type: ignore[attr-defined]
     failed = read_failure(error)
     assert failed.retry_after == seconds
-    assert PluginFailure("filter", "p", failed).retry_after == seconds
+    assert PluginError("filter", "p", failed).retry_after == seconds
 
 
 def test_a_long_text_is_cut() -> None:
@@ -101,9 +101,9 @@ def test_the_line_is_the_last_in_the_plugins_own_source() -> None:
 
 
 def test_a_failure_is_a_sentence_of_kind_id_type_and_text() -> None:
-    failure = PluginFailure("filter", "p", Failed("bad", "ValueError", 418, 7))
+    failure = PluginError("filter", "p", Failed("bad", "ValueError", 418, 7))
     assert failure.kind is Kind.PLUGIN_FAILED
     assert failure.message == "filter p: ValueError: bad"
     assert (failure.plugin_id, failure.text, failure.status, failure.line) == ("p", "bad", 418, 7)
-    assert PluginFailure("filter", "p", Failed("", "KeyError")).message == "filter p: KeyError"
-    assert PluginFailure("filter", "p", Failed("late")).message == "filter p: late"
+    assert PluginError("filter", "p", Failed("", "KeyError")).message == "filter p: KeyError"
+    assert PluginError("filter", "p", Failed("late")).message == "filter p: late"

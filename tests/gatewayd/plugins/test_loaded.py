@@ -13,7 +13,7 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.records import Target
-from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family
@@ -90,7 +90,7 @@ async def test_only_named_parameters_are_given() -> None:
 
 
 async def test_a_required_parameter_that_nobody_knows_is_a_type_error() -> None:
-    with pytest.raises(PluginFailure, match=r"filter p: TypeError: .*'response'"):
+    with pytest.raises(PluginError, match=r"filter p: TypeError: .*'response'"):
         await result_of("class Filter:\n    def inlet(self, body, response): pass", "inlet", {"body": {}})
 
 
@@ -350,7 +350,7 @@ async def test_an_error_between_two_items_is_a_failure(start: str) -> None:
     async with running(content) as (loaded, _):
         items = await loaded.call("pipe", scope_of(), {"body": {}})
         assert await anext(items) == "a"
-        with pytest.raises(PluginFailure, match="pipe p: ValueError: half"):
+        with pytest.raises(PluginError, match="pipe p: ValueError: half"):
             await anext(items)
 
 
@@ -455,9 +455,9 @@ async def test_code_that_cancels_itself_does_not_cancel_the_caller() -> None:
                 await asyncio.sleep(0)
     """
     async with running(content) as (loaded, _):
-        with pytest.raises(PluginFailure, match="CancelledError"):
+        with pytest.raises(PluginError, match="CancelledError"):
             await loaded.call("inlet", scope_of(), {"body": {}})
-        with pytest.raises(PluginFailure, match="stopped"):
+        with pytest.raises(PluginError, match="stopped"):
             await loaded.call("outlet", scope_of(), {"body": {}})
 
 
@@ -480,7 +480,7 @@ async def test_whatever_is_raised_is_a_failure_of_the_plugin(start: str, raised:
     inlet = f"{start} inlet(self, body):\n        raise {raised}"
     content = f"class Filter:\n    {inlet}\n    async def ok(self): return 1"
     async with running(content) as (loaded, _):
-        with pytest.raises(PluginFailure, match=f"^filter p: {shown}") as caught:
+        with pytest.raises(PluginError, match=f"^filter p: {shown}") as caught:
             await loaded.call("inlet", scope_of(), {"body": {}})
         assert caught.value.kind is Kind.PLUGIN_FAILED
         assert caught.value.plugin_id == "p"
@@ -512,7 +512,7 @@ async def test_a_failure_tells_text_line_and_status() -> None:
                 raise HTTPException(429, "too many")
     """
     async with running(content) as (loaded, plugged):
-        with pytest.raises(PluginFailure) as caught:
+        with pytest.raises(PluginError) as caught:
             await loaded.call("inlet", scope_of(), {"body": {}})
         failure = caught.value
         assert (failure.text, failure.status, failure.line) == ("too many", 429, 7)
@@ -532,7 +532,7 @@ async def test_an_exception_whose_text_fails_is_a_failure_too() -> None:
             def inlet(self, body):
                 raise Odd
     """
-    with pytest.raises(PluginFailure, match=r"^filter p: Odd$"):
+    with pytest.raises(PluginError, match=r"^filter p: Odd$"):
         await result_of(content, "inlet", {"body": {}})
 
 
@@ -569,7 +569,7 @@ async def test_valves_are_assigned_before_each_call_and_none_means_the_default()
 
 async def test_stored_valves_that_do_not_fit_name_their_field() -> None:
     async with running(VALVES, valves={"limit": 0, "priority": 8}) as (loaded, _):
-        with pytest.raises(PluginFailure, match="cannot use its valves: field 'limit'"):
+        with pytest.raises(PluginError, match="cannot use its valves: field 'limit'"):
             await loaded.call("inlet", scope_of(), {"body": {}})
         assert loaded.priority() == 0
 
@@ -631,7 +631,7 @@ async def test_values_come_from_instance_class_and_module() -> None:
         assert loaded.has("inlet")
         assert not loaded.has("outlet")
         assert loaded.methods() == ["inlet"]
-        with pytest.raises(PluginFailure, match="has no method 'outlet'"):
+        with pytest.raises(PluginError, match="has no method 'outlet'"):
             await loaded.call("outlet", scope_of(), {})
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import Kind
-from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.loading import module_name, refused
 from gatewayd.plugins.records import Family, PluginKind
 from tests.fakes.plugins import make_registry, plugin_of, scope_of
@@ -16,10 +16,10 @@ from tests.fakes.plugins import make_registry, plugin_of, scope_of
 pytestmark = pytest.mark.timeout(30)
 
 
-async def fail(content: str, **options: Any) -> PluginFailure:
+async def fail(content: str, **options: Any) -> PluginError:
     plugin = plugin_of("p", content)
     async with make_registry(plugin, **options) as plugged:
-        with pytest.raises(PluginFailure) as caught:
+        with pytest.raises(PluginError) as caught:
             await plugged.registry.loaded(plugin.family, "p")
     return caught.value
 
@@ -101,7 +101,7 @@ async def test_a_source_that_fails_leaves_the_former_module() -> None:
     good = plugin_of("p", "WHICH = 1\nclass Filter:\n    def inlet(self, body): return WHICH")
     async with make_registry(good) as plugged:
         loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
-        with pytest.raises(PluginFailure):
+        with pytest.raises(PluginError):
             await plugged.registry.probe(plugin_of("p", "class Filter:\n    x = y"))
         assert vars(sys.modules["function_p"])["WHICH"] == 1
         assert await loaded.call("inlet", scope_of(), {"body": {}}) == 1

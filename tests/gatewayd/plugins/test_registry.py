@@ -10,7 +10,7 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins import registry as registry_module
-from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.records import SWITCHES, Family, Origin, PluginKind
 from gatewayd.plugins.registry import Sources
 from tests.fakes.plugins import make_registry, plugin_of, scope_of
@@ -41,7 +41,7 @@ async def test_an_unknown_plugin_is_not_found() -> None:
 async def test_one_broken_plugin_leaves_the_others_alone(tmp_path: Path) -> None:
     broken = plugin_of("broken", "class Filter:\n    x = missing\n")
     async with make_registry(broken, plugin_of("seen", FILTER)) as plugged:
-        with pytest.raises(PluginFailure, match=r"filter broken: NameError: .*\(line 2\)"):
+        with pytest.raises(PluginError, match=r"filter broken: NameError: .*\(line 2\)"):
             await plugged.registry.loaded(Family.FUNCTION, "broken")
         loaded = await plugged.registry.loaded(Family.FUNCTION, "seen")
         assert await loaded.call("inlet", scope_of(), {"body": {}}) == {"seen": True}
@@ -101,14 +101,14 @@ async def test_a_failure_is_kept_until_something_changes() -> None:
         registry = plugged.registry
         failures = []
         for _ in range(2):
-            with pytest.raises(PluginFailure) as caught:
+            with pytest.raises(PluginError) as caught:
                 await registry.loaded(Family.FUNCTION, "p")
             failures.append(caught.value)
         assert failures[0] is failures[1]
         assert plugged.store.rows[Family.FUNCTION, "p"].problem is not None
         changed = replace(plugged.store.rows[Family.FUNCTION, "p"], valves={"a": 1})
         await registry.update(changed)
-        with pytest.raises(PluginFailure) as caught:
+        with pytest.raises(PluginError) as caught:
             await registry.loaded(Family.FUNCTION, "p")
         assert caught.value is not failures[0]
 
@@ -265,7 +265,7 @@ async def test_the_same_problem_is_not_written_over_and_over() -> None:
         plugged.store.note = AsyncMock(side_effect=lambda *given: written.append(given))  # type: ignore[method-assign]
         loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
         for _ in range(5):
-            with pytest.raises(PluginFailure):
+            with pytest.raises(PluginError):
                 await loaded.call("inlet", scope_of(), {"body": {}})
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -293,7 +293,7 @@ async def test_a_locked_plugin_does_not_run_and_says_why() -> None:
     content = FILTER + "\n        def on_startup(self):\n            raise ValueError('it ran')\n"
     locked = plugin_of("seen", content, locked=SEALED)
     async with make_registry(locked, plugin_of("other", FILTER)) as plugged:
-        with pytest.raises(PluginFailure) as caught:
+        with pytest.raises(PluginError) as caught:
             await plugged.registry.loaded(Family.FUNCTION, "seen")
         assert caught.value.text == SEALED
         assert plugged.registry.find_loaded(Family.FUNCTION, "seen") is None
@@ -302,7 +302,7 @@ async def test_a_locked_plugin_does_not_run_and_says_why() -> None:
         # Not even where it is loaded already, and switched on.
         probed = await plugged.registry.probe(locked)
         await plugged.registry.adopt(locked, probed)
-        with pytest.raises(PluginFailure):
+        with pytest.raises(PluginError):
             await plugged.registry.loaded(Family.FUNCTION, "seen")
         assert plugged.registry.find_loaded(Family.FUNCTION, "seen") is None
         while plugged.tasks.list():
@@ -316,7 +316,7 @@ async def test_a_file_whose_kept_valves_cannot_be_read_is_locked(tmp_path: Path)
     (tmp_path / "seen.py").write_text("class Filter:\n    def inlet(self, body): return body\n")
     kept = plugin_of("seen", "class Filter: pass", origin=Origin.FILE, locked=SEALED)
     async with make_registry(kept, directory=tmp_path) as plugged:
-        with pytest.raises(PluginFailure, match="cannot read the valves"):
+        with pytest.raises(PluginError, match="cannot read the valves"):
             await plugged.registry.loaded(Family.FUNCTION, "seen")
 
 
@@ -332,7 +332,7 @@ async def test_who_listens_hears_of_one_that_does_not_load() -> None:
         heard: list[str] = []
         await plugged.registry.adopt(plugin_of("broken", "class Filter:\n    x = missing\n"), None)
         plugged.registry.subscribe(lambda plugin: heard.append(str(plugin.problem)))
-        with pytest.raises(PluginFailure):
+        with pytest.raises(PluginError):
             await plugged.registry.loaded(Family.FUNCTION, "broken")
         assert len(heard) == 1
         assert "NameError" in heard[0]

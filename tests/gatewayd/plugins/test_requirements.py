@@ -6,7 +6,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.records import Family
 from gatewayd.plugins.requirements import Installation, Requirements
 from tests.fakes.plugins import make_registry, plugin_of, scope_of
@@ -35,7 +35,7 @@ def requiring(name: str) -> str:
 
 async def test_what_is_missing_names_the_setting(tmp_path: Path) -> None:
     async with make_registry(plugin_of("t", requiring("gatewayd_absent_package"))) as plugged:
-        with pytest.raises(PluginFailure) as caught:
+        with pytest.raises(PluginError) as caught:
             await plugged.registry.loaded(Family.TOOL, "t")
     assert "No module named 'gatewayd_absent_package'" in caught.value.message
     assert "enable_pip_install_frontmatter_requirements" in caught.value.message
@@ -67,18 +67,18 @@ async def test_the_last_words_of_pip_are_told(tmp_path: Path) -> None:
     async with make_registry(
         plugin_of("t", requiring("gatewayd_absent_package")), installation=installation
     ) as plugged:
-        with pytest.raises(PluginFailure, match=r"(?s)cannot be installed: .*gatewayd_absent"):
+        with pytest.raises(PluginError, match=r"(?s)cannot be installed: .*gatewayd_absent"):
             await plugged.registry.loaded(Family.TOOL, "t")
 
 
 async def test_options_are_no_packages(tmp_path: Path) -> None:
     requirements = Requirements(Installation(tmp_path, True))
-    with pytest.raises(PluginFailure, match="'-r x', which is no package"):
+    with pytest.raises(PluginError, match="'-r x', which is no package"):
         await requirements.ensure(plugin_of("t", '"""\nrequirements: -r x\n"""\nclass Tools: pass'))
 
 
 async def test_a_directory_that_cannot_be_made_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     requirements = Requirements(Installation(tmp_path / "file" / "packages", True))
-    with pytest.raises(PluginFailure, match="its packages cannot be installed"):
+    with pytest.raises(PluginError, match="its packages cannot be installed"):
         await requirements.ensure(plugin_of("t", requiring("x")))

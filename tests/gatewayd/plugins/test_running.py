@@ -9,7 +9,7 @@ import pytest
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.plugins import running
 from gatewayd.plugins.homes import Home
-from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.records import Plugin
 from gatewayd.plugins.running import Runner
@@ -72,7 +72,7 @@ async def test_a_question_gives_errors_of_the_gateway_as_they_are(runner: Runner
     with pytest.raises(GatewayError) as caught:
         await runner.ask("valves", refuse)
     assert caught.value.kind is Kind.INVALID_REQUEST
-    with pytest.raises(PluginFailure, match="ZeroDivisionError"):
+    with pytest.raises(PluginError, match="ZeroDivisionError"):
         await runner.ask("valves", lambda: 1 // 0)
     assert await runner.ask("valves", lambda: 3) == 3
 
@@ -83,7 +83,7 @@ async def test_questions_and_hooks_are_not_waited_for_for_ever(
     monkeypatch.setattr(running, "PATIENCE", 0.05)
     monkeypatch.setattr(running, "REACTION", 0.0)
     go = threading.Event()
-    with pytest.raises(PluginFailure, match=r"did not answer within 0\.05 s"):
+    with pytest.raises(PluginError, match=r"did not answer within 0\.05 s"):
         await runner.ask("valves", go.wait)
     await runner.hook("on_startup", go.wait)
     while [what for what, _ in notes.all].count("on_startup") < 2:
@@ -95,7 +95,7 @@ async def test_a_failure_is_noted_with_what_was_done(runner: Runner, notes: Note
     def fail() -> None:
         raise ValueError("bad")
 
-    with pytest.raises(PluginFailure):
+    with pytest.raises(PluginError):
         await runner.run("inlet", fail, fail, contextvars.copy_context())
     await runner.hook("on_shutdown", fail)
     assert ("inlet", "filter p: ValueError: bad") in notes.all

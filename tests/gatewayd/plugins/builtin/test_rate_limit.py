@@ -8,7 +8,7 @@ import pytest
 from gatewayd.accounts.records import Role
 from gatewayd.plugins.builtin import rate_limit
 from gatewayd.plugins.builtin.rate_limit import Filter, Window, estimate
-from gatewayd.plugins.invoke import PluginFailure
+from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.records import Family, PluginKind
 from tests.fakes.builtin_functions import with_builtin
 from tests.fakes.plugins import actor_of, scope_of
@@ -187,7 +187,7 @@ async def test_through_the_door_it_answers_429_and_spares_administrators() -> No
         assert loaded.priority() == -100
         body = {"model": "m", "messages": []}
         assert await loaded.call("inlet", scope_of(), {"body": body}) is body
-        with pytest.raises(PluginFailure) as caught:
+        with pytest.raises(PluginError) as caught:
             await loaded.call("inlet", scope_of(), {"body": body})
         assert caught.value.status == 429
         assert caught.value.text.startswith(
