@@ -54,11 +54,6 @@ class Home:
         """Start the thread; work given before waits for it."""
         self._thread.start()
 
-    @property
-    def is_here(self) -> bool:
-        """Whether the caller runs in the thread of this home."""
-        return threading.current_thread() is self._thread
-
     def submit(self, work: Work[Result], context: contextvars.Context) -> "Future[Result]":
         """Run a coroutine function as a task of the home; cancelling the future cancels the task.
 

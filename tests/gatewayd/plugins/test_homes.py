@@ -26,11 +26,12 @@ def here() -> contextvars.Context:
 
 
 async def test_work_runs_in_the_thread_of_the_home(home: Home) -> None:
-    async def where() -> bool:
-        return home.is_here
+    async def where() -> int:
+        return threading.get_ident()
 
-    assert not home.is_here
-    assert await home.attempt(where, here()) == Outcome(True)
+    first, second = await home.attempt(where, here()), await home.attempt(where, here())
+    assert first == second
+    assert first != Outcome(threading.get_ident())
 
 
 async def test_what_work_raises_is_its_outcome(home: Home) -> None:
