@@ -64,7 +64,7 @@ class Daemon:
         self._notifier = from_environment(invocation.environ)
         self._signal = asyncio.Event()
         self._stopping = False
-        self._starting: asyncio.Task[None] | None = None
+        self._given_up_by_stop: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Serve until a signal says stop; raises GatewayError when the start fails.
@@ -79,11 +79,11 @@ class Daemon:
         loop.add_signal_handler(signal.SIGHUP, self._signal.set)
         for warning in self._settings.warnings:
             log.warning("%s", warning)
-        self._starting = asyncio.current_task()
+        self._given_up_by_stop = asyncio.current_task()
         try:
             async with AsyncExitStack() as stack:
                 gateway, servers = await self._start(stack)
-                self._starting = None
+                self._given_up_by_stop = None
                 await self._until_stopped(gateway)
                 await self._drain(gateway, servers)
         except asyncio.CancelledError:
@@ -149,13 +149,26 @@ class Daemon:
             self._signal.clear()
             if self._stopping:
                 return
-            await self._apply(gateway)
+            await self._apply_unless_stopped(gateway)
 
     def _on_stop(self) -> None:
         self._stopping = True
         self._signal.set()
-        if self._starting is not None:
-            self._starting.cancel()
+        if self._given_up_by_stop is not None:
+            self._given_up_by_stop.cancel()
+            self._given_up_by_stop = None
+
+    async def _apply_unless_stopped(self, gateway: Gateway) -> None:
+        """Reload; a stop does not wait for it, as plugins may take their time to load."""
+        task = self._given_up_by_stop = asyncio.current_task()
+        try:
+            await self._apply(gateway)
+        except asyncio.CancelledError:
+            if task is None or not self._stopping or task.uncancel():
+                raise
+            log.info("stopped before the reload was complete")
+        finally:
+            self._given_up_by_stop = None
 
     async def _apply(self, gateway: Gateway) -> None:
         """Validate the new configuration, then apply what a running daemon can; or change nothing."""

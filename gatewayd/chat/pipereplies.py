@@ -56,7 +56,7 @@ class PipeReading:
     def _said(self, content: str) -> Body:
         role = {} if self._has_role else {"role": "assistant"}
         self._has_role = True
-        return self._chunk({**role, "content": content}, None)
+        return self._chunk({**role, "content": text(content)}, None)
 
     def _chunk(self, delta: Body, finish_reason: str | None) -> Body:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
@@ -148,7 +148,7 @@ def completion(
 
 def whole_text(model: str, content: str | None) -> Body:
     """Return a completion that says a text, or nothing at all."""
-    return completion(model, {"role": "assistant", "content": content})
+    return completion(model, {"role": "assistant", "content": None if content is None else text(content)})
 
 
 def whole_mapping(model: str, value: Body) -> Body:

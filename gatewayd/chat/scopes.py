@@ -11,6 +11,7 @@ from gatewayd.chat.modelfacts import describe_model
 from gatewayd.chat.records import ChatRequest
 from gatewayd.events.records import Target
 from gatewayd.plugins.context import CallScope, RequestFacts
+from gatewayd.plugins.nesting import depth
 
 OWN_FIELDS: Final = frozenset(
     {
@@ -73,6 +74,7 @@ def make_scope(request: ChatRequest, model: Model, record: ModelRecord | None, a
         model=described,
         files=request.files or None,
         messages=messages if isinstance(messages, list) else None,
+        level=depth.get(),
     )
 
 

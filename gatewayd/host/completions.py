@@ -81,7 +81,7 @@ class CompletionsForPlugins:
         the first frame is raised from the frames. Raises GatewayError, invalid_request for plugins that ask
         each other without end.
         """
-        level = next_level()
+        level = next_level(0 if scope is None else scope.level)
         actor = await self._actor(user_id, scope)
         given = mapping(body.get("metadata"))
         request = self._asking.dialect.parse_request(

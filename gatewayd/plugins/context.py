@@ -26,6 +26,7 @@ class CallScope:
     `metadata` is the one object that filters see as `body["metadata"]` and every kind as `__metadata__`.
     `model` is the model as listings show it. `tools` are those of `__tools__`, by name. `task` names the
     internal call (`title_generation`, ...) and is None for a chat, `task_body` is its original request.
+    `level` is how many requests of plugins the call is part of.
     """
 
     actor: Actor
@@ -38,3 +39,4 @@ class CallScope:
     tools: dict[str, Any] = field(default_factory=dict)
     task: str | None = None
     task_body: dict[str, Any] | None = None
+    level: int = 0

@@ -23,9 +23,12 @@ def nested(level: int) -> Iterator[None]:
         depth.reset(token)
 
 
-def next_level() -> int:
-    """Return the level of a request that is made now; invalid_request when it is too deep."""
-    level = depth.get() + 1
+def next_level(known: int = 0) -> int:
+    """Return the level of a request that is made now; invalid_request when it is too deep.
+
+    `known` is the level of the call that it is made for: threads that plugins start themselves have none.
+    """
+    level = max(depth.get(), known) + 1
     if level > DEEPEST:
         raise invalid(f"cannot ask a model: plugins ask each other, more than {DEEPEST} deep")
     return level

@@ -267,6 +267,18 @@ def test_a_stop_during_the_start_gives_it_up(state: Path) -> None:
         daemon.wait_for("stopped before the start was complete")
 
 
+def test_a_stop_does_not_wait_for_plugins_that_a_reload_loads(state: Path, tmp_path: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    with running_daemon(state, PLUGINS_DIR=str(plugins)) as daemon:
+        source = "import time\nprint('loading')\ntime.sleep(3600)\nclass Pipe: pass\n"
+        (plugins / "slow.py").write_text(source)
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_for("text=loading")
+        assert daemon.stop() == 0
+        daemon.wait_for("stopped before the reload was complete")
+
+
 def test_a_database_server_that_is_down_is_tried_again_later(state: Path) -> None:
     refused = run_daemon(state, DATABASE_URL=f"postgresql://u@/gatewayd?host={state}")
     assert refused.returncode == 75

@@ -506,3 +506,10 @@ class Pipe:
     async with function_world(function("p", source)) as world:
         assert (await listed(world))["p.a?"] == "b?"
         assert await content(world, model="p.a?") == "p.a?"
+
+
+@pytest.mark.parametrize("body", ["return 'a\\ud800'", "yield 'a\\ud800'"])
+async def test_answers_can_be_written(body: str) -> None:
+    async with function_world(pipe(body)) as world:
+        assert await content(world) == "a?"
+        assert text(await streamed(world)) == "a?"

@@ -8,6 +8,7 @@ from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import make_scope
 from gatewayd.events.records import Target
 from gatewayd.plugins.context import CallScope, RequestFacts
+from gatewayd.plugins.nesting import nested
 from tests.fakes.models import make_actor, make_model
 
 
@@ -66,3 +67,9 @@ def test_odd_values_count_as_absent(odd: Any) -> None:
     assert isinstance(scope.metadata["features"], dict)
     assert isinstance(scope.metadata["variables"], dict)
     assert all(isinstance(item, str) for item in scope.metadata["filter_ids"])
+
+
+def test_a_request_of_a_plugin_is_told_its_level() -> None:
+    with nested(3):
+        assert scoped().level == 3
+    assert scoped().level == 0

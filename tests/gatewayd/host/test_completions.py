@@ -211,6 +211,16 @@ async def test_plugins_that_ask_each_other_without_end(tmp_path: Path, stream: b
         assert depth.get() == 0
 
 
+async def test_threads_of_plugins_own_are_as_deep_as_their_call(made: Hosting) -> None:
+    # Nothing follows into such a thread but the request that the plugin was given.
+    actor = await made.actors.verified(made.admin.id)
+    form = {"model": "dear", "messages": ASKING}
+    run = made.host.completions.run
+    await run(actor.user_id, form, whole_pipeline=True, scope=scope_of(actor, level=DEEPEST - 1))
+    with pytest.raises(GatewayError, match="more than"):
+        await run(actor.user_id, form, whole_pipeline=True, scope=scope_of(actor, level=DEEPEST))
+
+
 async def test_a_stream_asks_at_the_level_of_its_request(made: Hosting) -> None:
     levels = []
 
