@@ -114,7 +114,7 @@ def test_row_lets_in_the_owner_and_nobody_else(site: Site, row: tuple[str, str])
     assert site.call(row[0], path, body, site.admin)[0] == 200
 
 
-@pytest.mark.parametrize(("method", "path"), LISTENING)
+@pytest.mark.parametrize(("method", "path"), sorted(LISTENING))
 def test_listening_is_for_verified_accounts(site: Site, method: str, path: str) -> None:
     path, body = path.replace("{id}", "none"), b'{"result": 1}' if method == "POST" else None
     for token, expected in ((None, 401), ("sk-" + "0" * 64, 401), (site.pending, 403)):
