@@ -78,6 +78,17 @@ def with_function(template: str, body: Any = None) -> Sample:
     return lambda site: (template.format(id=add_plugin(site, site.admin, FUNCTIONS, FILTER)), body)
 
 
+def with_active_function(template: str, body: Any = None) -> Sample:
+    """Name a function that is on: what users set is for those alone."""
+
+    def sample(site: Site) -> tuple[str, Any]:
+        name = add_plugin(site, site.admin, FUNCTIONS, FILTER)
+        assert site.call("POST", f"{FUNCTIONS}/id/{name}/toggle", {}, site.admin)[0] == 200
+        return template.format(id=name), body
+
+    return sample
+
+
 def with_action(site: Site) -> tuple[str, Any]:
     """Ask for an action of all models, on no chat."""
     name = add_plugin(site, site.admin, FUNCTIONS, ACTION)
@@ -114,6 +125,8 @@ def list_samples() -> Iterator[tuple[Row, Sample]]:
             yield ("GET", path + end), plain(path + end)
 
 
+_OWN_VALVES = f"{FUNCTIONS}/id/{{id}}/valves/user"
+
 LIVE_SAMPLES: dict[Row, Sample] = {
     **dict(list_samples()),
     ("DELETE", f"{CHATS}/"): plain(f"{CHATS}/"),
@@ -142,12 +155,13 @@ LIVE_SAMPLES: dict[Row, Sample] = {
     ("DELETE", f"{FUNCTIONS}/id/{{id}}/delete"): with_function(f"{FUNCTIONS}/id/{{id}}/delete"),
     **{
         ("GET", f"{FUNCTIONS}/id/{{id}}{end}"): with_function(f"{FUNCTIONS}/id/{{id}}{end}")
-        for end in ("/valves", "/valves/spec", "/valves/user", "/valves/user/spec")
+        for end in ("/valves", "/valves/spec")
     },
-    **{
-        ("POST", f"{FUNCTIONS}/id/{{id}}{end}"): with_function(f"{FUNCTIONS}/id/{{id}}{end}", {})
-        for end in ("/valves/update", "/valves/user/update")
-    },
+    ("POST", f"{FUNCTIONS}/id/{{id}}/valves/update"): with_function(
+        f"{FUNCTIONS}/id/{{id}}/valves/update", {}
+    ),
+    **{("GET", f"{_OWN_VALVES}{end}"): with_active_function(f"{_OWN_VALVES}{end}") for end in ("", "/spec")},
+    ("POST", f"{_OWN_VALVES}/update"): with_active_function(f"{_OWN_VALVES}/update", {}),
     ("POST", f"{TOOLS}/create"): with_new_id(f"{TOOLS}/create", TOOL),
     ("GET", SERVERS): plain(SERVERS),
     ("POST", SERVERS): plain(SERVERS, {"TOOL_SERVER_CONNECTIONS": [one_server()]}),
