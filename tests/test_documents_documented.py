@@ -16,8 +16,8 @@ from gatewayd.chat import attachments
 from gatewayd.extract.detect import detect
 from gatewayd.extract.readers import READERS
 from gatewayd.extract.records import MB, Format, Limits, Source
-from gatewayd.http.public import collection_replies, document_shapes, retrieval
-from gatewayd.ingest import names
+from gatewayd.http.public import collection_replies, retrieval
+from gatewayd.ingest import names, shapes
 from gatewayd.ingest.files import UploadRules
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge import directories, grants, members, sync, trees
@@ -57,7 +57,7 @@ def test_every_directory_is_in_the_page() -> None:
 def test_every_state_has_a_true_row() -> None:
     said = {state: shown for state, shown, _ in rows(PAGE, "states")}
     assert said == {
-        state.value: document_shapes.show_status(a_file("f", status=state))["status"] for state in FileStatus
+        state.value: shapes.show_status(a_file("f", status=state))["status"] for state in FileStatus
     }
 
 

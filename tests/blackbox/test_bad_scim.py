@@ -347,6 +347,6 @@ def test_any_body_is_taken_whole_or_refused_on_postgresql(
     tmp_path_factory: pytest.TempPathFactory, postgres: Postgres
 ) -> None:
     with opened_provoked(tmp_path_factory.mktemp("s"), DATABASE_URL=postgres.create_database()) as site:
-        provoke_with_anything(site, 120)
+        provoke_with_anything(site, 60)
         test_every_attribute_may_have_any_type(site, "/Users", USER_NAMES)
         test_every_attribute_may_have_any_type(site, "/Groups", GROUP_NAMES)

@@ -209,8 +209,8 @@ def test_fifty_deaths_on_sqlite(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ten_deaths_on_sqlite(tmp_path: Path) -> None:
-    live_on_sqlite(tmp_path, 10)
+def test_six_deaths_on_sqlite(tmp_path: Path) -> None:
+    live_on_sqlite(tmp_path, 6)
 
 
 def live_on_sqlite(tmp_path: Path, deaths: int) -> None:

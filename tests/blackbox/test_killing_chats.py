@@ -273,8 +273,8 @@ def test_sixty_deaths_on_sqlite(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_eight_deaths_on_sqlite(tmp_path: Path) -> None:
-    live_on_sqlite(tmp_path, 8)
+def test_five_deaths_on_sqlite(tmp_path: Path) -> None:
+    live_on_sqlite(tmp_path, 5)
 
 
 @pytest.mark.slow

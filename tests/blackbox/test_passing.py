@@ -157,7 +157,7 @@ def test_every_field_is_forwarded_untouched(site: Site, streaming: bool) -> None
 
 
 def test_our_own_fields_stay_here_and_files_are_warned_about(site: Site) -> None:
-    own = {"chat_id": "c", "session_id": "s", "features": {}, "tool_ids": [], "variables": {}}
+    own = {"chat_id": "c", "id": "m", "features": {}, "tool_ids": [], "variables": {}}
     reply = site.chat(files=[{"type": "file", "id": "f1"}, {"type": "collection", "id": "k"}], **own)
     assert reply.status == 200
     assert "'f1'" in reply.headers["x-gateway-warning"]

@@ -159,8 +159,8 @@ def die(state: Path, times: int, settings: dict[str, str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_ten_deaths_on_sqlite(tmp_path: Path) -> None:
-    die(tmp_path / "s", 10, {})
+def test_six_deaths_on_sqlite(tmp_path: Path) -> None:
+    die(tmp_path / "s", 6, {})
 
 
 @pytest.mark.slow

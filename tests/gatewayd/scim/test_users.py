@@ -375,7 +375,7 @@ async def test_deactivation_never_changes_a_role(scim: Provisioning, role: Role,
     assert (user.active, user.role, user.identity) == (False, role, Identity())
     assert user.token_version == ann.token_version + 1
     # Who was pending was not in.
-    assert scim.accounts.heard == [Change(ann.id, is_out=role is not Role.PENDING)]
+    assert scim.accounts.heard == [Change(ann.id, is_out=role is not Role.PENDING, asks_again=True)]
     await write(scim, ann.id)
     assert await scim.account(ann.id) == user
 
