@@ -279,6 +279,9 @@ async def _wrapped(function: Callable[..., Awaitable[Any]], *args: Any, **named:
         raise IntegrityError(error) from error
     except asyncpg.InterfaceError as error:
         raise (OperationalError(error) if isinstance(error, ValueError) else LostConnectionError()) from error
+    except asyncpg.InternalClientError as error:
+        # The server has ended the connection, and the driver has yet to notice.
+        raise LostConnectionError() from error
     except FOREIGN as error:
         raise OperationalError(error) from error
 

@@ -67,6 +67,22 @@ async def test_a_connection_that_breaks_when_it_is_put_back_takes_no_change_with
     assert await TortoiseUsers().find("u1") is not None
 
 
+async def test_a_connection_whose_end_the_driver_has_yet_to_notice_is_lost(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def execute(*_: Any, **__: Any) -> str:
+        raise asyncpg.InternalClientError("cannot switch to state 15; another operation (2) is in progress")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(asyncpg.Connection, "execute", execute)
+        with pytest.raises(GatewayError) as caught:
+            async with database.transaction():
+                raise AssertionError("nothing can be begun")
+    assert caught.value.kind is Kind.UNAVAILABLE
+    async with database.transaction():
+        assert await TortoiseUsers().find("nobody") is None
+
+
 async def test_the_connections_say_whose_they_are(database: Database) -> None:
     assert await show("application_name") == f"gatewayd (pid {os.getpid()})"
 
