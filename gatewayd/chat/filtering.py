@@ -63,6 +63,8 @@ class PluginFilters:
         self._registry = registry
         self._find_record = find_record
         self._runs_outlets = runs_outlets
+        self._known: Sequence[Plugin] | None = None
+        registry.subscribe(self._forget)
 
     async def choose(self, request: ChatRequest, model: Model, actor: Actor) -> FilterChain:
         """Return the filters for the request, by priority; the gateway's own tasks have none.
@@ -101,12 +103,16 @@ class PluginFilters:
         if not self._registry.is_running:
             # Whoever runs the gateway has said that no plugin is to run.
             return ()
-        plugins = self._registry.list(Family.FUNCTION, PluginKind.FILTER)
-        active = [plugin for plugin in plugins if plugin.is_active]
-        if not active:
+        if self._known is None:
+            plugins = self._registry.list(Family.FUNCTION, PluginKind.FILTER)
+            self._known = [plugin for plugin in plugins if plugin.is_active]
+        if not self._known:
             return ()
         attached = assigned(self._find_record(model_id), "filterIds")
-        return [plugin for plugin in active if plugin.is_global or plugin.id in attached]
+        return [plugin for plugin in self._known if plugin.is_global or plugin.id in attached]
+
+    def _forget(self, _: Plugin) -> None:
+        self._known = None
 
     async def _loaded(self, plugin: Plugin) -> Loaded:
         try:

@@ -5,7 +5,7 @@ from typing import Any
 
 from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.catalog.replies import Body, Completion
-from gatewayd.plugins.context import CallScope, RequestFacts
+from gatewayd.plugins.context import CallScope, FactsReader
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class ChatRequest:
     warnings: list[str] = field(default_factory=list)
     request_id: str = ""
     native: Body | None = None
-    facts: RequestFacts | None = None
+    facts: FactsReader | None = None
     scope: CallScope | None = None
 
 

@@ -63,7 +63,7 @@ def make_scope(request: ChatRequest, model: Model, record: ModelRecord | None, a
     """
     options = request.options
     target = target_of(options, actor)
-    facts = request.facts or RequestFacts()
+    facts = request.facts() if request.facts else RequestFacts()
     described = describe_model(model, record)
     messages = request.body.get("messages")
     return CallScope(

@@ -89,7 +89,7 @@ class CompletionsForPlugins:
         )
         await self._check_chat(request, actor)
         request.request_id = ids.new_id()
-        request.facts = None if scope is None else scope.facts
+        request.facts = None if scope is None else lambda: scope.facts
         pipeline = self._asking.pipeline
         if not whole_pipeline:
             request.files = []

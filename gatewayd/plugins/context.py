@@ -1,5 +1,6 @@
 """What a plugin may know about the call that it serves."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,10 @@ class RequestFacts:
     headers: tuple[tuple[str, str], ...] = ()
     client: str = ""
     base_url: str = "http://localhost"
+
+
+FactsReader = Callable[[], RequestFacts]
+"""Tells the facts once somebody asks: most requests are answered without."""
 
 
 @dataclass(slots=True)

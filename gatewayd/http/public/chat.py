@@ -1,6 +1,7 @@
 """Chat completions (interface specification 4.2)."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from aiohttp import web
@@ -63,7 +64,7 @@ class ChatRoutes:
         """
         chat = openai.parse_request(await body.read_object(request, self._body_limit))
         chat.request_id = request_id(request)
-        chat.facts = facts_of(request)
+        chat.facts = partial(facts_of, request)
         answer = await self._answer(chat, actor(request))
         if isinstance(answer, Started):
             return body.json_reply(_show_started(answer))

@@ -1,6 +1,7 @@
 """The messages dialect (interface specification 4.3), and what its clients probe before they use it."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -119,7 +120,7 @@ class MessageRoutes:
         """
         chat = anthropic.parse_request(await body.read_object(request, self._body_limit))
         chat.request_id = request_id(request)
-        chat.facts = facts_of(request)
+        chat.facts = partial(facts_of, request)
         answer = await self._pipeline.run(chat, actor(request))
         headers = warning_headers(answer.warnings)
         if answer.chunks is not None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 
 import orjson
 from aiohttp import web
@@ -101,7 +102,7 @@ class RuntimeConversion:
             loaded = ollama.render_load(chat.model, reason, self._clock(), generate=generate)
             return await _reply(request, loaded, chat)
         model_id, chat.request_id = chat.model, request_id(request)
-        chat.facts = facts_of(request)
+        chat.facts = partial(facts_of, request)
         answer = await self._pipeline.run(chat, actor(request))
         if answer.completion is not None:
             render = ollama.render_generate if generate else ollama.render_chat

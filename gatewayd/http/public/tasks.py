@@ -1,6 +1,7 @@
 """Tasks that users started (interface specification 4.8), and those that models are put to for clients."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from aiohttp import web
@@ -105,7 +106,7 @@ class TaskRoutes:
         openai.check_messages(messages)
         options = {name: sent[name] for name in ("chat_id",) if isinstance(sent.get(name), str)}
         chat = ChatRequest(model, {}, stream=False, options=options, request_id=request_id(request))
-        chat.facts = facts_of(request)
+        chat.facts = partial(facts_of, request)
         await self._runs.check(chat, actor(request))
         said = await self._models.text(
             task, messages or [], chat, actor(request), self._runs.options.task_model

@@ -42,7 +42,7 @@ def test_ids_and_fields_of_the_request_are_told() -> None:
     }
     files = [{"type": "file", "id": "f"}]
     facts = RequestFacts(headers=(("User-Agent", "curl"),))
-    scope = scoped(options=options, files=files, facts=facts)
+    scope = scoped(options=options, files=files, facts=lambda: facts)
     assert scope.target == Target("u1", "c1", "m1", "s1")
     told = {name: scope.metadata[name] for name in ("filter_ids", "tool_ids", "features", "files", "params")}
     assert told == {
