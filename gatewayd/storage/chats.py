@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gatewayd.accounts.texts import folded
+from gatewayd.accounts.texts import folded, mended
 from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, SharedChat, Tag
-from gatewayd.errors import invalid
+from gatewayd.errors import invalid, not_found
 from gatewayd.storage import messages as message_rows
 from gatewayd.storage.chat_rows import ChatRow, ChatTagRow, SharedChatRow
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, encode, fits
-from gatewayd.storage.mending import encode_mended, mended
+from gatewayd.storage.mending import encode_mended
 from gatewayd.storage.statements import Statement, containing
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.upserts import upsert
@@ -71,7 +71,7 @@ class ChatRows:
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         counting = statement.copy()
         column = f"c.{ORDERS[query.sort_by]}"
-        if query.sort_by == "title" and statement.client.capabilities.dialect == "postgres":
+        if query.sort_by == "title" and statement.is_postgres:
             column += ' COLLATE "C"'
         direction = "DESC" if query.descending else "ASC"
         page = (
@@ -118,9 +118,9 @@ class ChatRows:
         return len(gone)
 
     async def add_tag(self, chat_id: str, tag: Tag) -> None:
-        """Give a chat a tag; nothing happens when it has it."""
+        """Give a chat a tag; nothing happens when it has it. Raises not_found when there is no such chat."""
         row = ChatTagRow(chat_id=chat_id, tag=tag.id, name=tag.name)
-        async with writing("add the tag"):
+        async with writing("add the tag", not_found("chat", chat_id)):
             await ChatTagRow.bulk_create([row], ignore_conflicts=True)
 
     async def remove_tags(self, chat_id: str, tag_ids: Sequence[str] | None = None) -> None:
@@ -151,7 +151,7 @@ class ChatRows:
         return [Tag(**row) for row in rows]
 
     async def share(self, shared: SharedChat) -> None:
-        """Keep a chat as it is now, in place of what was shared of it before."""
+        """Keep a chat as it is now, in place of what was shared of it before; not_found when it is gone."""
         columns = {
             "id": shared.id,
             "chat_id": shared.chat_id,
@@ -159,7 +159,7 @@ class ChatRows:
             "document": encode(shared.document, "chat"),
             "created_at": shared.created_at,
         }
-        async with writing("share the chat"):
+        async with writing("share the chat", not_found("chat", shared.chat_id)):
             await upsert(SharedChatRow, [columns], ["chat_id"])
 
     async def find_shared(self, share_id: str) -> SharedChat | None:

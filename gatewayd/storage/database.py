@@ -17,6 +17,9 @@ from gatewayd.storage.location import APP, Location
 class Engine(Protocol):
     """What the engines of `sqlite` and `postgres` add to the ORM's client."""
 
+    connection_name: str
+    """Under which the ORM knows it."""
+
     async def claim(self, *, shared: bool) -> None:
         """Keep other daemons out, or raise conflict."""
         ...

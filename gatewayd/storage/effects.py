@@ -5,11 +5,11 @@ from typing import Any
 
 import orjson
 
-from gatewayd.accounts.texts import folded
+from gatewayd.accounts.texts import folded, mended
 from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, fits
-from gatewayd.storage.mending import encode_mended, mended
+from gatewayd.storage.mending import encode_mended
 from gatewayd.storage.messages import lock, one, replace_items
 from gatewayd.storage.statements import Statement
 from gatewayd.storage.transactions import writing
@@ -27,7 +27,7 @@ class EffectRows:
         said, key = statement.bind(text), statement.bind(folded(text))
         part = {"type": "text", "text": text}
         # Of no list, NULL, both make NULL.
-        if _is_postgres(statement):
+        if statement.is_postgres:
             parts = f"parts || {statement.bind(orjson.dumps([part]).decode())}::jsonb"
         else:
             parts = f"json_insert(parts, '$[#]', json({statement.bind(orjson.dumps(part).decode())}))"
@@ -98,7 +98,7 @@ async def _update(statement: Statement, changes: str, chat_id: str, message_id: 
 def _insertion(statement: Statement, chat_id: str, message_id: str, kind: str, texts: Sequence[str]) -> str:
     """Return the statement that adds encoded values to a list, when there is such a message."""
     message, wanted = one(statement, chat_id, message_id, "m."), statement.bind(kind)
-    if _is_postgres(statement):
+    if statement.is_postgres:
         values = statement.bind(list(texts))
         # Locked, so that a message that goes at this moment is none, and no broken reference.
         rows = (
@@ -113,7 +113,3 @@ def _insertion(statement: Statement, chat_id: str, message_id: str, kind: str, t
             f" CROSS JOIN json_each({values}) v WHERE {message} ORDER BY v.key"
         )
     return f"INSERT INTO chat_message_items (message_id, kind, value) {rows} RETURNING id"
-
-
-def _is_postgres(statement: Statement) -> bool:
-    return bool(statement.client.capabilities.dialect == "postgres")

@@ -76,15 +76,18 @@ FIELDS: Final = {"email": "e-mail address", "user_name": "user name", "external_
 
 
 @contextmanager
-def translated(what: str) -> Iterator[None]:
-    """Translate what the ORM, a driver or the system raises inside; `what` completes "cannot ..."."""
+def translated(what: str, missing: GatewayError | None = None) -> Iterator[None]:
+    """Translate what the ORM, a driver or the system raises inside; `what` completes "cannot ...".
+
+    `missing` is raised instead when a row would refer to one that does not exist.
+    """
     try:
         yield
     except (BaseORMException, sqlite3.Error, OSError) as error:
-        raise failure(what, error) from error
+        raise failure(what, error, missing) from error
 
 
-def failure(what: str, error: Exception) -> GatewayError:
+def failure(what: str, error: Exception, missing: GatewayError | None = None) -> GatewayError:
     """Return the error to raise for a foreign one; none is ever taken for success."""
     inner = error.args[0] if isinstance(error, BaseORMException) and error.args else None
     cause = inner if isinstance(inner, Exception) else error
@@ -95,6 +98,8 @@ def failure(what: str, error: Exception) -> GatewayError:
     if columns:
         return _taken(what, columns)
     reason = _reason(cause)
+    if reason is DANGLING and missing is not None:
+        return missing
     return GatewayError(reason.kind, f"cannot {what}: {reason.text}", retry_after=reason.retry_after)
 
 

@@ -32,9 +32,9 @@ class TortoiseGroups:
 
     async def add(self, group: Group) -> None:
         """Insert a group; conflict when the id, the name (any case) or an external id is taken."""
-        async with writing("add the group") as client:
+        async with writing("add the group"):
             await GroupRow(**_columns(group)).save(force_create=True)
-            await lookups.keep(client, {"group_id": group.id}, lookups.NONE, lookups.of_group(group))
+            await lookups.keep({"group_id": group.id}, lookups.NONE, lookups.of_group(group))
 
     async def find(self, group_id: str) -> Group | None:
         """Return the group with this id."""
@@ -68,13 +68,13 @@ class TortoiseGroups:
         """Write every field, and the external ids if they changed; conflict as in `add`."""
         columns = _columns(group)
         del columns["id"]
-        async with writing("change the group") as client:
+        async with writing("change the group"):
             row = await _locked(group.id)
             if row is None:
                 return False
             await GroupRow.filter(id=group.id).update(**columns)
             before, after = lookups.of_group(group_of(row)), lookups.of_group(group)
-            await lookups.keep(client, {"group_id": group.id}, before, after)
+            await lookups.keep({"group_id": group.id}, before, after)
         return True
 
     async def remove(self, group_id: str) -> bool:

@@ -9,6 +9,7 @@ from gatewayd.storage.fields import fits
 from gatewayd.storage.rows import JobRow
 from gatewayd.storage.statements import Statement, stored
 from gatewayd.storage.transactions import writing
+from gatewayd.storage.upserts import upsert
 
 # The jobs that can be had are chosen once, and on PostgreSQL those that another daemon is taking are left to
 # it.
@@ -43,14 +44,8 @@ class TortoiseJobs:
             "error": job.error,
             "created_at": job.created_at,
         }
-        written = ", ".join(f"{name} = excluded.{name}" for name in columns if name != "file_id")
-        async with writing("queue the file") as client:
-            statement = Statement(client)
-            await statement.run(
-                f"INSERT INTO ingest_jobs ({', '.join(columns)}) "  # noqa: S608 - no values
-                f"VALUES ({statement.bind_all(stored(JobRow, columns))}) "
-                f"ON CONFLICT (file_id) DO UPDATE SET {written}"
-            )
+        async with writing("queue the file"):
+            await upsert(JobRow, [columns], ["file_id"])
 
     async def find(self, file_id: str) -> Job | None:
         """Return the job of a file."""
@@ -70,7 +65,7 @@ class TortoiseJobs:
                 "limit": statement.bind(max(limit, 0)),
                 "owner": statement.bind(holder),
                 "until": statement.bind(until),
-                "skipping": SKIPPING if client.capabilities.dialect == "postgres" else "",
+                "skipping": SKIPPING if statement.is_postgres else "",
             }
             taken = await statement.run(LEASE.format(**places))
         rows = [JobRow._init_from_db(**row) for row in taken]

@@ -9,9 +9,7 @@ from gatewayd.accounts.identities import shown
 from gatewayd.accounts.records import Group, User
 from gatewayd.accounts.texts import as_object, folded
 from gatewayd.storage.rows import GroupExternalIdRow, UserEmailRow, UserExternalIdRow, UserSubjectRow
-from gatewayd.storage.transactions import placeholder
-
-BATCH: Final = 500
+from gatewayd.storage.upserts import insert
 
 Lookups = Mapping[type[Model], Sequence[Mapping[str, Any]]]
 """What each table should hold of one user or group, by column, without whose it is."""
@@ -49,7 +47,7 @@ def of_group(group: Group) -> Lookups:
     return {GroupExternalIdRow: _named(group.scim, "external_id", "external_id")}
 
 
-async def keep(client: Any, owner: Mapping[str, str], before: Lookups, after: Lookups) -> None:
+async def keep(owner: Mapping[str, str], before: Lookups, after: Lookups) -> None:
     """Make the rows of an owner (`{"user_id": id}`) what they should be, where that has changed.
 
     Two statements for each table that changed, one when it held nothing.
@@ -60,9 +58,7 @@ async def keep(client: Any, owner: Mapping[str, str], before: Lookups, after: Lo
             continue
         if former:
             await table.filter(**owner).delete()
-        for start in range(0, len(records), BATCH):
-            batch = [{**owner, **record} for record in records[start : start + BATCH]]
-            await _insert(client, table, batch)
+        await insert(table, [{**owner, **record} for record in records])
 
 
 def _named(providers: Mapping[str, Any] | None, member: str, column: str) -> list[dict[str, str]]:
@@ -73,16 +69,3 @@ def _named(providers: Mapping[str, Any] | None, member: str, column: str) -> lis
         for provider, name in names.items()
         if isinstance(name, str) and name
     ]
-
-
-async def _insert(client: Any, table: type[Model], records: Sequence[Mapping[str, Any]]) -> None:
-    meta = table._meta
-    columns = list(records[0])
-    values = [
-        meta.fields_map[column].to_db_value(record[column], table) for record in records for column in columns
-    ]
-    places = [placeholder(client, place) for place in range(1, len(values) + 1)]
-    width = len(columns)
-    rows = [f"({', '.join(places[start : start + width])})" for start in range(0, len(places), width)]
-    query = f"INSERT INTO {meta.db_table} ({', '.join(columns)}) VALUES {', '.join(rows)}"  # noqa: S608
-    await client.execute_query(query, values)

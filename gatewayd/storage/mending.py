@@ -4,22 +4,11 @@ A NUL character and half of a surrogate pair become U+FFFD, a float that is no J
 """
 
 import math
-from typing import Any, Final
+from typing import Any
 
+from gatewayd.accounts.texts import mended
 from gatewayd.errors import GatewayError
 from gatewayd.storage.fields import MAX_DEPTH, encode
-
-REPLACEMENT: Final = "\ufffd"
-
-
-def mended(text: str) -> str:
-    """Return a text that every engine can store."""
-    if "\x00" in text:
-        text = text.replace("\x00", REPLACEMENT)
-    if text.isascii():
-        return text
-    # Both halves of a pair, one after the other, become the character that they stand for.
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def encode_mended(value: Any, field: str) -> str:

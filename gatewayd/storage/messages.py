@@ -4,12 +4,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gatewayd.accounts.texts import folded
+from gatewayd.accounts.texts import folded, mended
 from gatewayd.chats.records import Message, MessageChange, MessageState
+from gatewayd.errors import not_found
 from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, fits
-from gatewayd.storage.mending import encode_mended, mended
+from gatewayd.storage.mending import encode_mended
 from gatewayd.storage.statements import Statement, stored
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.upserts import insert, upsert
@@ -52,8 +53,8 @@ class MessageRows:
         return sorted(found, key=lambda message: order[message.id], reverse=True)
 
     async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
-        """Insert messages, or replace them whole; conflict when there is no such chat."""
-        async with writing("store messages"):
+        """Insert messages, or replace them whole; not_found when there is no such chat."""
+        async with writing("store messages", not_found("chat", chat_id)):
             await write(chat_id, messages)
 
     async def change(self, chat_id: str, message_id: str, change: MessageChange) -> bool:
@@ -97,7 +98,7 @@ class MessageRows:
         async with writing("end what was being answered") as client:
             statement = Statement(client)
             value = statement.bind(encode_mended(dict(error), "error"))
-            if client.capabilities.dialect == "postgres":
+            if statement.is_postgres:
                 merged = f"attributes || jsonb_build_object('error', {value}::jsonb)"
             else:
                 merged = f"json_set(attributes, '$.error', json({value}))"
@@ -121,7 +122,7 @@ async def lock(chat_id: str, message_id: str) -> dict[str, Any] | None:
     """Return the number, parent_id and attributes of a message, locked for the caller's transaction."""
     statement = Statement(ChatMessageRow._meta.db)
     # SQLite has one writer.
-    ending = " FOR NO KEY UPDATE" if statement.client.capabilities.dialect == "postgres" else ""
+    ending = " FOR NO KEY UPDATE" if statement.is_postgres else ""
     rows = await statement.run(
         "SELECT number, parent_id, attributes FROM chat_messages"  # noqa: S608 - no values
         f" WHERE {one(statement, chat_id, message_id)}{ending}"

@@ -129,7 +129,8 @@ async def migrate_open(database: Database, package: str = MIGRATIONS) -> Sequenc
             copy = await database.engine.snapshot(f"before-{pending[0]}")
         if copy is not None:
             log.info("copied the database before migrating", extra={"path": str(copy)})
-    return [name for name in pending if await _apply(database, package, name)]
+    past = _Past(package, database.engine.connection_name)
+    return [name for name in pending if await _apply(database, past, name)]
 
 
 def _check_migratable(status: MigrationStatus) -> None:
@@ -140,7 +141,24 @@ def _check_migratable(status: MigrationStatus) -> None:
             raise
 
 
-async def _apply(database: Database, package: str, name: str) -> bool:
+class _Past:
+    """What the applied migrations have made of the models: worked out once for all that follow."""
+
+    def __init__(self, package: str, connection: str) -> None:
+        self._package = package
+        self._state = State(models={}, apps=StateApps(default_connections={APP: connection}))
+        self._known: set[str] = set()
+
+    async def add(self, name: str, editor: Any = None) -> None:
+        """Take one more migration into account; with an editor it also changes the schema."""
+        if name in self._known:
+            return
+        migration: type[Migration] = importlib.import_module(f"{self._package}.{name}").Migration
+        await migration(name, APP).apply(self._state, dry_run=editor is None, schema_editor=editor)
+        self._known.add(name)
+
+
+async def _apply(database: Database, past: _Past, name: str) -> bool:
     """Apply one migration and record it, all or nothing; False when another process was faster."""
     with translated("migrate the database"):
         async with database.engine.migrating() as transaction:
@@ -151,10 +169,9 @@ async def _apply(database: Database, package: str, name: str) -> bool:
             before = await _applied(transaction)
             if name in before:
                 return False
-            state = State(models={}, apps=StateApps(default_connections={APP: transaction.connection_name}))
             for earlier in before:
-                await _load(package, earlier).apply(state, dry_run=True)
-            await _load(package, name).apply(state, schema_editor=editor)
+                await past.add(earlier)
+            await past.add(name, editor)
             await recorder.record_applied(APP, name)
     log.info("migrated", extra={"migration": name})
     return True
@@ -163,8 +180,3 @@ async def _apply(database: Database, package: str, name: str) -> bool:
 async def _applied(client: Any) -> list[str]:
     query = f"SELECT name FROM {HISTORY} WHERE app = '{APP}' ORDER BY id"  # noqa: S608 - constants
     return [row["name"] for row in await client.execute_query_dict(query)]
-
-
-def _load(package: str, name: str) -> Migration:
-    migration: type[Migration] = importlib.import_module(f"{package}.{name}").Migration
-    return migration(name, APP)

@@ -21,6 +21,11 @@ class Statement:
     client: Any
     values: list[Any] = field(default_factory=list)
 
+    @property
+    def is_postgres(self) -> bool:
+        """Whether the engine is PostgreSQL."""
+        return bool(self.client.capabilities.dialect == "postgres")
+
     def bind(self, value: Any) -> str:
         """Take a value as a parameter and return how the SQL refers to it."""
         self.values.append(value)
@@ -32,7 +37,7 @@ class Statement:
 
     def among(self, values: Sequence[str] | Sequence[int]) -> str:
         """Return what follows a column that is one of any texts or numbers: they are one parameter."""
-        if self.client.capabilities.dialect == "postgres":
+        if self.is_postgres:
             return f"= ANY({self.bind(list(values))})"
         return f"IN (SELECT value FROM json_each({self.bind(orjson.dumps(list(values)).decode())}))"  # noqa: S608
 

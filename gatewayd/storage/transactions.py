@@ -13,6 +13,7 @@ from tortoise.connection import get_connections
 from tortoise.exceptions import OperationalError
 from tortoise.transactions import in_transaction
 
+from gatewayd.errors import GatewayError
 from gatewayd.storage.failures import translated
 
 _names = count(1)
@@ -60,13 +61,14 @@ class Transaction(Protocol):
 
 
 @asynccontextmanager
-async def writing(what: str) -> AsyncIterator[Any]:
+async def writing(what: str, missing: GatewayError | None = None) -> AsyncIterator[Any]:
     """Change the database, as a transaction or, inside one, as a part that can fail alone.
 
     Without the part, PostgreSQL would give up a whole transaction for one broken constraint. `what` completes
-    "cannot ...". Yields the ORM's client, for SQL of one's own.
+    "cannot ...", `missing` is raised when a row would refer to one that does not exist. Yields the ORM's
+    client, for SQL of one's own.
     """
-    with translated(what):
+    with translated(what, missing):
         async with in_transaction() as client:
             yield client
 

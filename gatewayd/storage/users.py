@@ -25,9 +25,9 @@ class TortoiseUsers:
     async def add(self, user: User, password_hash: str | None) -> None:
         """Insert a user and what he is looked up by; conflict when something is taken."""
         with _address_named(user):
-            async with writing("add the user") as client:
+            async with writing("add the user"):
                 await UserRow(**_columns(user), password_hash=password_hash).save(force_create=True)
-                await lookups.keep(client, {"user_id": user.id}, lookups.NONE, lookups.of_user(user))
+                await lookups.keep({"user_id": user.id}, lookups.NONE, lookups.of_user(user))
 
     async def find(self, user_id: str) -> User | None:
         """Return the user with this id."""
@@ -85,7 +85,7 @@ class TortoiseUsers:
         columns = _columns(user)
         del columns["id"]
         with _address_named(user):
-            async with writing("change the user") as client:
+            async with writing("change the user"):
                 # Locked, so that what it is looked up by now is what this replaces.
                 row = await UserRow.filter(id=user.id).select_for_update(no_key=True).first()
                 if row is None:
@@ -95,7 +95,7 @@ class TortoiseUsers:
                 if changed:
                     await UserRow.filter(id=user.id).update(**changed)
                 before, after = lookups.of_user(record_of(row)), lookups.of_user(user)
-                await lookups.keep(client, {"user_id": user.id}, before, after)
+                await lookups.keep({"user_id": user.id}, before, after)
         return True
 
     async def set_password_hash(self, user_id: str, password_hash: str | None) -> bool:
