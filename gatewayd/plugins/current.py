@@ -1,9 +1,10 @@
-"""Which plugin the running code belongs to, and which call it serves."""
+"""Which plugin the running code belongs to, which call it serves, and who asks through it."""
 
 import contextvars
 from dataclasses import dataclass
 from typing import Final
 
+from gatewayd.accounts.records import Actor
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.records import Family
 
@@ -20,6 +21,11 @@ class Calling:
 calling: Final[contextvars.ContextVar[Calling | None]] = contextvars.ContextVar(
     "gatewayd_plugin", default=None
 )
+
+asking: Final[contextvars.ContextVar[Actor | None]] = contextvars.ContextVar(
+    "gatewayd_plugin_asking", default=None
+)
+"""On the daemon's loop: who the call is for in which a plugin asks the gateway for something."""
 
 
 def context_of(now: Calling, base: contextvars.Context | None = None) -> contextvars.Context:

@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -38,17 +38,18 @@ class Home:
     """One daemon thread with a running event loop.
 
     Work is given to it from other threads; what it raises belongs to whoever gave it, except that nothing
-    can end the loop but `stop`.
+    can end the loop but `stop`. Its log lines say what is `told` of it.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, told: Mapping[str, str]) -> None:
+        self._told = told
         self._loop = asyncio.new_event_loop()
         self._loop.set_default_executor(DaemonThreads())
         self._loop.set_exception_handler(self._report)
         self._thread = threading.Thread(target=self._live, name=name, daemon=True)
         self._is_stopping = False
-        self._ended: Future[None] = Future()
+        self.ended: Final[Future[None]] = Future()
+        """Is done when the thread ends, and calls back there."""
 
     def start(self) -> None:
         """Start the thread; work given before waits for it."""
@@ -99,7 +100,7 @@ class Home:
 
     async def _wait_ended(self, timeout: float) -> bool:  # noqa: ASYNC109 - a bound of a wait, not of the caller
         waiting: Future[None] = Future()
-        self._ended.add_done_callback(lambda _: give(waiting))
+        self.ended.add_done_callback(lambda _: give(waiting))
         ended = asyncio.wrap_future(waiting)
         done, _ = await asyncio.wait([ended], timeout=timeout)
         ended.cancel()
@@ -120,13 +121,13 @@ class Home:
             self._clean()
         finally:
             self._loop.close()
-            give(self._ended)
+            give(self.ended)
 
     def _turn(self) -> None:
         try:
             self._loop.run_forever()
         except (SystemExit, KeyboardInterrupt) as error:
-            log.warning("a plugin tried to end the gateway", extra={"home": self._name, "error": repr(error)})
+            log.warning("a plugin tried to end the gateway", extra={**self._told, "error": repr(error)})
 
     def _clean(self) -> None:
         pending = asyncio.all_tasks(self._loop)
@@ -138,14 +139,14 @@ class Home:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         except (SystemExit, KeyboardInterrupt, RuntimeError) as error:
             log.warning(
-                "a plugin did not end well", extra={"home": self._name, "error": repr(error)}, exc_info=error
+                "a plugin did not end well", extra={**self._told, "error": repr(error)}, exc_info=error
             )
 
     def _report(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         log.warning(
             "a plugin left an error behind",
-            extra={"home": self._name, "what": context.get("message"), "error": repr(error)},
+            extra={**self._told, "what": context.get("message"), "error": repr(error)},
             exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
         )
 

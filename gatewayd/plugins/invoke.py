@@ -31,19 +31,23 @@ class Outcome:
 
 
 class PluginError(GatewayError):
-    """Code of a plugin failed.
+    """Code of a plugin failed, its own or that of another which it asked.
 
-    `text` is the exception's own text and `exception` the name of its type. `status` is that of an HTTP
-    exception, None for others. `line` is the last line of the plugin's own source that was reached.
+    `names` are the plugins that the failure came through, each once, beginning with this one. `text` is the
+    exception's own text and `exception` the name of its type. `status` is that of an HTTP exception, None for
+    others. `line` is the last line of the plugin's own source that was reached.
     """
 
     def __init__(
         self, plugin: str, plugin_id: str, error: "Failed", *, kind: Kind = Kind.PLUGIN_FAILED
     ) -> None:
-        sentence = f"{plugin} {plugin_id}: {error.sentence}"
+        names = tuple(dict.fromkeys([f"{plugin} {plugin_id}", *error.names]))
+        sentence = ": ".join([*names, error.reason])
         super().__init__(kind, sentence, code=error.code, retry_after=error.retry_after)
         self.plugin_id = plugin_id
-        self.text = error.text
+        self.names = names
+        self.reason = error.reason
+        self.text = ": ".join([*names[1:], error.text])
         self.exception = error.exception
         self.status = error.status
         self.line = error.line
@@ -51,7 +55,10 @@ class PluginError(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What is known of a failure; `exception` is empty for one that the gateway itself found."""
+    """What is known of a failure; `exception` is empty for one that the gateway itself found.
+
+    `names` are other plugins that it came through, as `pipe x`, the outermost first.
+    """
 
     text: str
     exception: str = ""
@@ -59,9 +66,15 @@ class Failed:
     line: int | None = None
     code: str | None = None
     retry_after: int | None = None
+    names: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
+        """The other plugins, the exception's type and text."""
+        return ": ".join([*self.names, self.reason])
+
+    @property
+    def reason(self) -> str:
         """The exception's type and text."""
         if not self.exception:
             return self.text
@@ -91,6 +104,8 @@ async def attempt_async(work: Callable[[], Awaitable[Any]]) -> Outcome:
 
 def read_failure(error: BaseException, path: str | None = None) -> Failed:
     """Return what is known of an exception; `path` is the file name of the plugin's own code."""
+    if isinstance(error, PluginError):
+        return Failed(error.reason, line=_line(error, path), code=error.code, names=error.names)
     if isinstance(error, GatewayError):
         return Failed(error.message, line=_line(error, path), code=error.code)
     read = attempt(lambda: _http(error))

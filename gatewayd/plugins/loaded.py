@@ -20,8 +20,8 @@ from gatewayd.plugins.current import Calling, context_of
 from gatewayd.plugins.homes import Home
 from gatewayd.plugins.invoke import Failed, PluginError, attempt
 from gatewayd.plugins.items import Items
-from gatewayd.plugins.records import Plugin, PluginKind
-from gatewayd.plugins.running import Noting, Runner
+from gatewayd.plugins.records import Plugin, PluginKind, log_fields
+from gatewayd.plugins.running import PROMPTNESS, Noting, Runner
 
 log = logging.getLogger(__name__)
 
@@ -181,9 +181,9 @@ class Loaded:
             async with asyncio.timeout(timeout):
                 await self.run_hook("on_shutdown")
         except TimeoutError:
-            log.warning("on_shutdown takes too long", extra={self.plugin.family.value: self.plugin.id})
+            log.warning("on_shutdown takes too long", extra=log_fields(self.plugin.family, self.plugin.id))
         if not await self._runner.stop(timeout):
-            log.warning("a plugin does not end", extra={self.plugin.family.value: self.plugin.id})
+            log.warning("a plugin does not end", extra=log_fields(self.plugin.family, self.plugin.id))
         module = self._parts.module
         if sys.modules.get(module.__name__) is module:
             del sys.modules[module.__name__]
@@ -243,7 +243,11 @@ class Loaded:
         cls = valves.find_class(self._parts.instance, name)
         if cls is None:
             return None
-        made: dict[str, Any] | None = await self._runner.ask("valves", partial(valves.schema, cls, user))
+        describe = partial(valves.schema, cls, user)
+        made: dict[str, Any] | None
+        made, left = await self._runner.ask("valves", describe, PROMPTNESS)
+        if left:
+            await self._runner.ask("valves", partial(valves.fill, left), PROMPTNESS)
         return made
 
     def _look(self) -> _Snapshot:

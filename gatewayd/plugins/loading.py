@@ -21,9 +21,10 @@ from gatewayd.plugins.invoke import Failed, Outcome, PluginError, read_failure
 from gatewayd.plugins.loaded import Loaded, Parts
 from gatewayd.plugins.names.guarding import loading
 from gatewayd.plugins.output import LoggingGuard
-from gatewayd.plugins.records import Family, Plugin
+from gatewayd.plugins.records import Family, Plugin, log_fields
 from gatewayd.plugins.requirements import Requirements
 from gatewayd.plugins.running import Noting
+from gatewayd.plugins.threads import ShortTurns
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ class Loader:
         self._around = around
         self._options = options
         self._guard = LoggingGuard()
+        self._turns = ShortTurns()
 
     async def load(self, plugin: Plugin, noting: Noting) -> Loaded:
         """Return a plugin that has run and has its instance.
@@ -57,7 +59,9 @@ class Loader:
             raise _failure(plugin, Failed(f"the id {plugin.id!r} is no Python identifier"))
         await self._options.requirements.ensure(plugin)
         async with AsyncExitStack() as undo:
-            home = Home(f"{plugin.family.value} {plugin.id}")
+            home = Home(f"{plugin.family.value} {plugin.id}", log_fields(plugin.family, plugin.id))
+            self._turns.begin()
+            home.ended.add_done_callback(lambda _: self._turns.end())
             home.start()
             undo.push_async_callback(home.stop, GIVE_UP)
             outcome = await self._run(plugin, home)
@@ -96,7 +100,7 @@ class Loader:
             text = f"{text}; {hint}"
         if failed.line is not None:
             text = f"{text} (line {failed.line})"
-        log.info("a plugin did not load", extra={plugin.family.value: plugin.id, "error": text})
+        log.info("a plugin did not load", extra={**log_fields(plugin.family, plugin.id), "error": text})
         return _failure(plugin, replace(failed, text=text))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
 from gatewayd.plugins.current import Calling, calling
+from gatewayd.plugins.records import log_fields
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,8 @@ class Output:
         token = _is_logging.set(True)
         try:
             for line in self._lines(now, str(text)):
-                log.log(self._level, "plugin output", extra={now.family.value: now.plugin_id, "text": line})
+                told = {**log_fields(now.family, now.plugin_id), "text": line}
+                log.log(self._level, "plugin output", extra=told)
         finally:
             _is_logging.reset(token)
         return len(text)

@@ -74,3 +74,8 @@ class Plugin:
     grants: tuple[Grant, ...] = ()
     updated_at: int = 0
     created_at: int = 0
+
+
+def log_fields(family: Family, plugin_id: str) -> dict[str, str]:
+    """Return what log lines say of a plugin."""
+    return {"plugin": plugin_id, "family": family.value}

@@ -18,7 +18,6 @@ from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import Loader, Loading
 from gatewayd.plugins.output import catching_output
 from gatewayd.plugins.records import SWITCHES, Family, Origin, Plugin, PluginKind, Problem
-from gatewayd.plugins.threads import short_turns
 from gatewayd.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -112,7 +111,6 @@ class Registry:
             self._requirements.open()
             self._exits.callback(self._requirements.close)
             self._exits.enter_context(catching_output())
-            self._exits.enter_context(short_turns())
         for key, plugin in (await self._read()).plugins.items():
             self._entries[key] = _Entry(plugin)
         if self.is_running:

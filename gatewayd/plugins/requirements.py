@@ -12,7 +12,7 @@ from typing import Final
 
 from gatewayd.plugins import frontmatter
 from gatewayd.plugins.invoke import Failed, PluginError
-from gatewayd.plugins.records import Plugin
+from gatewayd.plugins.records import Plugin, log_fields
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,8 @@ class Requirements:
     async def _install(self, plugin: Plugin, packages: Sequence[str]) -> None:
         directory = self._installation.directory
         await asyncio.to_thread(lambda: (directory / _MARKS).mkdir(parents=True, exist_ok=True))
-        log.info("installing packages", extra={plugin.family.value: plugin.id, "packages": list(packages)})
+        told = {**log_fields(plugin.family, plugin.id), "packages": list(packages)}
+        log.info("installing packages", extra=told)
         command = ["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--upgrade"]
         child = await asyncio.create_subprocess_exec(
             sys.executable,

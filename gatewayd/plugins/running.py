@@ -16,13 +16,16 @@ from gatewayd.plugins.current import Calling, context_of
 from gatewayd.plugins.homes import Home
 from gatewayd.plugins.invoke import Failed, PluginError, read_failure
 from gatewayd.plugins.items import Items, LeftBehind, TaskProducer, ThreadProducer
-from gatewayd.plugins.records import Plugin
+from gatewayd.plugins.records import Plugin, log_fields
 from gatewayd.plugins.threads import run_in_thread
 
 log = logging.getLogger(__name__)
 
 PATIENCE: Final = 60.0
-"""Seconds for answers that no plugin should need long for: schemas, hooks, settings."""
+"""Seconds for answers that no plugin should need long for: hooks, settings."""
+
+PROMPTNESS: Final = 10.0
+"""Seconds for an answer that somebody looks at a screen for: the description of valves."""
 
 REACTION: Final = 0.5
 """Seconds for plain code to end once it was interrupted; what still runs then is told."""
@@ -52,6 +55,7 @@ class Runner:
         self._path = path
         self._base = base
         self._noting = noting
+        self._told = log_fields(plugin.family, plugin.id)
         self._loop = asyncio.get_running_loop()
         self._left = LeftBehind()
         self._open = 0
@@ -102,21 +106,23 @@ class Runner:
         self._enter()
         return self._items(source, doing, context)
 
-    async def ask(self, doing: str, work: Callable[[], Any]) -> Any:
+    async def ask(self, doing: str, work: Callable[[], Any], patience: float | None = None) -> Any:
         """Return what short work gives: a coroutine function at home, plain work in a thread.
 
         Plain work gets along while the plugin keeps its home busy, even by waiting for this very answer.
-        Raises the GatewayError that the work raises, PluginError for anything else and when it takes long.
+        Raises the GatewayError that the work raises, PluginError for anything else and when it takes longer
+        than `patience` seconds.
         """
         context = context_of(Calling(self._plugin.family, self._plugin.id), self._base)
+        seconds = PATIENCE if patience is None else patience
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(seconds):
                 if _runs_at_home(work):
                     outcome = await self._home.attempt(partial(_awaited, work), context)
                 else:
                     outcome = await run_in_thread(work, context, self._left, lambda: None)
         except TimeoutError:
-            raise self._late() from None
+            raise self._late(seconds) from None
         if isinstance(outcome.error, GatewayError):
             raise outcome.error
         if outcome.error is not None:
@@ -130,9 +136,9 @@ class Runner:
             async with asyncio.timeout(PATIENCE):
                 await self.run(name, function, function, context)
         except TimeoutError:
-            self._noting(self._plugin, name, self._late().message)
+            self._noting(self._plugin, name, self._late(PATIENCE).message)
         except PluginError as failure:
-            log.warning("a hook failed", extra={self._plugin.family.value: self._plugin.id, "hook": name})
+            log.warning("a hook failed", extra={**self._told, "hook": name})
             self._noting(self._plugin, name, failure.message)
 
     def failure(self, doing: str, error: BaseException) -> PluginError:
@@ -142,12 +148,7 @@ class Runner:
         where = {} if failed.line is None else {"line": failed.line}
         log.info(
             "a plugin failed",
-            extra={
-                self._plugin.family.value: self._plugin.id,
-                "doing": doing,
-                "error": failed.sentence,
-                **where,
-            },
+            extra={**self._told, "doing": doing, "error": failed.sentence, **where},
             exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
         )
         self._noting(self._plugin, doing, failure.message)
@@ -189,8 +190,8 @@ class Runner:
             sentence = f"{count} calls still run after they were stopped"
         self._noting(self._plugin, doing, sentence)
 
-    def _late(self) -> PluginError:
-        late = Failed(f"it did not answer within {PATIENCE:g} s")
+    def _late(self, seconds: float) -> PluginError:
+        late = Failed(f"it did not answer within {seconds:g} s")
         return PluginError(self._plugin.kind.value, self._plugin.id, late)
 
     def _enter(self) -> None:

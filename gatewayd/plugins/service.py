@@ -20,7 +20,7 @@ from gatewayd.plugins.interfaces import PluginStore
 from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import refused
-from gatewayd.plugins.records import SWITCHES, Family, Origin, Plugin
+from gatewayd.plugins.records import SWITCHES, Family, Origin, Plugin, log_fields
 from gatewayd.plugins.registry import END_TIMEOUT, LOAD, Registry
 
 log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class Plugins:
             await self._put_new(stored)
             undo.pop_all()
             await self._registry.adopt(stored, loaded)
-        log.info("plugin installed", extra={family.value: plugin_id, "by": actor.user_id})
+        log.info("plugin installed", extra={**log_fields(family, plugin_id), "by": actor.user_id})
         return self._find(family, plugin_id)
 
     async def change(self, actor: Actor, family: Family, plugin_id: str, change: PluginChange) -> Plugin:
@@ -125,7 +125,7 @@ class Plugins:
             else:
                 problem = None if wanted.locked is None else wanted.problem
                 await self._replace(replace(wanted, problem=problem), undo)
-        log.info("plugin changed", extra={family.value: plugin_id, "by": actor.user_id})
+        log.info("plugin changed", extra={**log_fields(family, plugin_id), "by": actor.user_id})
         return self._find(family, plugin_id)
 
     async def install(
@@ -148,7 +148,7 @@ class Plugins:
             _check_own(plugin)
             await self._store.remove(family, plugin.id)
             self._registry.drop(family, plugin.id)
-        log.info("plugin removed", extra={family.value: plugin_id, "by": actor.user_id})
+        log.info("plugin removed", extra={**log_fields(family, plugin_id), "by": actor.user_id})
 
     async def set_active(
         self, actor: Actor, family: Family, plugin_id: str, is_active: bool | None = None
@@ -210,7 +210,7 @@ class Plugins:
                 loaded = await self._registry.loaded(family, plugin_id)
                 changed = await loaded.changed_valves(plugin.valves, values)
                 await self._save(replace(self._find(family, plugin_id), valves=changed))
-        log.info("valves changed", extra={family.value: plugin_id, "by": actor.user_id})
+        log.info("valves changed", extra={**log_fields(family, plugin_id), "by": actor.user_id})
         return changed
 
     async def reload(self, actor: Actor) -> Mapping[str, Any]:
@@ -298,7 +298,7 @@ class Plugins:
         try:
             await self._registry.loaded(family, plugin_id)
         except PluginError as failure:
-            log.info("a plugin is on, but does not load", extra={family.value: plugin_id})
+            log.info("a plugin is on, but does not load", extra=log_fields(family, plugin_id))
             log.debug("why it does not load", exc_info=failure)
 
 

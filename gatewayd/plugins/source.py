@@ -11,6 +11,7 @@ from typing import Any, Final
 from gatewayd.errors import GatewayError, invalid, shortened
 from gatewayd.plugins.names.guarding import defer_imports
 from gatewayd.plugins.records import Family, PluginKind
+from gatewayd.plugins.trees import undisturbed
 
 CLASSES: Final = {
     Family.TOOL: (("Tools", PluginKind.TOOL),),
@@ -47,7 +48,7 @@ def digest(content: str) -> str:
 def parse(content: str) -> ast.Module:
     """Return the tree of a source; invalid_request with line and text when it is not Python."""
     try:
-        return ast.parse(content.lstrip("\ufeff"))
+        return undisturbed(lambda: ast.parse(content.lstrip("\ufeff")))
     except SyntaxError as error:
         raise _not_python(error) from error
     except (ValueError, RecursionError, MemoryError) as error:

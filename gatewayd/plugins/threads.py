@@ -4,9 +4,8 @@ import asyncio
 import contextvars
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
 from typing import Any, Final
 
 from gatewayd.plugins.homes import give
@@ -19,15 +18,31 @@ TURN: Final = 0.0005
 computes: with the 5 ms of Python three such plugins make a request last more than 100 ms."""
 
 
-@contextmanager
-def short_turns() -> Iterator[None]:
-    """Let threads that compute run for shorter turns while inside, so that the daemon's loop waits less."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, TURN))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
+class ShortTurns:
+    """Lets threads compute for shorter turns while a plugin lives, so that the daemon's loop waits less.
+
+    Plugins begin and end in threads of their own.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._living = 0
+        self._before = 0.0
+
+    def begin(self) -> None:
+        """Count a plugin that begins to live."""
+        with self._lock:
+            self._living += 1
+            if self._living == 1:
+                self._before = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._before, TURN))
+
+    def end(self) -> None:
+        """Count one that has ended."""
+        with self._lock:
+            self._living -= 1
+            if self._living == 0:
+                sys.setswitchinterval(self._before)
 
 
 async def run_in_thread(

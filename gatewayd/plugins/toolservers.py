@@ -3,11 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Grant
 from gatewayd.plugins.context import CallScope
+
+SERVER: Final = "server:"
+"""What the ids of tool servers begin with where those of tools stand too."""
+
+MCP: Final = "mcp:"
+"""What follows for a server that speaks MCP."""
 
 
 class ServerType(StrEnum):
@@ -49,6 +55,11 @@ class ToolServer:
     grants: tuple[Grant, ...] = ()
     updated_at: int = 0
     created_at: int = 0
+
+    @property
+    def tool_id(self) -> str:
+        """The server as `tool_ids` name it: `server:<id>` or `server:mcp:<id>`."""
+        return f"{SERVER}{MCP if self.type is ServerType.MCP else ''}{self.id}"
 
 
 class ToolServerStore(Protocol):

@@ -5,7 +5,7 @@ Everything here but `find_class` runs code of the plugin, so it is called in its
 
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +16,9 @@ from gatewayd.plugins.invoke import attempt, attempt_async
 
 VALVES: Final = "Valves"
 USER_VALVES: Final = "UserValves"
+
+Choices = list[tuple[dict[str, Any], Callable[[], Any]]]
+"""Descriptions of choices, and the methods to await for their options."""
 
 
 def find_class(owner: Any, name: str) -> type[Any] | None:
@@ -66,33 +69,57 @@ def field(error: BaseException) -> str | None:
     return None
 
 
-async def schema(cls: type[Any], user: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the JSON schema of valves; None for a class without one.
+def schema(cls: type[Any], user: Mapping[str, Any] | None) -> tuple[dict[str, Any] | None, Choices]:
+    """Return the JSON schema of valves, None for a class without one, and what is left for `fill`.
 
     `input.options` that name a method of the class become the list that it returns; none when it fails.
     """
     if not issubclass(cls, BaseModel):
-        return None
+        return None, []
     made = cls.model_json_schema()
+    left = []
     for described in made.get("properties", {}).values():
         shown = described.get("input") if isinstance(described, dict) else None
         if isinstance(shown, dict) and isinstance(shown.get("options"), str):
-            listed = await attempt_async(partial(_options, cls, shown["options"], user))
-            shown["options"] = listed.value or []
-    return made
+            shown["options"], ask = _choice(cls, shown["options"], user)
+            if ask is not None:
+                left.append((shown, ask))
+    return made, left
 
 
-async def _options(cls: type[Any], name: str, user: Mapping[str, Any] | None) -> list[Any]:
+async def fill(left: Choices) -> None:
+    """Ask the methods that are awaited for their options, in the home of the plugin."""
+    for shown, ask in left:
+        shown["options"] = _listed((await attempt_async(ask)).value)
+
+
+def _choice(
+    cls: type[Any], name: str, user: Mapping[str, Any] | None
+) -> tuple[list[Any], Callable[[], Any] | None]:
+    """Return the options that a method gives at once, or what is to be awaited for them."""
+    ask = partial(_options, cls, name, user)
+    if inspect.iscoroutinefunction(getattr(cls, name, None)):
+        return [], ask
+    found = attempt(ask).value
+    return ([], partial(_same, found)) if inspect.isawaitable(found) else (_listed(found), None)
+
+
+def _options(cls: type[Any], name: str, user: Mapping[str, Any] | None) -> Any:
     method = getattr(cls, name, None)
     if not callable(method):
-        return []
+        return None
     names = inspect.signature(method).parameters
     given = {key: dict(user or {}) for key in ("__user__", "user") if key in names}
     if "self" in names:
         given["self"] = attempt(cls).value
-    found = method(**given)
-    if inspect.isawaitable(found):
-        found = await found
+    return method(**given)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _listed(found: Any) -> list[Any]:
     return list(found) if isinstance(found, list | tuple) else []
 
 

@@ -110,7 +110,6 @@ class Pipe:
         self,
         body: dict[str, Any],
         __user__: dict[str, Any],
-        __request__: Any = None,
         __messages__: list[Message] | None = None,
         __task__: str | None = None,
         __chat_id__: str | None = None,
@@ -128,19 +127,19 @@ class Pipe:
         found = Found(read_passages(body["messages"]))
         if not found.passages and self.valves.collections.strip():
             await say.status("Searching the documents", done=False)
-            found = await self._search(question, __request__, __user__)
+            found = await self._search(question, __user__)
         if found.sources and not await say.sources(found.sources):
             yield {"sources": found.sources}
         quotes = choose(question, found.passages, self.valves.sentences, self.valves.share)
         await say.status(_told(quotes, found.passages), done=True)
         yield self._answer(quotes, found.passages)
 
-    async def _search(self, question: str, request: Any, user: dict[str, Any]) -> Found:
+    async def _search(self, question: str, user: dict[str, Any]) -> Found:
         if query_collection_handler is None:
             return Found()
         names = [name.strip() for name in self.valves.collections.split(",") if name.strip()]
         form = QueryCollectionsForm(collection_names=names, query=question, k=self.valves.passages)
-        answer = await query_collection_handler(request, form, user=user)
+        answer = await query_collection_handler(None, form, user=user)
         return number_passages(answer["documents"][0], answer["metadatas"][0], answer["distances"][0])
 
     def _answer(self, quotes: Sequence[Quote], passages: Sequence[Passage]) -> str:

@@ -127,11 +127,8 @@ class ChatsTable(Table):
         chat = await self._host.chats.find(id, None)
         return None if chat is None else AnswerDict(messages_of(chat))
 
-    @blocking
-    async def get_messages_by_chat_id(self, id: str) -> AnswerDict[str, Any] | None:
-        """Return the messages of a chat by their ids (the older name)."""
-        chat = await self._host.chats.find(id, None)
-        return None if chat is None else AnswerDict(messages_of(chat))
+    get_messages_by_chat_id = get_messages_map_by_chat_id
+    """The older name."""
 
     @blocking
     async def get_message_by_id_and_message_id(self, id: str, message_id: str) -> AnswerDict[str, Any] | None:

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+from gatewayd.plugins.current import asking, calling
 from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.names.placeholders import sentence
 from gatewayd.plugins.nesting import depth
@@ -18,8 +19,8 @@ Work = Callable[..., Coroutine[Any, Any, Value]]
 class Gate:
     """Runs work of the host on the daemon's loop for code that runs elsewhere.
 
-    The work runs in the context in which the gate was made, not in that of the plugin, but for how deep
-    requests to models are nested.
+    The work runs in the context in which the gate was made, not in that of the plugin, but for who asks and
+    how deep requests to models are nested.
     """
 
     def __init__(self, host: Host, loop: asyncio.AbstractEventLoop) -> None:
@@ -48,6 +49,8 @@ class Gate:
         """Start work on the daemon's loop; cancelling the future cancels it."""
         context = self._context.copy()
         context.run(depth.set, depth.get())
+        now = calling.get()
+        context.run(asking.set, now.scope.actor if now is not None and now.scope is not None else None)
         try:
             return context.run(asyncio.run_coroutine_threadsafe, work, self.loop)
         except RuntimeError:

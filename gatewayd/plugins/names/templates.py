@@ -33,7 +33,6 @@ def openai_chat_chunk_message_template(
     if tool_calls:
         delta["tool_calls"] = tool_calls
     choice = chunk["choices"][0]
-    choice["index"] = 0
     choice["delta"] = delta
     if not delta:
         choice["finish_reason"] = "stop"
