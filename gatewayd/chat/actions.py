@@ -24,7 +24,7 @@ from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family, Plugin, PluginKind
 from gatewayd.plugins.registry import Registry
-from gatewayd.plugins.results import Media, read_result
+from gatewayd.plugins.results import read_result
 from gatewayd.tasks import Purpose, Tasks
 
 _PLAIN: Final = (dict, list, str, bool, int, float)
@@ -118,15 +118,8 @@ class Actions:
     async def _shown(self, value: Any, button: _Button, scope: CallScope) -> str:
         """Show pages and keep files of a result, and return its text."""
         result = read_result(value, button.loaded.plugin.name)
-        await self._emit(scope, "embeds", list(result.embeds))
-        await self._emit(scope, "files", [await self._keep(scope.actor, item) for item in result.media])
+        effects = self._effects
+        await effects.tell(scope.target, "embeds", result.embeds)
+        files = [await effects.kept(scope.actor, item) for item in result.media]
+        await effects.tell(scope.target, "files", files)
         return result.text
-
-    async def _emit(self, scope: CallScope, name: str, values: list[Any]) -> None:
-        if values:
-            await self._effects.events.emit(scope.target, {"type": name, "data": {name: values}})
-
-    async def _keep(self, actor: Actor, item: Media) -> dict[str, Any]:
-        if self._effects.keep is None:
-            raise GatewayError(Kind.NOT_CONFIGURED, f"cannot keep the {item.type} of an action")
-        return await self._effects.keep(actor, item)

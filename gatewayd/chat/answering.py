@@ -84,17 +84,14 @@ class Answering:
     async def _answer(self) -> None:
         running = self._running
         answer = await self._desk.pipeline.run(running.request, running.actor)
-        await self._tell_sources(answer.sources)
         completion = answer.completion
         if completion is None:
+            await self._tell_sources(answer.sources)
             await self._read(answer)
         else:
+            # The sources that the pipeline found are in there, too.
             self._assembly.add_steps(answer.steps)
-            body = Completion(raw=completion.raw).body
-            if answer.sources:
-                # Those that the pipeline found are in there, too.
-                body.pop("sources", None)
-            self._assembly.take(body)
+            self._assembly.take(Completion(raw=completion.raw).body)
         await self._tell_more_sources()
         if self._assembly.error is not None:
             raise GatewayError(Kind.UPSTREAM_FAILED, self._assembly.error)

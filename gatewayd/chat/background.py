@@ -1,89 +1,20 @@
 """What is made after an answer: questions that may follow, a title and tags for the chat."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 from gatewayd import ids
-from gatewayd.accounts.records import Actor
-from gatewayd.catalog.interfaces import ModelSource
-from gatewayd.catalog.records import Model
-from gatewayd.catalog.replies import Body, Completion
-from gatewayd.catalog.service import Catalog
+from gatewayd.catalog.replies import Body
 from gatewayd.chat import tasktexts
-from gatewayd.chat.endpoints import context_of
-from gatewayd.chat.gather import message_of, said
-from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.running import Emitting, Running, RunOptions
-from gatewayd.chat.scopes import make_scope
-from gatewayd.chat.tasktexts import TaskText
+from gatewayd.chat.taskmodels import TaskModels
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.records import ChatChange, MessageChange
 from gatewayd.chats.tags import make_tag
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import GatewayError
 
 log = logging.getLogger(__name__)
-
-
-class TaskModels:
-    """Puts the questions of tasks to models: no filter, document or tool has a part in that."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-
-    async def ask(self, task: str, request: ChatRequest, actor: Actor, original: Body) -> Completion:
-        """Return the answer; plugins are told the name of the task, and `original`, what it is made of."""
-        candidates = await self._catalog.candidates(request.model, actor)
-        model = candidates[0].model
-        scope = make_scope(request, model, self._catalog.find_record(model.id), actor)
-        scope.task, scope.task_body = task, original
-        # What a plugin emits on the way is nothing of the answer that the task is about.
-        scope.target = replace(scope.target, message_id="")
-        scope.metadata |= {"task": task, "task_body": original}
-        chat_id = request.options.get("chat_id")
-        context = context_of(actor, request.request_id, scope=scope, chat_id=chat_id)
-
-        async def question(model: Model, source: ModelSource) -> Completion:
-            return await source.complete({**request.body, "model": model.upstream_id}, model, context)
-
-        return await self._catalog.failover.ask(candidates, question)
-
-    async def text(
-        self,
-        task: TaskText,
-        messages: Sequence[Mapping[str, Any]],
-        request: ChatRequest,
-        actor: Actor,
-        model: str,
-    ) -> str:
-        """Return what a model says to a task about a conversation; `request` is what caused the task.
-
-        A task model that the actor may not use, or that is gone, gives its place to that of the request.
-        """
-        try:
-            completion = await self._ask(task, messages, request, actor, model or request.model)
-        except GatewayError as error:
-            if error.kind is not Kind.NOT_FOUND or not model or model == request.model:
-                raise
-            log.warning("the task model is not used: %s", error.message)
-            completion = await self._ask(task, messages, request, actor, request.model)
-        return said(message_of(completion.body))
-
-    async def _ask(
-        self,
-        task: TaskText,
-        messages: Sequence[Mapping[str, Any]],
-        request: ChatRequest,
-        actor: Actor,
-        model: str,
-    ) -> Completion:
-        body = tasktexts.task_body(model, task.prompt(messages))
-        kept = {name: request.options.get(name) for name in ("chat_id", "id", "session_id")}
-        asked = replace(
-            request, model=model, body=body, stream=False, files=[], options=kept, native=None, scope=None
-        )
-        return await self.ask(task.name, asked, actor, {"model": model, "messages": list(messages), **kept})
 
 
 class Background:
@@ -116,9 +47,7 @@ class Background:
             if not is_allowed or task.name not in running.background or (is_of_chat and running.chat is None):
                 continue
             try:
-                answer = await self._models.text(
-                    task, messages, running.request, running.actor, options.task_model
-                )
+                answer = await self._models.text(task, messages, running.request, running.actor)
                 await make(running, messages, answer)
             except GatewayError as error:
                 log.warning("%s failed: %s", task.name, error.message)

@@ -99,5 +99,5 @@ def _button(plugin: Plugin, button_id: str, name: str, icon: str) -> Button:
     return {"id": button_id, "name": name, "description": plugin.description, "icon": icon or None}
 
 
-def _on(buttons: Sequence[tuple[Plugin, Button]], attached: frozenset[str]) -> list[Button]:
+def _on(buttons: Sequence[tuple[Plugin, Button]], attached: Sequence[str]) -> list[Button]:
     return [button for plugin, button in buttons if plugin.is_global or plugin.id in attached]

@@ -100,11 +100,10 @@ class PluginFilters:
         return [item for item in _ordered(loaded, wanted) if item.has("outlet")]
 
     def _active(self, model_id: str) -> Sequence[Plugin]:
-        if not self._registry.is_running:
-            # Whoever runs the gateway has said that no plugin is to run.
-            return ()
         if self._known is None:
-            plugins = self._registry.list(Family.FUNCTION, PluginKind.FILTER)
+            # Whoever runs the gateway may have said that no plugin is to run.
+            is_running = self._registry.is_running
+            plugins = self._registry.list(Family.FUNCTION, PluginKind.FILTER) if is_running else ()
             self._known = [plugin for plugin in plugins if plugin.is_active]
         if not self._known:
             return ()

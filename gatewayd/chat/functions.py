@@ -27,7 +27,7 @@ from gatewayd.chat.pipereplies import (
     whole_text,
 )
 from gatewayd.chat.pipetexts import DATA
-from gatewayd.chat.toolcalls import Emitting
+from gatewayd.chat.running import Emitting
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.events.records import Target
 from gatewayd.plugins.context import CallScope

@@ -99,7 +99,7 @@ class ToolUse:
 
 
 class ToolBox(Protocol):
-    """Puts the gateway's own tools into a request."""
+    """Puts the gateway's own tools into a request: one with options, or to a model with a record."""
 
     async def offer(self, request: ChatRequest, model: Model, actor: Actor) -> ToolUse | None:
         """Offer the model the tools that the request or its model names; None when there are none.

@@ -1,9 +1,11 @@
 """A model as listings and plugins show it (2.4), with what an administrator keeps about it; pure."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from gatewayd.catalog.grants import show_grant
 from gatewayd.catalog.records import Model, ModelRecord
+from gatewayd.chat.foreign import sequence
 
 
 def describe_model(model: Model, record: ModelRecord | None) -> dict[str, Any]:
@@ -50,9 +52,8 @@ def render_record(record: ModelRecord) -> dict[str, Any]:
     }
 
 
-def assigned(record: ModelRecord | None, name: str) -> frozenset[str]:
-    """Return the ids in a list of a record's `meta`, for example `filterIds`; empty when it is none."""
-    given = record.meta.get(name) if record is not None else None
-    if not isinstance(given, list):
-        return frozenset()
-    return frozenset(item for item in given if isinstance(item, str))
+def assigned(record: ModelRecord | None, name: str) -> Sequence[str]:
+    """Return the ids in a list of a record's `meta`, for example `filterIds`, in their order."""
+    if record is None or not record.meta:
+        return []
+    return [item for item in sequence(record.meta.get(name)) if isinstance(item, str)]

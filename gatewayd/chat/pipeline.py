@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
-from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.failover import Candidate, Failover
 from gatewayd.catalog.interfaces import CallContext, ChunkStream, MessagesSource, ModelSource
@@ -13,6 +11,7 @@ from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.replies import Completion
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat.endpoints import context_of
+from gatewayd.chat.foreign import sequence
 from gatewayd.chat.interfaces import Attachments, ChatFilter, ChatFilters, FilterChain, ToolBox, ToolUse
 from gatewayd.chat.presets import apply_record
 from gatewayd.chat.records import Answer, ChatRequest
@@ -79,16 +78,17 @@ class Pipeline:
         is_converted = request.native is not None
         candidates = await self._catalog.candidates(request.model, actor)
         model = candidates[0].model
-        self._apply_record(request, model, actor)
+        record = self._apply_record(request, model, actor)
         chain = await self._filters.choose(request, model, actor)
         if request.scope is None and _needs_scope(request, chain, model):
             request.scope = self._scope(request, model, actor)
         if chain.inlets:
             candidates = await self._filtered(request, actor, chain, model)
             model = candidates[0].model
-        use = await self._tools.offer(request, model, actor)
+            record = self._catalog.find_record(model.id)
+        use = await self._tools.offer(request, model, actor) if request.options or record else None
         known = len(request.warnings)
-        sources = await self._attach(request, actor, chain, use)
+        sources = await self._attach(request, actor, chain, use) if request.files or use is not None else []
         noted = request.warnings[known:]
         context = context_of(
             actor,
@@ -111,13 +111,14 @@ class Pipeline:
             for item in chain.outlets:
                 await item.outlet(answer.completion, actor)
             if answer.sources:
-                answer.completion = Completion(body={"sources": answer.sources, **answer.completion.body})
+                answer.completion = _with_sources(answer.completion, answer.sources)
         return answer
 
-    def _apply_record(self, request: ChatRequest, model: Model, actor: Actor) -> None:
+    def _apply_record(self, request: ChatRequest, model: Model, actor: Actor) -> ModelRecord | None:
         record = self._catalog.find_record(model.id)
         if record is not None:
-            apply_record(request, record, actor, datetime.fromtimestamp(ids.now(), UTC).astimezone())
+            apply_record(request, record, actor)
+        return record
 
     async def _filtered(
         self, request: ChatRequest, actor: Actor, chain: FilterChain, model: Model
@@ -154,6 +155,13 @@ def _needs_scope(request: ChatRequest, chain: FilterChain, model: Model) -> bool
 def _shown(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the sources without the results of tools that are not cited."""
     return [source for source in sources if source.get("source") or not source.get("tool_result")]
+
+
+def _with_sources(completion: Completion, sources: list[dict[str, Any]]) -> Completion:
+    """Return a whole answer with the sources that were found before it, and then those it came with."""
+    body = completion.body
+    every = {"sources": [*sources, *sequence(body.get("sources"))]}
+    return Completion(body={**every, **body, **every})
 
 
 async def _answer_with_tools(request: ChatRequest, use: ToolUse, asking: "_Asking") -> Answer:

@@ -104,9 +104,12 @@ class Gathering:
         self._finish = ""
 
     def add(self, event: Body) -> None:
-        """Take one event; of several choices the first alone."""
+        """Take one event: sources are added to those before; of several choices the first counts alone."""
         self._usage = usage_of(event) or self._usage
+        sources = [*sequence(self._extra.get("sources")), *sequence(event.get("sources"))]
         self._extra |= {name: value for name, value in event.items() if name not in _OF_CHUNKS}
+        if sources:
+            self._extra["sources"] = sources
         for choice in (mapping(item) for item in sequence(event.get("choices"))):
             if choice.get("index", 0) != 0:
                 continue

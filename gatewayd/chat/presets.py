@@ -6,10 +6,11 @@ to be run.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
+from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import ModelRecord
 from gatewayd.chat.questions import before_system
@@ -32,27 +33,19 @@ _PLACEHOLDER: Final = re.compile(r"\{\{[A-Za-z0-9_ ]{1,100}\}\}")
 _FIXED: Final = frozenset({"custom_params", "model", "messages", "stream"})
 
 
-def apply_record(request: ChatRequest, record: ModelRecord, actor: Actor, now: datetime) -> None:
+def local_time() -> datetime:
+    """Return the time here, with its zone."""
+    return datetime.fromtimestamp(ids.now(), UTC).astimezone()
+
+
+def apply_record(
+    request: ChatRequest, record: ModelRecord, actor: Actor, clock: Callable[[], datetime] = local_time
+) -> None:
     """Put the record's system prompt, parameters and documents into a request."""
-    changed = False
-    system = record.params.get("system")
-    if isinstance(system, str) and system.strip():
-        text = fill(system, variables(actor, now, request.options.get("variables")))
-        request.body["messages"] = before_system(request.body.get("messages") or [], text)
-        changed = True
-    for name, value in spread(record.params).items():
-        request.body[name] = value
-        changed = True
-    mode = record.params.get("function_calling")
-    if isinstance(mode, str) and mode:
-        sent = request.options.get("params")
-        request.options["params"] = {"function_calling": mode, **(sent if isinstance(sent, dict) else {})}
-    references = documents(record.meta.get("knowledge"))
-    if references:
+    if record.params:
+        _apply_params(request, record.params, actor, clock)
+    if record.meta and (references := documents(record.meta.get("knowledge"))):
         request.files = [*request.files, *(item for item in references if item not in request.files)]
-    if changed:
-        # What came in another dialect is no longer what is asked.
-        request.native = None
 
 
 def spread(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,6 +96,26 @@ def variables(actor: Actor, now: datetime, sent: Any) -> Mapping[str, str]:
 def fill(text: str, values: Mapping[str, str]) -> str:
     """Return the text with its placeholders replaced, each by its value as it is."""
     return _PLACEHOLDER.sub(lambda found: values.get(found[0], found[0]), text)
+
+
+def _apply_params(
+    request: ChatRequest, params: Mapping[str, Any], actor: Actor, clock: Callable[[], datetime]
+) -> None:
+    changes = spread(params)
+    request.body.update(changes)
+    system = params.get("system")
+    if not isinstance(system, str) or not system.strip():
+        system = ""
+    if system:
+        text = fill(system, variables(actor, clock(), request.options.get("variables")))
+        request.body["messages"] = before_system(request.body.get("messages") or [], text)
+    mode = params.get("function_calling")
+    if isinstance(mode, str) and mode:
+        sent = request.options.get("params")
+        request.options["params"] = {"function_calling": mode, **(sent if isinstance(sent, dict) else {})}
+    if changes or system:
+        # What came in another dialect is no longer what is asked.
+        request.native = None
 
 
 def _parsed(value: Any) -> Any:

@@ -82,13 +82,12 @@ class RunOutlets(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What an administrator sets for runs; an empty `task_model` is that of the chat.
+    """What an administrator sets for runs.
 
     With `is_saved_often` the content is kept while it comes, not only at its end.
     """
 
     is_saved_often: bool = False
-    task_model: str = ""
     makes_titles: bool = True
     makes_tags: bool = True
     makes_follow_ups: bool = True

@@ -1,7 +1,7 @@
 """Runs: answers to messages of chats, each a task that no HTTP request holds on to."""
 
 import asyncio
-from collections.abc import Sequence, Set
+from collections.abc import Awaitable, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,11 +73,14 @@ class Runs:
         if isinstance(chat_id, str) and chat_id:
             await self._find(chat_id, actor)
 
-    async def answer(self, request: ChatRequest, actor: Actor) -> Answer | Started:
+    def answer(self, request: ChatRequest, actor: Actor) -> Awaitable[Answer | Started]:
         """Answer as the request asks for it: by a run that is not waited for, by one that is, or without one.
 
         Raises not_found when it names a stored chat of somebody else.
         """
+        return (self._answer if request.options else self._desk.pipeline.run)(request, actor)
+
+    async def _answer(self, request: ChatRequest, actor: Actor) -> Answer | Started:
         if wants_chat(request):
             request.options["chat_id"] = await self._make_chat(request, actor)
         if not wants_run(request):

@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import orjson
 
-from gatewayd.catalog.replies import Body
 from gatewayd.chat.foreign import mapping, sequence
 from gatewayd.chat.gather import said
 from gatewayd.chat.history import plain
+from gatewayd.chat.thinking import Thinking
 
 MOST_CHARACTERS: Final = 4000
 """Of each message that a model is shown for such a task."""
@@ -19,10 +21,8 @@ LONGEST_TITLE: Final = 100
 MOST_TAGS: Final = 8
 MOST_FOLLOW_UPS: Final = 5
 LONGEST_FOLLOW_UP: Final = 500
-
-_THOUGHTS: Final = re.compile(
-    r"<(think|thinking|reason|reasoning|thought)>.*?</\1>", re.DOTALL | re.IGNORECASE
-)
+MOST_BRACES: Final = 100
+"""Of the opening braces in an answer, so many are tried as the begin of the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ FOLLOW_UPS: Final = TaskText(
 
 def read_title(answer: str) -> str:
     """Return the title in an answer; one that is not JSON is the title itself, "" when it says nothing."""
-    found = _object(answer)
+    found = object_in(answer)
     title = found.get("title") if found is not None else _first_line(answer)
     return shortened_title(title) if isinstance(title, str) else ""
 
@@ -82,12 +82,12 @@ def fallback_title(messages: Sequence[Mapping[str, Any]]) -> str:
 
 def read_tags(answer: str) -> list[str]:
     """Return the tags in an answer, each once; none when it has no list of them."""
-    return _texts(_object(answer), TAGS.key)[:MOST_TAGS]
+    return _texts(object_in(answer), TAGS.key)[:MOST_TAGS]
 
 
 def read_follow_ups(answer: str) -> list[str]:
     """Return the questions in an answer; none when it has no list of them."""
-    found = _texts(_object(answer), FOLLOW_UPS.key)
+    found = _texts(object_in(answer), FOLLOW_UPS.key)
     return [question[:LONGEST_FOLLOW_UP] for question in found[:MOST_FOLLOW_UPS]]
 
 
@@ -101,12 +101,28 @@ def as_json(key: str, answer: str) -> str:
     return orjson.dumps({key: values[key]}).decode()
 
 
+def object_in(answer: str) -> Mapping[str, Any] | None:
+    """Return the JSON object in an answer, None without one; thoughts, fences and sentences do not count."""
+    text = _spoken(answer)
+    end = text.rfind("}") + 1
+    for brace in islice(re.finditer("{", text[:end]), MOST_BRACES):
+        with suppress(orjson.JSONDecodeError):
+            return mapping(orjson.loads(text[brace.start() : end]))
+    return None
+
+
 def shortened_title(text: str) -> str:
     """Return a text as a title: one line, without quotation marks around it."""
     line = " ".join(text.split()).strip(
         "\"'`*# \N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}"
     )
     return line if len(line) <= LONGEST_TITLE else f"{line[: LONGEST_TITLE - 3].rstrip()}..."
+
+
+def _spoken(answer: str) -> str:
+    thinking = Thinking()
+    pieces = [*thinking.feed(answer), *thinking.finish()]
+    return "".join(text for is_thought, text in pieces if not is_thought)
 
 
 def _shown(message: Mapping[str, Any]) -> str:
@@ -116,22 +132,8 @@ def _shown(message: Mapping[str, Any]) -> str:
     return f"{str(message.get('role')).upper()}: {text}"
 
 
-def _object(answer: str) -> Mapping[str, Any] | None:
-    """Return the JSON object in an answer; what stands around it, a fence or a sentence, does not count."""
-    text = _THOUGHTS.sub("", answer)
-    start, end = text.find("{"), text.rfind("}")
-    while 0 <= start < end:
-        try:
-            found = orjson.loads(text[start : end + 1])
-        except orjson.JSONDecodeError:
-            start = text.find("{", start + 1)
-            continue
-        return mapping(found)
-    return None
-
-
 def _first_line(answer: str) -> str:
-    lines = [line.strip() for line in _THOUGHTS.sub("", answer).strip().splitlines()]
+    lines = [line.strip() for line in _spoken(answer).strip().splitlines()]
     return next((line for line in lines if line.strip("`{}")), "")
 
 
@@ -139,8 +141,3 @@ def _texts(found: Mapping[str, Any] | None, key: str) -> list[str]:
     values = sequence((found or {}).get(key))
     texts = [" ".join(value.split()) for value in values if isinstance(value, str)]
     return list(dict.fromkeys(text for text in texts if text))
-
-
-def task_body(model: str, prompt: str) -> Body:
-    """Return the request of a task."""
-    return {"model": model, "messages": [{"role": "user", "content": prompt}], "stream": False}

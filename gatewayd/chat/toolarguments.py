@@ -9,6 +9,7 @@ import orjson
 
 from gatewayd.chat.foreign import mapping, sequence
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins.trees import undisturbed
 
 LONGEST_LITERAL: Final = 64 * 1024
 """Characters of arguments that are not JSON and are still read, as a Python literal."""
@@ -54,7 +55,7 @@ def _python_literal(arguments: str) -> Any:
     if len(arguments) > LONGEST_LITERAL:
         return None
     try:
-        return ast.literal_eval(arguments.strip())
+        return undisturbed(lambda: ast.literal_eval(arguments.strip()))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
 

@@ -2,33 +2,27 @@
 
 import asyncio
 import contextvars
-import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.failover import Candidate
-from gatewayd.catalog.interfaces import ModelSource
-from gatewayd.catalog.records import Model, ModelRecord
+from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
-from gatewayd.chat.endpoints import context_of
-from gatewayd.chat.foreign import mapping, sequence
-from gatewayd.chat.gather import message_of, said
+from gatewayd.chat.foreign import mapping
 from gatewayd.chat.interfaces import ToolUse
+from gatewayd.chat.modelfacts import assigned
 from gatewayd.chat.plugintools import PluginTools
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import make_scope
+from gatewayd.chat.taskmodels import TaskModels
 from gatewayd.chat.toolcalls import OfferedTool, ToolCalls, ToolEffects, source_of
 from gatewayd.chat.toolprompt import choosing, chosen
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.plugins.context import CallScope
-from gatewayd.plugins.toolservers import ToolSources
+from gatewayd.plugins.toolservers import SERVER, ToolSources
 
-log = logging.getLogger(__name__)
-
-SERVER: Final = "server:"
 MOST_TOOL_IDS: Final = 100
 LONGEST_NAME: Final = 64
 """Characters of a function's name that every provider takes."""
@@ -39,17 +33,6 @@ PROMPT_MODES: Final = frozenset({"legacy", "default"})
 TASK: Final = "function_calling"
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
-
-
-@dataclass(slots=True)
-class ToolBoxOptions:
-    """How many rounds of calls an answer may have, and which model chooses in the prompt mode ("": its own).
-
-    They may be exchanged at any time.
-    """
-
-    iterations: int = 256
-    task_model: Callable[[], str] = str
 
 
 class ToolCallable:
@@ -74,7 +57,10 @@ class ToolCallable:
 
 
 class PluginToolBox:
-    """A `chat.interfaces.ToolBox` of plugins and servers."""
+    """A `chat.interfaces.ToolBox` of plugins and servers.
+
+    An answer may have as many rounds of calls as `iterations`.
+    """
 
     def __init__(
         self,
@@ -82,13 +68,15 @@ class PluginToolBox:
         servers: ToolSources | None,
         catalog: Catalog,
         effects: ToolEffects,
-        options: ToolBoxOptions | None = None,
+        models: TaskModels,
+        iterations: int = 256,
     ) -> None:
         self._plugins = plugins
         self._servers = servers
         self._catalog = catalog
         self._effects = effects
-        self.options = options or ToolBoxOptions()
+        self._models = models
+        self._iterations = iterations
 
     async def offer(self, request: ChatRequest, model: Model, actor: Actor) -> ToolUse | None:
         """Offer the tools of `tool_ids`, or those that the record of the model names.
@@ -97,27 +85,25 @@ class PluginToolBox:
         `execute_tools`, in the prompt mode, and for tools that the caller did not name; else the caller gets
         them (peer-compatible).
         """
-        names = _tool_ids(request)
-        is_asked = bool(names)
-        record = self._catalog.find_record(model.id)
+        asked = _tool_ids(request)
         if "tools" in request.body:
             return None
-        if request.options.get("tool_ids") is None and record is not None:
-            names = _assigned(record)
+        record = self._catalog.find_record(model.id)
+        names = assigned(record, "toolIds") if asked is None else asked
         if not names:
             return None
         scope = request.scope or make_scope(request, model, record, actor)
         request.scope = scope
-        tools = await self._tools(names, request if is_asked else None, scope)
+        tools = await self._tools(names, request if asked else None, scope)
         if not tools:
             return None
         scope.tools.update({tool.name: described(tool, scope) for tool in tools.values()})
         if mapping(request.options.get("params")).get("function_calling") in PROMPT_MODES:
             return await self._by_prompt(request, tools, scope)
         request.body["tools"] = [{"type": "function", "function": tool.spec} for tool in tools.values()]
-        if is_asked and not _is_run_here(request, scope):
+        if asked and not _is_run_here(request, scope):
             return ToolUse()
-        return ToolUse(ToolCalls(tools, scope, self._effects), self.options.iterations)
+        return ToolUse(ToolCalls(tools, scope, self._effects), self._iterations)
 
     async def find(self, names: Sequence[str], scope: CallScope) -> Mapping[str, OfferedTool]:
         """Return the tools that the actor of a scope may use, by their names; others are left out."""
@@ -157,53 +143,27 @@ class PluginToolBox:
         messages = request.body.get("messages") or []
         asked = choosing([tool.spec for tool in tools.values()], messages)
         try:
-            calls = chosen(await self._ask(request, asked, scope), tools)
+            answer = await self._models.ask(TASK, asked, request, scope.actor, dict(request.body))
         except GatewayError as error:
             request.warnings.append(f"cannot use the tools of this request: {error.message}")
             return ToolUse()
+        calls = chosen(answer, tools)
         runner = ToolCalls(tools, scope, self._effects, emits_sources=False)
         steps = list(await runner.run(calls, messages)) if calls else []
         sources = [source_of(tools[step.name], step.arguments, step.result) for step in steps if step.result]
         handles_files = any(tools[step.name].handles_files for step in steps)
         return ToolUse(sources=sources, handles_files=handles_files)
 
-    async def _ask(self, request: ChatRequest, messages: list[dict[str, Any]], scope: CallScope) -> str:
-        """Return the answer of the model for such tasks, or of the request's own."""
-        actor = scope.actor
-        candidates = await self._candidates(request, actor)
-        told = replace(scope, task=TASK, task_body=dict(request.body))
-        chat_id = request.options.get("chat_id")
-        context = context_of(actor, request.request_id, scope=told, chat_id=chat_id)
-        body = {"messages": messages, "stream": False}
-        completion = await self._catalog.failover.ask(
-            candidates,
-            lambda model, source: source.complete({**body, "model": model.upstream_id}, model, context),
-        )
-        return said(message_of(completion.body))
 
-    async def _candidates(self, request: ChatRequest, actor: Actor) -> Sequence[Candidate[ModelSource]]:
-        task_model = self.options.task_model()
-        if task_model:
-            try:
-                return await self._catalog.candidates(task_model, actor)
-            except GatewayError as error:
-                log.info("the task model is not asked: %s", error.message)
-        return await self._catalog.candidates(request.model, actor)
-
-
-def _tool_ids(request: ChatRequest) -> Sequence[str]:
+def _tool_ids(request: ChatRequest) -> Sequence[str] | None:
     given = request.options.get("tool_ids")
     if given is None:
-        return ()
+        return None
     if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
         raise invalid("cannot accept tool_ids: expected a list of texts", param="tool_ids")
     if len(given) > MOST_TOOL_IDS:
         raise invalid(f"cannot accept tool_ids: at most {MOST_TOOL_IDS} are allowed", param="tool_ids")
     return list(dict.fromkeys(given))
-
-
-def _assigned(record: ModelRecord) -> Sequence[str]:
-    return [item for item in sequence(record.meta.get("toolIds")) if isinstance(item, str)]
 
 
 def _is_run_here(request: ChatRequest, scope: CallScope) -> bool:

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.foreign import mapping, text
 from gatewayd.chat.records import ToolStep
+from gatewayd.chat.running import Emitting
 from gatewayd.chat.toolarguments import parsed, read_arguments
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.records import Target
@@ -23,14 +24,6 @@ Source = dict[str, Any]
 
 KeepMedia = Callable[[Actor, Media], Awaitable[dict[str, Any]]]
 """Keeps bytes as a file of the actor and returns the reference to it: `{"type", "url", ...}`."""
-
-
-class Emitting(Protocol):
-    """Where events go; `events.service.Events` is one."""
-
-    async def emit(self, target: Target, event: Any) -> bool:
-        """Send an event to its user, after what it does to the stored message."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +56,17 @@ class ToolEffects:
 
     events: Emitting
     keep: KeepMedia | None = None
+
+    async def tell(self, target: Target, name: str, values: Sequence[Any]) -> None:
+        """Send the event that adds values of its own name to a message, when there are any."""
+        if values:
+            await self.events.emit(target, {"type": name, "data": {name: list(values)}})
+
+    async def kept(self, actor: Actor, item: Media) -> dict[str, Any]:
+        """Return the reference to bytes that are kept as a file; not_configured when nothing keeps files."""
+        if self.keep is None:
+            raise GatewayError(Kind.NOT_CONFIGURED, "this gateway keeps no files")
+        return await self.keep(actor, item)
 
 
 class ToolCalls:
@@ -111,31 +115,21 @@ class ToolCalls:
         sources: tuple[Source, ...] = ()
         if self._emits_sources and offered is not None and offered.is_cited and said:
             sources = (source_of(offered, arguments, said),)
-        await self._emit("embeds", "embeds", result.embeds)
-        await self._emit("files", "files", files)
+        await self._effects.tell(self._scope.target, "embeds", result.embeds)
+        await self._effects.tell(self._scope.target, "files", files)
         for source in sources:
             await self._effects.events.emit(self._scope.target, {"type": "source", "data": source})
         return ToolStep(text(call.get("id")), name, arguments, said, files, result.embeds, sources)
-
-    async def _emit(self, kind: str, member: str, values: Sequence[Any]) -> None:
-        if values:
-            event = {"type": kind, "data": {member: list(values)}}
-            await self._effects.events.emit(self._scope.target, event)
 
     async def _files(self, media: Sequence[Media]) -> tuple[tuple[dict[str, Any], ...], list[str]]:
         """Return the references to the files that are kept, and what went wrong with the others."""
         files, problems = [], []
         for item in media:
             try:
-                files.append(await self._keep(item))
+                files.append(await self._effects.kept(self._scope.actor, item))
             except GatewayError as error:
                 problems.append(f"The {item.type} of this result is lost: {error.message}.")
         return tuple(files), problems
-
-    async def _keep(self, item: Media) -> dict[str, Any]:
-        if self._effects.keep is None:
-            raise GatewayError(Kind.NOT_CONFIGURED, "this gateway keeps no files")
-        return await self._effects.keep(self._scope.actor, item)
 
 
 async def read_safely(value: Any, name: str) -> ToolResult:

@@ -10,6 +10,7 @@ from gatewayd.catalog.replies import Body
 from gatewayd.chat.foreign import mapping, sequence, text
 from gatewayd.chat.gather import said
 from gatewayd.chat.questions import last_question
+from gatewayd.chat.tasktexts import object_in
 
 LAST_MESSAGES: Final = 4
 """How much of the conversation the choice is made by."""
@@ -33,10 +34,7 @@ def choosing(specs: Sequence[Mapping[str, Any]], messages: Sequence[Mapping[str,
     """Return the messages by which a model is asked which of the functions to call."""
     told = TEMPLATE.format(specs=orjson.dumps(list(specs), option=orjson.OPT_INDENT_2).decode())
     recent = [message for message in messages if message.get("role") in ("user", "assistant")]
-    lines = [
-        f'{text(message.get("role")).upper()}: """{said(message)}"""' for message in recent[-LAST_MESSAGES:]
-    ]
-    history = "\n".join(lines)
+    history = "\n".join(_line(message) for message in recent[-LAST_MESSAGES:])
     query = last_question([dict(message) for message in messages])
     asked = f"History:\n{history}\n\nQuery: {query}"
     return [{"role": "system", "content": told}, {"role": "user", "content": asked}]
@@ -48,7 +46,7 @@ def _line(message: Mapping[str, Any]) -> str:
 
 def chosen(answer: str, names: Mapping[str, object], new_id: ids.NewId = ids.new_id) -> list[Body]:
     """Return the calls that an answer names, as tool calls; what cannot be read, or is not known, is none."""
-    value = _object(answer)
+    value = object_in(answer) or {}
     listed = value.get("tool_calls", [value] if value.get("name") else [])
     calls = []
     for item in (mapping(each) for each in sequence(listed)):
@@ -58,14 +56,3 @@ def chosen(answer: str, names: Mapping[str, object], new_id: ids.NewId = ids.new
             function = {"name": name, "arguments": arguments}
             calls.append({"id": f"call_{new_id()}", "type": "function", "function": function})
     return calls
-
-
-def _object(answer: str) -> Mapping[str, Any]:
-    """Return the JSON object in an answer, whatever stands around it; an empty one when there is none."""
-    start, end = answer.find("{"), answer.rfind("}")
-    if start < 0 or end < start:
-        return {}
-    try:
-        return mapping(orjson.loads(answer[start : end + 1]))
-    except orjson.JSONDecodeError:
-        return {}

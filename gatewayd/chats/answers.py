@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.chats.interfaces import ChatStore, MessageStore
-from gatewayd.chats.merging import Merging
+from gatewayd.chats.merging import Merging, lock_of
 from gatewayd.chats.plain import mended
 from gatewayd.chats.reading import MAX_ID, read_id, read_node
 from gatewayd.chats.records import ITEM_KINDS, Chat, ChatChange, Message, MessageChange, MessageState
+from gatewayd.commits import Transactor
 from gatewayd.errors import invalid, not_found, shortened
 
 RESTARTED: Final = "the gateway was restarted while this was answered"
@@ -18,9 +19,12 @@ RESTARTED: Final = "the gateway was restarted while this was answered"
 class Answers:
     """Writes the answers of models to their messages; what cannot be kept of a text is replaced in it."""
 
-    def __init__(self, messages: MessageStore, chats: ChatStore, clock: ids.Clock = ids.now) -> None:
+    def __init__(
+        self, messages: MessageStore, chats: ChatStore, transactor: Transactor, clock: ids.Clock = ids.now
+    ) -> None:
         self._messages = messages
         self._chats = chats
+        self._transactor = transactor
         self._clock = clock
         self._merging = Merging(messages)
 
@@ -32,27 +36,30 @@ class Answers:
         model: str,
         user_message: Mapping[str, Any] | None = None,
     ) -> Message:
-        """Store what is asked and the message that is to hold the answer, and make that the current one.
+        """Store what is asked and the message that is to hold the answer, and make that the current one: all
+        of it, or nothing.
 
         `user_message` is the client's object (`{"id", "content", ...}`), put in or merged. An answer that is
         there already keeps its place in the tree, loses its lists and its error, and begins anew. A new one
         follows `parent_id`, else the user's message, else the current one. Raises not_found for an unknown
         chat, and invalid_request where the answer would take the place of something that the user said.
         """
-        chat = await self._chats.find(chat_id)
-        if chat is None:
-            raise not_found("chat", chat_id)
         message_id = _checked(message_id, "id")
         parent_id = read_id(parent_id, "parent_id")
         if parent_id == message_id:
             raise invalid("cannot accept parent_id: a message cannot follow itself", param="parent_id")
-        known = await self._messages.find(chat_id, message_id)
-        if known is not None and known.role == "user" and (known.content or known.parts):
-            raise invalid(f"cannot answer in message {shortened(message_id)!r}: the user said it", param="id")
-        asked = await self._put_question(chat, user_message, message_id)
-        follows = parent_id or asked or (_other(chat, message_id) if known is None else None)
-        answer = await self._put_answer(chat_id, known, self._placeholder(message_id, follows, model))
-        await self._chats.change(chat_id, ChatChange(current_id=message_id), self._clock())
+        async with self._transactor.exclusive(lock_of(chat_id)):
+            chat = await self._chats.find(chat_id)
+            if chat is None:
+                raise not_found("chat", chat_id)
+            known = await self._messages.find(chat_id, message_id)
+            if known is not None and known.role == "user" and (known.content or known.parts):
+                shown = shortened(message_id)
+                raise invalid(f"cannot answer in message {shown!r}: the user said it", param="id")
+            asked = await self._put_question(chat, user_message, message_id)
+            follows = parent_id or asked or (_other(chat, message_id) if known is None else None)
+            answer = await self._put_answer(chat_id, known, self._placeholder(message_id, follows, model))
+            await self._chats.change(chat_id, ChatChange(current_id=message_id), self._clock())
         return answer
 
     async def save(self, chat_id: str, message_id: str, content: str) -> bool:

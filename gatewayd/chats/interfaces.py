@@ -42,7 +42,7 @@ class ChatStore(Protocol):
         ...
 
     async def add_tag(self, chat_id: str, tag: Tag) -> None:
-        """Give a chat a tag; nothing happens when it has it."""
+        """Give a chat a tag; nothing happens when it has it. Raises not_found when there is no such chat."""
         ...
 
     async def remove_tags(self, chat_id: str, tag_ids: Sequence[str] | None = None) -> None:
@@ -54,7 +54,7 @@ class ChatStore(Protocol):
         ...
 
     async def share(self, shared: SharedChat) -> None:
-        """Keep a chat as it is now, in place of what was shared of it before."""
+        """Keep a chat as it is now, in place of what was shared of it before; not_found when it is gone."""
         ...
 
     async def find_shared(self, share_id: str) -> SharedChat | None:
@@ -82,7 +82,7 @@ class MessageStore(Protocol):
         ...
 
     async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
-        """Insert messages, or replace them whole, in one transaction."""
+        """Insert messages, or replace them whole, in one transaction; not_found without such a chat."""
         ...
 
     async def change(self, chat_id: str, message_id: str, change: MessageChange) -> bool:

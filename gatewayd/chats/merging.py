@@ -28,6 +28,11 @@ def new_chat(user_id: str, document: Document, now: int) -> tuple[Chat, Sequence
     return chat, messages
 
 
+def lock_of(chat_id: str) -> str:
+    """Return the name by which whole changes of one chat exclude each other."""
+    return f"chat {chat_id}"
+
+
 class Merging:
     """Changes the messages of a chat, and of each only what differs: others may write to it as well."""
 

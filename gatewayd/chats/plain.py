@@ -4,6 +4,7 @@ import math
 import re
 from typing import Any, Final
 
+from gatewayd.accounts import texts
 from gatewayd.errors import GatewayError, invalid, shortened
 
 MAX_DEPTH: Final = 64
@@ -17,7 +18,7 @@ _ODD: Final = re.compile("[\x00\ud800-\udfff]")
 
 def refused(where: str, reason: str) -> GatewayError:
     """Return the error for a bad field; its name may hold anything that was sent."""
-    name = shortened(_ODD.sub("\ufffd", where), SHOWN_FIELD)
+    name = shortened(texts.mended(where), SHOWN_FIELD)
     return invalid(f"cannot accept {name}: {reason}", param=name)
 
 
@@ -59,7 +60,7 @@ def mended(value: Any, depth: int = 0) -> Any:
         return value
     match value:
         case str():
-            return _ODD.sub("\ufffd", value)
+            return texts.mended(value)
         case int() if LEAST <= value <= MOST:
             return value
         case float():
@@ -69,7 +70,7 @@ def mended(value: Any, depth: int = 0) -> Any:
         case list() | tuple() if depth < MAX_DEPTH:
             return [mended(member, depth + 1) for member in value]
         case _:
-            return _ODD.sub("\ufffd", shortened(str(value)))
+            return texts.mended(shortened(str(value)))
 
 
 def _check_text(text: str, where: str) -> None:

@@ -9,7 +9,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
 from gatewayd.chats.access import ChatAccess, require_chat
 from gatewayd.chats.interfaces import ChatStore, MessageStore
-from gatewayd.chats.merging import Merging, new_chat
+from gatewayd.chats.merging import Merging, lock_of, new_chat
 from gatewayd.chats.reading import read_document, read_id, read_node
 from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message
 from gatewayd.chats.rendering import show_branch, show_chat, show_element
@@ -111,7 +111,7 @@ class Chats:
         members; the rest stays. The current message stays what it is unless another is named.
         """
         read = read_document(document)
-        async with self._transactor.exclusive(_lock(chat_id)):
+        async with self._transactor.exclusive(lock_of(chat_id)):
             chat = await self.access.changeable(actor, chat_id)
             now = self._clock()
             current_id = await self._merging.merge(chat, read, now)
@@ -129,7 +129,7 @@ class Chats:
         node = read_node(message, "message", read_id(message_id, "message_id"))
         if not node.id:
             raise invalid("cannot accept message_id: it is empty", param="message_id")
-        async with self._transactor.exclusive(_lock(chat_id)):
+        async with self._transactor.exclusive(lock_of(chat_id)):
             chat = await self.access.owned(actor, chat_id)
             known = await self._messages.find(chat_id, node.id)
             if known is not None:
@@ -147,7 +147,7 @@ class Chats:
         Takes the permission chat.delete_message. Raises not_found when chat or message are not there.
         """
         require_chat(actor, "delete_message")
-        async with self._transactor.exclusive(_lock(chat_id)):
+        async with self._transactor.exclusive(lock_of(chat_id)):
             chat = await self.access.owned(actor, chat_id)
             known = await self._messages.find(chat_id, message_id) if is_plain(message_id) else None
             if known is None:
@@ -162,14 +162,14 @@ class Chats:
 
     async def toggle_pinned(self, actor: Actor, chat_id: str) -> Record:
         """Pin a chat, or no longer, and return its record."""
-        async with self._transactor.exclusive(_lock(chat_id)):
+        async with self._transactor.exclusive(lock_of(chat_id)):
             chat = await self.access.changeable(actor, chat_id)
             await self._store.change(chat_id, ChatChange(pinned=not chat.pinned), chat.updated_at)
         return await self.record(chat_id)
 
     async def toggle_archived(self, actor: Actor, chat_id: str) -> Record:
         """Archive a chat, or no longer, and return its record."""
-        async with self._transactor.exclusive(_lock(chat_id)):
+        async with self._transactor.exclusive(lock_of(chat_id)):
             chat = await self.access.changeable(actor, chat_id)
             await self._store.change(chat_id, ChatChange(archived=not chat.archived), chat.updated_at)
         return await self.record(chat_id)
@@ -186,7 +186,9 @@ class Chats:
         require_chat(actor, "delete")
         await self.access.owned(actor, chat_id)
         await self._stop(chat_id)
-        if not await self._store.remove(chat_id):
+        async with self._transactor.exclusive(lock_of(chat_id)):
+            is_removed = await self._store.remove(chat_id)
+        if not is_removed:
             raise not_found("chat", chat_id)
 
     async def remove_all(self, actor: Actor) -> int:
@@ -209,7 +211,3 @@ class Chats:
             return
         for task in self._tasks.started(chat_id=chat_id):
             await self._tasks.stop(task.id)
-
-
-def _lock(chat_id: str) -> str:
-    return f"chat {chat_id}"
