@@ -95,8 +95,8 @@ def _leave(status: int) -> NoReturn:
     The interpreter's own end waits for threads of plugins, and runs code of theirs that may never return.
     """
     logging.shutdown()
-    for stream in (sys.stdout, sys.stderr):
-        # Who read it may have gone.
+    # Who started it may have closed them, and who read them may have gone.
+    for stream in filter(None, (sys.stdout, sys.stderr)):
         with contextlib.suppress(OSError):
             stream.flush()
     os._exit(status)

@@ -29,6 +29,16 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
+def mended(text: str) -> str:
+    """Return a text with U+FFFD for what no database keeps: NUL, and halves of surrogate pairs."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\ufffd")
+    if text.isascii():
+        return text
+    # Both halves of a pair, one after the other, become the character that they stand for.
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def normalise_email(value: str) -> str:
     """Return the form in which addresses are stored and compared: NFKC, case-folded, stripped.
 

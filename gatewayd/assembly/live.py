@@ -51,7 +51,7 @@ async def open_live(settings: Settings, accounts: Accounts, tasks: Tasks, stack:
     hub = Hub(MemoryBus(), event_limits(settings))
     stack.callback(hub.close)
     calls = Calls(hub, timeout=settings.websocket_event_caller_timeout)
-    answers = Answers(stores.messages, stores.chats)
+    answers = Answers(stores.messages, stores.chats, accounts.commits)
     await answers.end_running()
     tasks.spawn("keep-alive of event streams", hub.run())
     return Live(

@@ -15,7 +15,8 @@ from gatewayd.chat.media import MediaFiles
 from gatewayd.chat.outlets import Outlets
 from gatewayd.chat.plugintools import PluginTools
 from gatewayd.chat.rewriting import Rewriting
-from gatewayd.chat.toolbox import PluginToolBox, ToolBoxOptions
+from gatewayd.chat.taskmodels import TaskModels
+from gatewayd.chat.toolbox import PluginToolBox
 from gatewayd.chat.toolcalls import ToolEffects
 from gatewayd.host.settings import SettingsForPlugins
 from gatewayd.ingest.files import Files
@@ -68,6 +69,7 @@ class Extensions:
     filters: PluginFilters
     functions: FunctionSource
     tools: PluginToolBox
+    task_models: TaskModels
     outlets: Outlets
     actions: Actions
     switches: Switches
@@ -127,9 +129,8 @@ def make_extensions(parts: PluginParts) -> Extensions:
     functions = FunctionSource(registry, live.events, parts.tasks)
     registry.subscribe(relisting(catalog, functions))
     effects = ToolEffects(live.events, MediaFiles(parts.files).keep)
-    options = ToolBoxOptions(
-        iterations=settings.chat_response_max_tool_call_iterations, task_model=lambda: switches.task_model
-    )
+    models = TaskModels(catalog, lambda: switches.task_model)
+    rounds = settings.chat_response_max_tool_call_iterations
     commits = parts.accounts.commits
     plugins = Plugins(registry, store, commits, access)
     checker = make_checker(settings, parts.accounts)
@@ -142,7 +143,8 @@ def make_extensions(parts: PluginParts) -> Extensions:
         user_valves=UserValves(registry, values, access),
         filters=filters,
         functions=functions,
-        tools=PluginToolBox(PluginTools(registry, access), parts.servers, catalog, effects, options),
+        tools=PluginToolBox(PluginTools(registry, access), parts.servers, catalog, effects, models, rounds),
+        task_models=models,
         outlets=Outlets(filters, catalog, rewriting),
         actions=Actions(registry, catalog, rewriting, effects, parts.tasks),
         switches=switches,

@@ -148,7 +148,7 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
     return [
         *HealthRoutes(parts.health, config, __version__).routes(),
         *ModelRoutes(parts.catalog, Buttons(parts.extensions.registry)).routes(),
-        *ChatRoutes(parts.pipeline, body_limit=limit, runs=parts.answering.runs).routes(),
+        *ChatRoutes(parts.answering.runs, body_limit=limit).routes(),
         *MessageRoutes(parts.pipeline, body_limit=limit).routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
         *ForwardingRoutes(Forwarding(parts.catalog), body_limit=limit).routes(),

@@ -7,12 +7,13 @@ from gatewayd.assembly.plugins import Extensions
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat.after import After
 from gatewayd.chat.answering import Desk
-from gatewayd.chat.background import Background, TaskModels
+from gatewayd.chat.background import Background
 from gatewayd.chat.pipeline import Pipeline
 from gatewayd.chat.rewriting import Rewriting
 from gatewayd.chat.running import RunOptions
 from gatewayd.chat.runs import Runs
 from gatewayd.chat.stopping import Stopping
+from gatewayd.chat.taskmodels import TaskModels
 from gatewayd.settings import Settings
 from gatewayd.tasks import Tasks
 
@@ -30,7 +31,7 @@ def make_answering(
     catalog: Catalog, pipeline: Pipeline, live: Live, extensions: Extensions, tasks: Tasks
 ) -> Answering:
     """Return the services; `Runs.configure` gives them their options."""
-    stores, chats, models = live.stores, live.chats.chats, TaskModels(catalog)
+    stores, chats, models = live.stores, live.chats.chats, extensions.task_models
     background = Background(models, stores.chats, stores.messages, live.events)
     after = After(
         extensions.outlets,
@@ -47,7 +48,6 @@ def run_options(settings: Settings) -> RunOptions:
     """Return what the settings say about answers to chats."""
     return RunOptions(
         is_saved_often=settings.enable_realtime_chat_save,
-        task_model=settings.task_model,
         makes_titles=settings.enable_title_generation,
         makes_tags=settings.enable_tags_generation,
         makes_follow_ups=settings.enable_follow_up_generation,

@@ -75,7 +75,7 @@ class Hub:
         Without a listener it is kept for those who were there in the last ten minutes, instead of an older
         one that is `about` the same.
         """
-        await self._bus.publish(user_id, Frame("", chat_id, written(payload), about))
+        await self._bus.publish(user_id, Frame(chat_id, written(payload), about))
 
     def tell(self, listeners: Sequence[Subscription], payload: Payload) -> None:
         """Give a frame to these listeners alone; it has no id and is not kept."""

@@ -50,13 +50,11 @@ class Helper(StrEnum):
 class Frame:
     """An event as listeners get it.
 
-    `id` is the position in the user's stream, `payload` the JSON of
-    `{"chat_id", "message_id", "data": {"type", "data"}}`, with `call_id` for a call. `chat_id` is what
+    `payload` is the JSON of `{"chat_id", "message_id", "data": {"type", "data"}}`, and `chat_id` what
     listeners of one chat are chosen by. Of the frames that are `about` the same, whoever comes back needs
     the newest alone; "" is about nothing else's.
     """
 
-    id: str
     chat_id: str
     payload: bytes
     about: str = ""

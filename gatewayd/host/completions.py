@@ -123,7 +123,7 @@ class CompletionsForPlugins:
     async def _actor(self, user_id: str, scope: CallScope | None) -> Actor:
         if scope is not None and scope.actor.user_id == user_id:
             return scope.actor
-        return await self._actors.verified(user_id)
+        return await self._actors.reader(user_id)
 
     async def _check_chat(self, request: ChatRequest, actor: Actor) -> None:
         """Raise not_found when a request names a stored chat of somebody else."""

@@ -37,7 +37,7 @@ class KnowledgeForPlugins:
 
     async def list(self, user_id: str) -> Sequence[Record]:
         """Return the collections that a user may read, last changed first."""
-        actor = await self._actors.of(user_id)
+        actor = await self._actors.find_reader(user_id)
         if actor is None:
             return []
         found, _ = await self._collections.list(actor)
@@ -48,7 +48,7 @@ class KnowledgeForPlugins:
 
         Each is `{"text", "score", "metadata"}`. Raises not_found for what the user may not read.
         """
-        actor = await self._actors.verified(user_id)
+        actor = await self._actors.reader(user_id)
         scopes = [await self._scopes.named(actor, name) for name in dict.fromkeys(names)]
         options = self._options if k is None else replace(self._options, k=k)
         found = await self._retrieval.search(scopes, query, options)

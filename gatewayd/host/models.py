@@ -30,7 +30,7 @@ class ModelsForPlugins:
 
     async def list(self, user_id: str) -> Sequence[Record]:
         """Return the models that a user may use, by name, as the list of models shows them."""
-        actor = await self._actors.of(user_id)
+        actor = await self._actors.find_reader(user_id)
         if actor is None:
             return []
         models = await self._catalog.list(actor)

@@ -50,7 +50,7 @@ class UsersForPlugins:
 
     async def permissions(self, user_id: str) -> Record | None:
         """Return the permissions that a user has in effect."""
-        actor = await self._actors.of(user_id)
+        actor = await self._actors.find_reader(user_id)
         return None if actor is None else actor.permissions
 
 

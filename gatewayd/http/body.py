@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -15,12 +14,13 @@ from gatewayd.http.direct import JsonReply, is_plain
 
 MAX_DEPTH: Final = 64
 MAX_INTEGER: Final = 2**64 - 1
-# Enough digits for an integer that the decoder would turn into an inexact number.
-LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
+# Enough digits for an integer that the decoder would turn into an inexact number, as `_AS_DIGITS` shows them.
+LONG_NUMBER: Final = b"0" * 19
 SMALL_BODY: Final = 1024 * 1024
 BODY_TIMEOUT_SECONDS: Final = 30.0
 
 _CONTAINERS: Final = (dict, list)
+_AS_DIGITS: Final = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(256))
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -77,7 +77,7 @@ def parse_json(data: bytes) -> Any:
         raise invalid(
             f"cannot read the body as JSON: it nests deeper than {MAX_DEPTH} levels", code="json_invalid"
         )
-    if len(data) <= SMALL_BODY and LONG_NUMBER.search(data):
+    if len(data) <= SMALL_BODY and LONG_NUMBER in data.translate(_AS_DIGITS):
         json.loads(data, parse_int=_exact)
     return value
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from gatewayd.catalog.interfaces import CallContext
+from gatewayd.chat.foreign import mapping
 from gatewayd.plugins.context import CallScope
 
 CHAT_HEADER: Final = "X-Service-Chat-Id"
@@ -103,13 +104,13 @@ def _values(scope: CallScope) -> dict[str, str]:
     user, target, metadata = scope.actor.user, scope.target, scope.metadata
     groups = ",".join(scope.actor.group_ids)
     files = scope.files or [{}]
-    file = _object(files[0])
-    stored = _object(file.get("file"))
+    file = mapping(files[0])
+    stored = mapping(file.get("file"))
     values: dict[str, Any] = {
         "CHAT_ID": target.chat_id,
         "MESSAGE_ID": target.message_id,
         "USER_MESSAGE_ID": metadata.get("user_message_id"),
-        "USER_MESSAGE_PARENT_ID": _object(metadata.get("user_message")).get("parentId"),
+        "USER_MESSAGE_PARENT_ID": mapping(metadata.get("user_message")).get("parentId"),
         "USER_ID": user.id,
         "USER_EMAIL": user.email,
         "USER_ROLE": user.role.value,
@@ -119,11 +120,7 @@ def _values(scope: CallScope) -> dict[str, str]:
         "TASK": scope.task,
         "FILE_ID": file.get("id") or stored.get("id"),
         "FILE_NAME": file.get("name") or stored.get("filename"),
-        "FILE_CONTENT_TYPE": file.get("content_type") or _object(stored.get("meta")).get("content_type"),
+        "FILE_CONTENT_TYPE": file.get("content_type") or mapping(stored.get("meta")).get("content_type"),
     }
     texts = {name: visible(value) if isinstance(value, str) else "" for name, value in values.items()}
     return texts | {"USER_NAME": quoted_name(user.name)}
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

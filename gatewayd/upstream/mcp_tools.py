@@ -138,7 +138,7 @@ class McpTool:
     @property
     def source_id(self) -> str:
         """The server as `tool_ids` name it."""
-        return f"server:mcp:{self.server.id}"
+        return self.server.tool_id
 
     async def run(self, arguments: dict[str, Any], scope: CallScope) -> Any:
         """Return what the server returns; being cancelled ends the session."""

@@ -65,7 +65,7 @@ class OpenApiTool:
     @property
     def source_id(self) -> str:
         """The server as `tool_ids` name it."""
-        return f"server:{self.server.id}"
+        return self.server.tool_id
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -2,21 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from gatewayd.accounts.records import Actor
 from gatewayd.events.records import Target
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.serverservice import KnownServers, Offer
-from gatewayd.plugins.toolservers import ServerType, Tool, ToolServer
+from gatewayd.plugins.toolservers import MCP, SERVER, ServerType, Tool, ToolServer
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.identity import Identity
 from gatewayd.upstream.mcp_tools import McpTools
 from gatewayd.upstream.openapi_tools import OpenApiTools
 from gatewayd.upstream.operations import tool_name
-
-PREFIX: Final = "server:"
-MCP_PREFIX: Final = "mcp:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +96,12 @@ def make_tool_servers(known: KnownServers, tasks: Tasks, options: ToolServerOpti
 
 def parse_name(name: str) -> ServerName | None:
     """Return what `server:<id>`, `server:mcp:<id>` or `...|fn1,fn2` names; None for other names."""
-    if not name.startswith(PREFIX):
+    if not name.startswith(SERVER):
         return None
-    server_id, _, functions = name.removeprefix(PREFIX).partition("|")
-    is_mcp = server_id.startswith(MCP_PREFIX)
+    server_id, _, functions = name.removeprefix(SERVER).partition("|")
+    is_mcp = server_id.startswith(MCP)
     wanted = tuple(item.strip() for item in functions.split(",") if item.strip())
-    return ServerName(server_id.removeprefix(MCP_PREFIX), is_mcp, wanted)
+    return ServerName(server_id.removeprefix(MCP), is_mcp, wanted)
 
 
 def _named(tools: Sequence[Tool], server: ToolServer, functions: Sequence[str]) -> Sequence[Tool]:

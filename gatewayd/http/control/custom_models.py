@@ -21,8 +21,7 @@ from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.knowledge.collections import Collections
 from gatewayd.plugins.records import Family, PluginKind
 from gatewayd.plugins.registry import Registry
-
-SERVER = "server:"
+from gatewayd.plugins.toolservers import SERVER
 
 
 class ModelParts:

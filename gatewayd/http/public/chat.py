@@ -7,9 +7,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from gatewayd import ids
-from gatewayd.accounts.records import Actor
 from gatewayd.chat.records import Answer, ChatRequest
-from gatewayd.chat.running import Asking
 from gatewayd.chat.runs import Runs, Started
 from gatewayd.dialects import openai
 from gatewayd.http import body
@@ -26,15 +24,7 @@ PATHS: Final = tuple(f"{base}/chat/completions" for base in BASES)
 class ChatRoutes:
     """Answers chat completions, whole or streamed."""
 
-    def __init__(
-        self,
-        pipeline: Asking,
-        *,
-        body_limit: int,
-        runs: Runs | None = None,
-        clock: ids.Clock = ids.now,
-    ) -> None:
-        self._pipeline = pipeline
+    def __init__(self, runs: Runs, *, body_limit: int, clock: ids.Clock = ids.now) -> None:
         self._runs = runs
         self._body_limit = body_limit
         self._clock = clock
@@ -65,18 +55,13 @@ class ChatRoutes:
         chat = openai.parse_request(await body.read_object(request, self._body_limit))
         chat.request_id = request_id(request)
         chat.facts = partial(facts_of, request)
-        answer = await self._answer(chat, actor(request))
+        answer = await self._runs.answer(chat, actor(request))
         if isinstance(answer, Started):
             return body.json_reply(_show_started(answer))
         headers = warning_headers(answer.warnings)
         if answer.completion is not None and not chat.stream:
             return body.raw_reply(request, answer.completion.raw, headers)
         return await self._stream(request, chat, answer, headers)
-
-    async def _answer(self, chat: ChatRequest, asker: Actor) -> Answer | Started:
-        if self._runs is None or not chat.options:
-            return await self._pipeline.run(chat, asker)
-        return await self._runs.answer(chat, asker)
 
     async def _stream(
         self, request: web.Request, chat: ChatRequest, answer: Answer, headers: dict[str, str]

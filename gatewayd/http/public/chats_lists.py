@@ -13,12 +13,11 @@ from gatewayd.chats.searching import read_search
 from gatewayd.chats.service import SORTINGS
 from gatewayd.chats.services import ChatServices
 from gatewayd.chats.tags import show_tag
-from gatewayd.errors import GatewayError, invalid
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.chats import PREFIX
 from gatewayd.http.public.chats_bodies import TaggedBody
-from gatewayd.http.public.queries import flag, page
+from gatewayd.http.public.queries import flag, page, refused
 from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.http.sse import open_stream, send
 
@@ -123,19 +122,15 @@ def _paged(sent: Mapping[str, str], query: ChatQuery) -> ChatQuery:
     """Return a query with the page and order that the request asks for."""
     sort_by = sent.get("sort_by", sent.get("order_by", SORTINGS[0]))
     if sort_by not in SORTINGS:
-        raise _refused("sort_by", f"expected {', '.join(SORTINGS)}")
+        raise refused("sort_by", f"expected {', '.join(SORTINGS)}")
     direction = sent.get("sort_dir", sent.get("direction", "desc"))
     if direction not in {"asc", "desc"}:
-        raise _refused("sort_dir", "expected asc or desc")
+        raise refused("sort_dir", "expected asc or desc")
     query = replace(query, sort_by=sort_by, descending=direction == "desc")
     if "page" not in sent:
         return query
     offset, limit = page(sent, PAGE_SIZE)
     return replace(query, offset=offset, limit=limit)
-
-
-def _refused(name: str, reason: str) -> GatewayError:
-    return invalid(f"cannot accept {name}: {reason}", param=name, code="validation")
 
 
 async def _send_records(request: web.Request, records: AsyncIterator[Any]) -> web.StreamResponse:

@@ -12,12 +12,11 @@ from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family, Plugin
 from gatewayd.plugins.registry import Registry
 from gatewayd.plugins.shapes import show_plugin
-from gatewayd.plugins.toolservers import ServerType, ToolServer
+from gatewayd.plugins.toolservers import ToolServer
 
 Shown = dict[str, Any]
 
 _USER_VALVES: Final = re.compile(r"^\s*class\s+UserValves\b", re.MULTILINE)
-_PREFIXES: Final = {ServerType.OPENAPI: "server:", ServerType.MCP: "server:mcp:"}
 
 
 class PluginShapes:
@@ -77,7 +76,7 @@ class PluginShapes:
 
 def show_server(server: ToolServer) -> Shown:
     """Return a tool server among the tools, under the id by which `tool_ids` name it."""
-    server_id = f"{_PREFIXES[server.type]}{server.id}"
+    server_id = server.tool_id
     return {
         "id": server_id,
         "user_id": server_id,

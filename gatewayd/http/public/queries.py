@@ -1,4 +1,4 @@
-"""Query parameters of the document routes."""
+"""Query parameters of the routes that list."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -19,7 +19,7 @@ def flag(query: Mapping[str, str], name: str, *, default: bool) -> bool:
         return True
     if value.lower() in FALSE:
         return False
-    raise _refused(name, "expected true or false")
+    raise refused(name, "expected true or false")
 
 
 def number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
@@ -29,7 +29,7 @@ def number(query: Mapping[str, str], name: str, default: int, least: int, most: 
         return default
     if value.isascii() and value.isdigit() and len(value) < 10 and least <= int(value) <= most:
         return int(value)
-    raise _refused(name, f"expected a number from {least} to {most}")
+    raise refused(name, f"expected a number from {least} to {most}")
 
 
 def page(query: Mapping[str, str], size: int) -> tuple[int, int]:
@@ -37,5 +37,6 @@ def page(query: Mapping[str, str], size: int) -> tuple[int, int]:
     return (number(query, "page", 1, 1, LAST_PAGE) - 1) * size, size
 
 
-def _refused(name: str, reason: str) -> GatewayError:
+def refused(name: str, reason: str) -> GatewayError:
+    """Return the error for a parameter that is not as it should be (422)."""
     return invalid(f"cannot accept {name}: {reason}", param=name, code="validation")

@@ -7,11 +7,11 @@ from typing import Any, Final
 from aiohttp import web
 
 from gatewayd.chat import tasktexts
-from gatewayd.chat.background import TaskModels
 from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.runs import Runs
 from gatewayd.chat.stopping import Stopping
+from gatewayd.chat.taskmodels import TaskModels
 from gatewayd.chat.tasktexts import TaskText
 from gatewayd.dialects import openai
 from gatewayd.http import body
@@ -81,7 +81,7 @@ class TaskRoutes:
         options = self._runs.options
         return body.json_reply(
             {
-                "TASK_MODEL": options.task_model,
+                "TASK_MODEL": self._models.preferred(),
                 "ENABLE_TITLE_GENERATION": options.makes_titles,
                 "ENABLE_TAGS_GENERATION": options.makes_tags,
                 "ENABLE_FOLLOW_UP_GENERATION": options.makes_follow_ups,
@@ -108,9 +108,7 @@ class TaskRoutes:
         chat = ChatRequest(model, {}, stream=False, options=options, request_id=request_id(request))
         chat.facts = partial(facts_of, request)
         await self._runs.check(chat, actor(request))
-        said = await self._models.text(
-            task, messages or [], chat, actor(request), self._runs.options.task_model
-        )
+        said = await self._models.text(task, messages or [], chat, actor(request))
         message = {"role": "assistant", "content": tasktexts.as_json(task.key, said)}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         return body.json_reply(
