@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel
 
+from gatewayctl.failures import unsendable
 from gatewayctl.transport import Transport
 from gatewayctl.wire.base import Request
 
@@ -28,4 +29,7 @@ class Asking:
 
 def segment(ref: str) -> str:
     """Return an id, name or address as one segment of a path."""
-    return quote(ref, safe="@")
+    try:
+        return quote(ref, safe="@")
+    except UnicodeEncodeError as error:
+        raise unsendable() from error

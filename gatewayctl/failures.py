@@ -113,3 +113,8 @@ class CommandError(Exception):
             "request_id": self.request_id,
         }
         return json.dumps({"error": error}, ensure_ascii=False)
+
+
+def unsendable(reason: str = "it is not UTF-8 text") -> CommandError:
+    """Return the failure for a value on the command line or in a file that no request can carry."""
+    return CommandError("usage", f"cannot send what was given: {reason}", hint="")

@@ -3,8 +3,11 @@
 import getpass
 import sys
 from pathlib import Path
+from typing import Final
 
 from gatewayctl.failures import CommandError
+
+FROM_FILE: Final = "@"
 
 
 def usage(message: str, param: str | None = None) -> CommandError:
@@ -24,17 +27,31 @@ def confirm(question: str, *, yes: bool) -> None:
         raise CommandError("cancelled", "not confirmed: nothing was changed")
 
 
-def read_secret(source: str, option: str) -> str:
-    """Return the secret in a file, or on standard input for `-`, without the newline at its end."""
+def read_whole(source: str, name: str, param: str) -> str:
+    """Return the text in a file, or on standard input for `-`; `name` is what a failure calls it."""
     try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
+        return sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror or "").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise usage(f"cannot read {option} {source}: {reason}", param=option) from error
-    secret = text.removesuffix("\n").removesuffix("\r")
+        raise usage(f"cannot read {name}: {reason}", param=param) from error
+
+
+def read_secret(source: str, option: str) -> str:
+    """Return the secret in a file, or on standard input for `-`, without the newline at its end."""
+    secret = read_whole(source, f"{option} {source}", option).removesuffix("\n").removesuffix("\r")
     if not secret:
         raise usage(f"cannot use {option} {source}: it is empty", param=option)
     return secret
+
+
+def read_text(given: str, option: str) -> str:
+    """Return a text that was given as it is, or as `@FILE` or `@-`; see `read_secret`."""
+    return read_secret(given.removeprefix(FROM_FILE), option) if is_in_file(given) else given
+
+
+def is_in_file(given: str) -> bool:
+    """Tell whether a text was given as the name of a file."""
+    return given.startswith(FROM_FILE)
 
 
 def ask_password() -> str:

@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
 
-from gatewayctl.failures import CommandError
+from gatewayctl.failures import CommandError, unsendable
 from gatewayctl.wire import base
 
 TIMEOUT_SECONDS: Final = 60.0
@@ -154,13 +155,19 @@ class Transport:
 
 def _target(path: str, query: Query) -> str:
     given = {name: value for name, value in query.items() if value is not None}
-    return f"{path}?{urlencode(given)}" if given else path
+    try:
+        return f"{path}?{urlencode(given)}" if given else path
+    except UnicodeEncodeError as error:
+        raise unsendable() from error
 
 
 def _body(request: base.Request | None) -> Body | None:
     if request is None:
         return None
-    content = request.model_dump_json(exclude_unset=True).encode()
+    try:
+        content = request.model_dump_json(exclude_unset=True).encode()
+    except PydanticSerializationError as error:
+        raise unsendable("it is not UTF-8 text, or is nested too deeply") from error
     return Body(content, len(content))
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gatewayctl.prompts import usage
+from gatewayctl.prompts import read_secret, usage
 from gatewayctl.wire.base import Tree
 
 BYTES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -28,9 +28,25 @@ def parse_values(pairs: Sequence[str]) -> dict[str, Any]:
     return {name: _value(text) for name, text in parse_pairs(pairs).items()}
 
 
+def read_json(text: str) -> Any:
+    """Return a JSON value; ValueError for what is none, also NaN and Infinity, which would become null."""
+    return json.loads(text, parse_constant=_refuse)
+
+
+def read_object(source: str, option: str) -> dict[str, Any]:
+    """Return the JSON object in a file, or on standard input for `-`."""
+    try:
+        value = read_json(read_secret(source, option))
+    except ValueError as error:
+        raise usage(f"cannot read {option} {source}: it is not JSON", param=option) from error
+    if not isinstance(value, dict):
+        raise usage(f"cannot read {option} {source}: it is not an object", param=option)
+    return value
+
+
 def _value(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return read_json(text)
     except ValueError:
         return text
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gatewayctl.live.transcripts import source_names
 from gatewayctl.prompts import usage
 from gatewayctl.render import Output
 from gatewayctl.verbs import Noun, Session
@@ -85,15 +86,14 @@ class Answer:
 
     def __init__(self, events: Iterator[Mapping[str, Any]]) -> None:
         self._events = events
-        self._sources: dict[str, str] = {}
+        self._sources: list[Any] = []
         self._warnings: list[str] = []
 
     def pieces(self) -> Iterator[str]:
         """Yield the text while it comes."""
         for event in self._events:
             self._warnings += event.get("warnings") or ()
-            for source in event.get("sources") or ():
-                self._note(source)
+            self._sources += event.get("sources") or ()
             for choice in event.get("choices") or ():
                 content = (choice.get("delta") or {}).get("content")
                 if isinstance(content, str):
@@ -103,14 +103,8 @@ class Answer:
         """Yield a line for each warning and each source, numbered as the model saw them."""
         for warning in self._warnings:
             yield f"warning: {warning}"
-        for number, name in enumerate(self._sources.values(), start=1):
+        for number, name in enumerate(source_names(self._sources), start=1):
             yield f"[{number}] {name}"
-
-    def _note(self, source: Mapping[str, Any]) -> None:
-        own = source.get("source") or {}
-        for metadata in source.get("metadata") or ():
-            key = metadata.get("source") or own.get("id") or "N/A"
-            self._sources.setdefault(str(key), str(metadata.get("name") or key))
 
 
 def _request(model: str, question: str, system: str | None) -> Chat:

@@ -14,6 +14,7 @@ from gatewayctl.live.following import GAP, Follower, Happening, Whose
 from gatewayctl.live.lines import line_of, question_of
 from gatewayctl.prompts import read_secret, usage
 from gatewayctl.render import Output, View
+from gatewayctl.values import read_json
 from gatewayctl.verbs import Noun, Session
 from gatewayctl.wire.events import Call, CallAnswer
 
@@ -157,6 +158,6 @@ def _result(value: str | None, value_json: str | None, *, agrees: bool) -> Any:
     if value_json is None:
         return agrees
     try:
-        return json.loads(value_json)
+        return read_json(value_json)
     except ValueError as error:
         raise usage(f"cannot read --json: {error}", param="--json") from error

@@ -134,22 +134,10 @@ def run(
     """
     rules = Rules.of(ignore or (), include or (), hidden=hidden)
     choice = Choice(rules, ignore_files, follow, None if max_size is None else parse_size(max_size))
-    plan = Plan(
-        collection=collection,
-        origin=_origin(directory, origin),
-        user=user,
-        delete=delete,
-        force=force,
-        wait=wait,
-        retry=retry,
-        dry_run=dry_run,
-        jobs=jobs,
-    )
+    plan = Plan(collection, _origin(directory, origin), user, delete, force, wait, retry, dry_run, jobs)
     _check(plan, watch=watch)
     with Folder(directory, follow=follow) as folder:
-        command = Command(session, folder, choice, plan)
-        command.lock()
-        command.run(interval if watch else None)
+        Command(session, folder, choice, plan).run(interval if watch else None)
 
 
 def _check(plan: Plan, *, watch: bool) -> None:
@@ -182,16 +170,9 @@ class Command:
         self._report = Report()
         self._began = 0.0
 
-    def lock(self) -> None:
-        """Keep other runs away, unless this one changes nothing."""
-        if self._plan.dry_run:
-            return
-        problem = self._folder.lock()
-        if problem is not None:
-            sys.stderr.write(f"gatewayctl: {clean(problem)}\n")
-
     def run(self, interval: float | None) -> None:
-        """Run once, or every so many seconds until a signal comes."""
+        """Run once, or every so many seconds until a signal comes; other runs are kept away meanwhile."""
+        self._lock()
         with self._stop.on_signals():
             if interval is not None:
                 Watch(self._scan, self._bring, self._show, self._complain).go_on(self._stop, interval)
@@ -204,6 +185,13 @@ class Command:
         if report.is_partial:
             sys.stdout.flush()
             raise typer.Exit(PARTIAL)
+
+    def _lock(self) -> None:
+        if self._plan.dry_run:
+            return  # It changes nothing, and may run beside others.
+        problem = self._folder.lock()
+        if problem is not None:
+            sys.stderr.write(f"gatewayctl: {clean(problem)}\n")
 
     def _bars(self) -> Bars:
         return Bars(sys.stderr, is_wanted=self._session.output is Output.TABLE)

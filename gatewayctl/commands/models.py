@@ -4,26 +4,18 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from gatewayctl.prompts import confirm, read_secret, usage
+from gatewayctl.client import ControlClient
+from gatewayctl.commands import access
+from gatewayctl.prompts import confirm, read_text
 from gatewayctl.render import View
 from gatewayctl.safe import begun
 from gatewayctl.values import by_name, parse_values
 from gatewayctl.verbs import DryRun, Noun, Session, Yes
-from gatewayctl.wire.models import AccessChange, Grant, Holders, Model, ModelWritten, NewModel, Right
+from gatewayctl.wire.models import AccessChange, Holders, Model, ModelWritten, NewModel
 
 noun = Noun("Models, who may use them, and models that stand on others.")
 
 LONGEST_CELL: Final = 60
-
-
-def _access(model: Model) -> list[str]:
-    return [_grant(grant) for grant in model.grants]
-
-
-def _grant(grant: Grant) -> str:
-    who = grant.principal if grant.principal == "*" else f"{grant.principal_type} {grant.principal}"
-    return who if grant.permission == "read" else f"{who} ({grant.permission})"
-
 
 ROWS: View[Model] = View(
     name=lambda model: model.id,
@@ -33,7 +25,7 @@ ROWS: View[Model] = View(
         "SOURCE": lambda model: model.source,
         "AVAILABLE": lambda model: model.available,
         "ACTIVE": lambda model: model.active,
-        "ACCESS": _access,
+        "ACCESS": lambda model: access.shown(model.grants),
     },
 )
 DETAIL: View[Model] = View(
@@ -52,12 +44,25 @@ DETAIL: View[Model] = View(
 WRITTEN: View[ModelWritten] = View(name=lambda model: model.id, columns={})
 
 ModelId = Annotated[str, typer.Argument(metavar="MODEL", help="The id of the model.")]
-ToUsers = Annotated[list[str] | None, typer.Option("--user", metavar="USER", help="A user; may be repeated.")]
-ToGroups = Annotated[
-    list[str] | None, typer.Option("--group", metavar="GROUP", help="A group; may be repeated.")
+NewModelId = Annotated[str, typer.Argument(metavar="MODEL", help="The id of the new model.")]
+Base = Annotated[str, typer.Option("--base", metavar="MODEL", help="The model that it stands on.")]
+Name = Annotated[str | None, typer.Option("--name", help="What it is called; the id if not given.")]
+System = Annotated[
+    str | None, typer.Option("--system", metavar="TEXT", help="Its prompt; @FILE reads a file.")
 ]
-ToEveryone = Annotated[bool, typer.Option("--everyone", help="Every account.")]
-Permission = Annotated[Right, typer.Option("--permission", help="The right; read is the right to use it.")]
+Params = Annotated[
+    list[str] | None,
+    typer.Option("--param", metavar="NAME=VALUE", help="A parameter of every request; JSON or text."),
+]
+Knowledge = Annotated[
+    list[str] | None,
+    typer.Option("--knowledge", metavar="COLLECTION", help="A collection to answer from: a name or id."),
+]
+Tools = Annotated[list[str] | None, typer.Option("--tool", metavar="ID", help="A tool it may call.")]
+Filters = Annotated[list[str] | None, typer.Option("--filter", metavar="ID", help="A filter of its chats.")]
+Actions = Annotated[
+    list[str] | None, typer.Option("--action", metavar="ID", help="An action on its messages.")
+]
 
 
 @noun.verb("list", "gatewayctl model list", "gatewayctl model list --user ada@example.org -o name")
@@ -85,37 +90,21 @@ def show(session: Session, model: ModelId) -> None:
 )
 def create(
     session: Session,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="The id of the new model.")],
-    base: Annotated[str, typer.Option("--base", metavar="MODEL", help="The model that it stands on.")],
-    name: Annotated[
-        str | None, typer.Option("--name", help="What it is called; the id if not given.")
-    ] = None,
-    system: Annotated[
-        str | None, typer.Option("--system", metavar="TEXT", help="Its prompt; @FILE reads a file.")
-    ] = None,
-    params: Annotated[
-        list[str] | None,
-        typer.Option("--param", metavar="NAME=VALUE", help="A parameter of every request; JSON or text."),
-    ] = None,
-    knowledge: Annotated[
-        list[str] | None,
-        typer.Option("--knowledge", metavar="COLLECTION", help="A collection to answer from: a name or id."),
-    ] = None,
-    tools: Annotated[
-        list[str] | None, typer.Option("--tool", metavar="ID", help="A tool it may call.")
-    ] = None,
-    filters: Annotated[
-        list[str] | None, typer.Option("--filter", metavar="ID", help="A filter of its chats.")
-    ] = None,
-    actions: Annotated[
-        list[str] | None, typer.Option("--action", metavar="ID", help="An action on its messages.")
-    ] = None,
+    model: NewModelId,
+    base: Base,
+    name: Name = None,
+    system: System = None,
+    params: Params = None,
+    knowledge: Knowledge = None,
+    tools: Tools = None,
+    filters: Filters = None,
+    actions: Actions = None,
     dry_run: DryRun = False,
 ) -> None:
     """Make a model on top of another; only administrators use it until it is published or granted."""
     given: dict[str, Any] = {
         "name": name,
-        "system": _text(system),
+        "system": None if system is None else read_text(system, "--system"),
         "params": parse_values(params or []),
         "knowledge": knowledge,
         "tools": tools,
@@ -141,53 +130,17 @@ def publish(session: Session, model: ModelId, dry_run: DryRun = False) -> None:
     session.written(session.client.grant_model(request, dry_run=dry_run), WRITTEN, "model")
 
 
-@noun.verb("grant", "gatewayctl model grant smollm2-135m --group api-users")
-def grant(
-    session: Session,
-    model: ModelId,
-    users: ToUsers = None,
-    groups: ToGroups = None,
-    everyone: ToEveryone = False,
-    permission: Permission = "read",
-    dry_run: DryRun = False,
-) -> None:
-    """Give users or groups a right on a model."""
-    request = _access_change(model, users, groups, everyone=everyone, permission=permission)
-    session.written(session.client.grant_model(request, dry_run=dry_run), WRITTEN, "model")
+def _grant(client: ControlClient, model: str, request: Holders, *, dry_run: bool) -> ModelWritten:
+    return client.grant_model(AccessChange(model=model, **request.model_dump()), dry_run=dry_run)
 
 
-@noun.verb("revoke-access", "gatewayctl model revoke-access smollm2-135m --everyone")
-def revoke_access(
-    session: Session,
-    model: ModelId,
-    users: ToUsers = None,
-    groups: ToGroups = None,
-    everyone: ToEveryone = False,
-    permission: Permission = "read",
-    dry_run: DryRun = False,
-) -> None:
-    """Take a right on a model away; one that was not given is no error."""
-    request = _access_change(model, users, groups, everyone=everyone, permission=permission)
-    session.written(session.client.revoke_model(request, dry_run=dry_run), WRITTEN, "model")
+def _revoke(client: ControlClient, model: str, request: Holders, *, dry_run: bool) -> ModelWritten:
+    return client.revoke_model(AccessChange(model=model, **request.model_dump()), dry_run=dry_run)
 
 
-def holders(
-    users: list[str] | None, groups: list[str] | None, *, everyone: bool, permission: Right
-) -> Holders:
-    """Return who is named; usage when nobody is."""
-    if not (users or groups or everyone):
-        raise usage("cannot tell who: give --user, --group or --everyone")
-    return Holders(users=users or [], groups=groups or [], everyone=everyone, permission=permission)
-
-
-def _access_change(
-    model: str, users: list[str] | None, groups: list[str] | None, *, everyone: bool, permission: Right
-) -> AccessChange:
-    named = holders(users, groups, everyone=everyone, permission=permission)
-    return AccessChange(model=model, **named.model_dump())
-
-
-def _text(given: str | None) -> str | None:
-    if given is None or not given.startswith("@"):
-        return given
-    return read_secret(given.removeprefix("@"), "--system")
+access.register(
+    noun,
+    access.Things("model", ModelId, WRITTEN, _grant, _revoke),
+    grants=["gatewayctl model grant smollm2-135m --group api-users"],
+    revocation="gatewayctl model revoke-access smollm2-135m --everyone",
+)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from gatewayctl.commands import access
 from gatewayctl.commands.files import complain, leave
 from gatewayctl.failures import CommandError
 from gatewayctl.ingesting.folder import reason
@@ -80,7 +81,7 @@ DETAIL: View[Plugin] = View(
         "PROBLEM": _problem,
         "SINCE": lambda row: None if row.problem is None else row.problem.at,
         "LEFT BEHIND": lambda row: row.left_behind,
-        "ACCESS": lambda row: [f"{grant.principal} ({grant.permission})" for grant in row.grants],
+        "ACCESS": lambda row: access.shown(row.grants),
         "UPDATED": lambda row: row.updated_at,
         "CREATED": lambda row: row.created_at,
     },

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -135,10 +134,7 @@ def export(
         request.id = chat
     if user is not None:
         request.user = user
-    records = session.client.export_chats(request)
-    first = next(records, None)
-    found = records if first is None else chain([first], records)
-    pieces = _pieces(found, session.output)
+    pieces = _pieces(session.client.export_chats(request), session.output)
     if to is None:
         sys.stdout.writelines(pieces)
         return

@@ -1,28 +1,21 @@
 """`gatewayctl tool-server`: servers whose operations are tools, and who may use them."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
-from gatewayctl.commands.models import Permission, ToEveryone, ToGroups, ToUsers, holders
-from gatewayctl.commands.valves import read_object
-from gatewayctl.prompts import confirm, read_secret
+from gatewayctl.client import ControlClient
+from gatewayctl.commands import access
+from gatewayctl.prompts import confirm, read_secret, read_text
 from gatewayctl.render import Output, View
 from gatewayctl.safe import begun
-from gatewayctl.values import parse_pairs
+from gatewayctl.values import parse_pairs, read_object
 from gatewayctl.verbs import DryRun, Noun, Session, Yes
-from gatewayctl.wire.models import Grant
 from gatewayctl.wire.tool_servers import Kind, NewToolServer, OfferedTool, ToolServer, ToolServerWritten
 
 noun = Noun("Tool servers: their operations are tools that models call.")
 
-LONGEST_CELL = 60
-
-
-def _access(grants: Sequence[Grant]) -> list[str]:
-    return [f"{grant.principal} ({grant.permission})" for grant in grants]
-
+LONGEST_CELL: Final = 60
 
 ROWS: View[ToolServer] = View(
     name=lambda row: row.id,
@@ -33,7 +26,7 @@ ROWS: View[ToolServer] = View(
         "URL": lambda row: row.url,
         "ACTIVE": lambda row: row.is_active,
         "ORIGIN": lambda row: row.origin,
-        "ACCESS": lambda row: _access(row.grants),
+        "ACCESS": lambda row: access.shown(row.grants),
     },
 )
 DETAIL: View[ToolServer] = View(
@@ -61,6 +54,34 @@ TOOLS: View[OfferedTool] = View(
 )
 
 ServerId = Annotated[str, typer.Argument(metavar="ID", help="The id, as list shows it.")]
+NewServerId = Annotated[str, typer.Argument(metavar="ID", help="The id of the new one.")]
+Url = Annotated[str, typer.Option("--url", help="Its address.")]
+Speaks = Annotated[Kind, typer.Option("--type", help="What it speaks.")]
+Name = Annotated[str | None, typer.Option("--name", help="What it is called; the id if not given.")]
+Description = Annotated[str | None, typer.Option("--description", help="What it is for.")]
+SpecPath = Annotated[
+    str | None, typer.Option("--path", help="Where its description is, below the address; openapi.json.")
+]
+Spec = Annotated[
+    str | None,
+    typer.Option("--spec", metavar="FILE", help="The description itself; - is standard input."),
+]
+KeyFile = Annotated[
+    str | None,
+    typer.Option("--key-file", metavar="FILE", help="Its key, sent as a bearer token; - is standard input."),
+]
+Headers = Annotated[
+    list[str] | None,
+    typer.Option("--header", metavar="NAME=VALUE", help="A header of every call; =@FILE reads a file."),
+]
+Functions = Annotated[
+    list[str] | None,
+    typer.Option("--function", metavar="NAME", help="Offer this function and no other; may be repeated."),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option("--timeout", metavar="SECONDS", min=0.1, max=86_400, help="The longest time for one call."),
+]
 
 
 @noun.verb("list", "gatewayctl tool-server list")
@@ -85,40 +106,17 @@ def show(session: Session, server: ServerId) -> None:
 )
 def add(
     session: Session,
-    server: Annotated[str, typer.Argument(metavar="ID", help="The id of the new one.")],
-    url: Annotated[str, typer.Option("--url", help="Its address.")],
-    kind: Annotated[Kind, typer.Option("--type", help="What it speaks.")] = "openapi",
-    name: Annotated[
-        str | None, typer.Option("--name", help="What it is called; the id if not given.")
-    ] = None,
-    description: Annotated[str | None, typer.Option("--description", help="What it is for.")] = None,
-    path: Annotated[
-        str | None, typer.Option("--path", help="Where its description is, below the address; openapi.json.")
-    ] = None,
-    spec: Annotated[
-        str | None,
-        typer.Option("--spec", metavar="FILE", help="The description itself; - is standard input."),
-    ] = None,
-    key_file: Annotated[
-        str | None,
-        typer.Option(
-            "--key-file", metavar="FILE", help="Its key, sent as a bearer token; - is standard input."
-        ),
-    ] = None,
-    headers: Annotated[
-        list[str] | None,
-        typer.Option("--header", metavar="NAME=VALUE", help="A header of every call; =@FILE reads a file."),
-    ] = None,
-    functions: Annotated[
-        list[str] | None,
-        typer.Option("--function", metavar="NAME", help="Offer this function and no other; may be repeated."),
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout", metavar="SECONDS", min=0.1, max=86_400, help="The longest time for one call."
-        ),
-    ] = None,
+    server: NewServerId,
+    url: Url,
+    kind: Speaks = "openapi",
+    name: Name = None,
+    description: Description = None,
+    path: SpecPath = None,
+    spec: Spec = None,
+    key_file: KeyFile = None,
+    headers: Headers = None,
+    functions: Functions = None,
+    timeout: Timeout = None,
     dry_run: DryRun = False,
 ) -> None:
     """Keep a tool server, which only administrators use until it is granted; check asks what it offers."""
@@ -128,7 +126,9 @@ def add(
         "path": path,
         "spec": None if spec is None else read_object(spec, "--spec"),
         "key": None if key_file is None else read_secret(key_file, "--key-file"),
-        "headers": {header: _text(text) for header, text in parse_pairs(headers or []).items()},
+        "headers": {
+            header: read_text(text, "--header") for header, text in parse_pairs(headers or []).items()
+        },
         "functions": functions,
         "timeout": timeout,
     }
@@ -156,37 +156,15 @@ def remove(session: Session, server: ServerId, yes: Yes = False, dry_run: DryRun
     session.written(session.client.remove_tool_server(server, dry_run=dry_run), WRITTEN, "tool server")
 
 
-@noun.verb("grant", "gatewayctl tool-server grant maps --everyone")
-def grant(
-    session: Session,
-    server: ServerId,
-    users: ToUsers = None,
-    groups: ToGroups = None,
-    everyone: ToEveryone = False,
-    permission: Permission = "read",
-    dry_run: DryRun = False,
-) -> None:
-    """Give users or groups a right on a tool server."""
-    request = holders(users, groups, everyone=everyone, permission=permission)
-    row = session.client.grant_tool_server(server, request, dry_run=dry_run)
-    session.written(row, WRITTEN, "tool server")
-
-
-@noun.verb("revoke-access", "gatewayctl tool-server revoke-access maps --everyone")
-def revoke_access(
-    session: Session,
-    server: ServerId,
-    users: ToUsers = None,
-    groups: ToGroups = None,
-    everyone: ToEveryone = False,
-    permission: Permission = "read",
-    dry_run: DryRun = False,
-) -> None:
-    """Take a right on a tool server away; one that was not given is no error."""
-    request = holders(users, groups, everyone=everyone, permission=permission)
-    row = session.client.revoke_tool_server(server, request, dry_run=dry_run)
-    session.written(row, WRITTEN, "tool server")
-
-
-def _text(given: str) -> str:
-    return read_secret(given.removeprefix("@"), "--header") if given.startswith("@") else given
+access.register(
+    noun,
+    access.Things(
+        "tool server",
+        ServerId,
+        WRITTEN,
+        ControlClient.grant_tool_server,
+        ControlClient.revoke_tool_server,
+    ),
+    grants=["gatewayctl tool-server grant maps --everyone"],
+    revocation="gatewayctl tool-server revoke-access maps --everyone",
+)

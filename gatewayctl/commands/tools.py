@@ -1,10 +1,11 @@
 """`gatewayctl tool`: plugins whose methods models call, and who may use them."""
 
-from gatewayctl.commands import plugins, valves
-from gatewayctl.commands.models import Permission, ToEveryone, ToGroups, ToUsers, holders
+from gatewayctl.client import ControlClient
+from gatewayctl.commands import access, plugins, valves
 from gatewayctl.commands.plugins import Batch, Installation, Owner, Paths, PluginId, WantedId, WantedName
 from gatewayctl.verbs import DryRun, Noun, Session
-from gatewayctl.wire.plugins import PluginChange
+from gatewayctl.wire.models import Holders
+from gatewayctl.wire.plugins import PluginChange, PluginWritten
 
 FAMILY = "tool"
 
@@ -49,37 +50,19 @@ def disable(session: Session, plugin: PluginId, dry_run: DryRun = False) -> None
     plugins.switch(session, FAMILY, plugin, PluginChange(is_active=False), dry_run=dry_run)
 
 
-@noun.verb("grant", "gatewayctl tool grant weather --group staff", "gatewayctl tool grant weather --everyone")
-def grant(
-    session: Session,
-    plugin: PluginId,
-    users: ToUsers = None,
-    groups: ToGroups = None,
-    everyone: ToEveryone = False,
-    permission: Permission = "read",
-    dry_run: DryRun = False,
-) -> None:
-    """Give users or groups a right on a tool."""
-    request = holders(users, groups, everyone=everyone, permission=permission)
-    row = session.client.grant_plugin(FAMILY, plugin, request, dry_run=dry_run)
-    session.written(row, plugins.WRITTEN, FAMILY)
+def _grant(client: ControlClient, plugin: str, request: Holders, *, dry_run: bool) -> PluginWritten:
+    return client.grant_plugin(FAMILY, plugin, request, dry_run=dry_run)
 
 
-@noun.verb("revoke-access", "gatewayctl tool revoke-access weather --everyone")
-def revoke_access(
-    session: Session,
-    plugin: PluginId,
-    users: ToUsers = None,
-    groups: ToGroups = None,
-    everyone: ToEveryone = False,
-    permission: Permission = "read",
-    dry_run: DryRun = False,
-) -> None:
-    """Take a right on a tool away; one that was not given is no error."""
-    request = holders(users, groups, everyone=everyone, permission=permission)
-    row = session.client.revoke_plugin(FAMILY, plugin, request, dry_run=dry_run)
-    session.written(row, plugins.WRITTEN, FAMILY)
+def _revoke(client: ControlClient, plugin: str, request: Holders, *, dry_run: bool) -> PluginWritten:
+    return client.revoke_plugin(FAMILY, plugin, request, dry_run=dry_run)
 
 
+access.register(
+    noun,
+    access.Things(FAMILY, PluginId, plugins.WRITTEN, _grant, _revoke),
+    grants=["gatewayctl tool grant weather --group staff", "gatewayctl tool grant weather --everyone"],
+    revocation="gatewayctl tool revoke-access weather --everyone",
+)
 plugins.register(noun, FAMILY)
 noun.add_typer(valves.make_noun(FAMILY), name="valves")

@@ -2,19 +2,17 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
 from gatewayctl.commands.plugins import LONGEST_CELL, PluginId, add
-from gatewayctl.prompts import read_secret, usage
+from gatewayctl.prompts import is_in_file, read_text, usage
 from gatewayctl.render import Output, View
 from gatewayctl.safe import begun
-from gatewayctl.values import parse_pairs
+from gatewayctl.values import parse_pairs, read_object
 from gatewayctl.verbs import DryRun, Noun, Session, describe
 from gatewayctl.wire.plugins import Valve, ValveChange, ValvesWritten
-
-FROM_FILE: Final = "@"
 
 
 def _shown(value: Any) -> str:
@@ -101,10 +99,10 @@ def set_valves(
     """
     if not pairs and document is None:
         raise usage("cannot tell what to set: give VALVE=VALUE or --json", param="VALVE=VALUE")
-    values = {} if document is None else read_object(document)
+    values = {} if document is None else read_object(document, "--json")
     given = parse_pairs(pairs or [])
-    _refuse_secrets(session, family, plugin, [name for name, text in given.items() if not _is_file(text)])
-    texts = {name: _text(name, text) for name, text in given.items()}
+    _refuse_secrets(session, family, plugin, [name for name, text in given.items() if not is_in_file(text)])
+    texts = {name: read_text(text, name) for name, text in given.items()}
     _write(session, family, plugin, ValveChange(values=values, texts=texts), dry_run=dry_run)
 
 
@@ -119,17 +117,6 @@ def unset(
     _write(session, family, plugin, ValveChange(unset=names), dry_run=dry_run)
 
 
-def read_object(source: str, option: str = "--json") -> dict[str, Any]:
-    """Return the JSON object in a file, or on standard input for `-`."""
-    try:
-        value = json.loads(read_secret(source, option))
-    except ValueError as error:
-        raise usage(f"cannot read {option} {source}: it is not JSON", param=option) from error
-    if not isinstance(value, dict):
-        raise usage(f"cannot read {option} {source}: it is not an object", param=option)
-    return value
-
-
 def _refuse_secrets(session: Session, family: str, plugin_id: str, names: Sequence[str]) -> None:
     """Raise usage for secrets that stand on the command line, where others see them."""
     if not names:
@@ -138,14 +125,6 @@ def _refuse_secrets(session: Session, family: str, plugin_id: str, names: Sequen
     for name in names:
         if name in secret:
             raise usage(f"cannot take the secret {name} as an argument: give {name}=@FILE", param=name)
-
-
-def _is_file(text: str) -> bool:
-    return text.startswith(FROM_FILE)
-
-
-def _text(name: str, text: str) -> str:
-    return read_secret(text.removeprefix(FROM_FILE), name) if _is_file(text) else text
 
 
 def _write(session: Session, family: str, plugin_id: str, request: ValveChange, *, dry_run: bool) -> None:

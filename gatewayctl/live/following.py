@@ -86,21 +86,23 @@ class Follower:
         )
         with closing(frames):
             for frame in frames:
+                event = self._session(frame) if frame.name == "session" else self._event(frame)
+                # Not before: what could not be told yet comes again after a connection that broke.
                 self.last = frame.id or self.last
-                yield from self._session(frame) if frame.name == "session" else self._event(frame)
+                if event is not None:
+                    yield event
 
-    def _session(self, frame: Frame) -> Iterator[Happening]:
+    def _session(self, frame: Frame) -> Happening | None:
         session = _read(Session, frame)
         self._opened += 1
         self._owner = session.user_id
         if session.user:
             self._names[session.user_id] = session.user
-        if session.gap:
-            yield Happening(type=GAP, id=frame.id)
+        return Happening(type=GAP, id=frame.id) if session.gap else None
 
-    def _event(self, frame: Frame) -> Iterator[Happening]:
+    def _event(self, frame: Frame) -> Happening:
         envelope = _read(Envelope, frame)
-        yield Happening(
+        return Happening(
             id=frame.id,
             user=self._name(envelope.user_id or self._owner),
             chat_id=envelope.chat_id,

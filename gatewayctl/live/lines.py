@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from gatewayctl.live.following import GAP, Happening
+from gatewayctl.safe import begun
 
 LONGEST: Final = 200
 """How many characters are shown of a text."""
@@ -26,12 +27,12 @@ def line_of(event: Happening, at: str) -> str:
 def text_of(event: Happening) -> str:
     """Return what an event says, in short."""
     if isinstance(event.data, str):
-        return shortened(event.data)
+        return begun(event.data, LONGEST)
     if isinstance(event.data, dict) and event.type in TEXTS:
         told = TEXTS[event.type](event.data)
         if told:
             return told
-    return shortened(json.dumps(event.data, ensure_ascii=False))
+    return begun(json.dumps(event.data, ensure_ascii=False), LONGEST)
 
 
 def question_of(data: Any) -> str:
@@ -42,18 +43,12 @@ def question_of(data: Any) -> str:
     return ": ".join(told) or _text("code")(data)
 
 
-def shortened(text: str) -> str:
-    """Return a text on one line, its end left out when it is long."""
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]} ..."
-
-
 def _text(*names: str) -> Texts:
     """Return what reads the first of these members that is a text."""
 
     def read(data: Mapping[str, Any]) -> str:
         found = (data.get(name) for name in names)
-        return shortened(next((value for value in found if isinstance(value, str)), ""))
+        return begun(next((value for value in found if isinstance(value, str)), ""), LONGEST)
 
     return read
 

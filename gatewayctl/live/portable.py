@@ -2,12 +2,11 @@
 
 import json
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gatewayctl.prompts import usage
+from gatewayctl.prompts import read_whole, usage
 
 BATCH_BYTES: Final = 8 * 1024 * 1024
 """How much is sent to the daemon at a time, if a single chat is not larger."""
@@ -19,11 +18,7 @@ Record = dict[str, Any]
 
 def read_chats(source: str) -> list[Record]:
     """Return the chats in a file, or on standard input for `-`: an array, one chat, or one on each line."""
-    try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror or "").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise usage(f"cannot read {source}: {reason}", param="FILE") from error
+    text = read_whole(source, source, "FILE")
     values = _values(text, source)
     for position, value in enumerate(values):
         if not isinstance(value, dict) or "chat" not in value:
