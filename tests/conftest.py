@@ -1,14 +1,18 @@
 """Fixtures that many tests share: real components, found or refused."""
 
+import asyncio
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from gatewayd.errors import GatewayError
+from gatewayd.storage.location import sqlite
+from gatewayd.storage.migrate import migrate
 from tests.fakes.postgres import Postgres, start_postgres
 from tests.fakes.weights import obtain_weights
 
@@ -51,6 +55,22 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """Start a real PostgreSQL for this session."""
     with real_postgres(tmp_path_factory.mktemp("postgres")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an empty SQLite database with this version's schema, to be copied."""
+    path = tmp_path_factory.mktemp("migrated") / "gatewayd.db"
+    with ThreadPoolExecutor(1) as pool:
+        # In a thread of its own, as the test's may have a running loop.
+        pool.submit(lambda: asyncio.run(migrate(sqlite(path)))).result()
+    return path
+
+
+@pytest.fixture
+def migrated_copy(migrated_file: Path, tmp_path: Path) -> Path:
+    """Return such a database of the test's own."""
+    return Path(shutil.copy(migrated_file, tmp_path))
 
 
 @pytest.fixture

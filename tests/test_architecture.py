@@ -85,7 +85,8 @@ def test_each_library_has_one_home(path: Path) -> None:
 # A fresh interpreter for each module would take minutes. This one loads the third-party libraries once and
 # forks for each module, so that every import begins without any module of ours.
 IMPORTER = """
-import importlib, json, os, sys, threading, warnings
+import gc, importlib, json, os, sys, threading, warnings
+gc.disable()
 names, libraries = json.load(sys.stdin)
 for library in libraries:
     try:

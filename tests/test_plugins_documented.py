@@ -282,6 +282,7 @@ LIMITS = {
     "MB of a source": LARGEST_SOURCE // 2**20,
     "seconds that a pipe may take to tell its models": int(functions.LISTING_SECONDS),
     "seconds for valves and hooks": int(running.PATIENCE),
+    "seconds for the description of valves": int(running.PROMPTNESS),
     "characters of an exception that are kept": invoke.LONGEST,
     "characters of a line that a plugin prints": output.LONGEST,
     "requests to models, one in the other": nesting.DEEPEST,

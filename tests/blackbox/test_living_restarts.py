@@ -3,7 +3,7 @@
 import shutil
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,12 @@ def begin(house: House) -> Turn:
 
 def kill(daemon: Daemon) -> None:
     assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+
+
+def kill_amid(daemon: Daemon, begun: Sequence[Turn]) -> None:
+    """Kill a daemon once a third of the many answers has begun, while others begin."""
+    wait_until(lambda: len(begun) >= MANY // 3, "answers that begin")
+    daemon.process.kill()
 
 
 def after_a_kill(
@@ -161,8 +167,8 @@ def test_a_kill_while_many_answers_are_given(tmp_path: Path, seed: Seed) -> None
         early, _ = house.ask()
         before = house.finished(early)
         turns = [house.begin("echo", " ".join([f"text {number}"] * 40)) for number in range(MANY)]
-        begun = []
-        killed = threading.Timer(0.2, house.daemon.process.kill)
+        begun: list[Turn] = []
+        killed = threading.Thread(target=kill_amid, args=(house.daemon, begun))
         killed.start()
         for turn in turns:
             try:

@@ -1,14 +1,13 @@
 """Chats that a program keeps by itself, as scripts do it: make one, ask, wait, read, go on, delete."""
 
-import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import openai
 import pytest
-import requests
 
+from tests.clients.script import Script, asked, empty_answer, new_chat, says, user_message
 from tests.fakes.living import House, opened_house
 from tests.fakes.upstream import (
     SILENCE,
@@ -20,7 +19,6 @@ from tests.fakes.upstream import (
     sse,
 )
 
-DEADLINE = 20.0
 PIPES = {
     "reply": '''"""
 title: Reply
@@ -36,26 +34,12 @@ class Pipe:
         said = [item["content"] for item in body["messages"] if item["role"] == "user"]
         return "You said: " + " / ".join(said)
 ''',
-    "weather": '''"""
-title: Weather
-"""
-
-
-class Tools:
-    async def weather(self, city: str) -> str:
-        """Tell the weather.
-        :param city: where
-        """
-        return f"it rains in {city}"
-''',
 }
 
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     with opened_house(tmp_path_factory.mktemp("h"), pipes=PIPES) as opened:
-        everybody = {"access_grants": [{"principal_type": "user", "principal_id": "*", "permission": "read"}]}
-        opened.ok("POST", "/api/v1/tools/id/weather/access/update", everybody, opened.admin)
         yield opened
 
 
@@ -67,137 +51,11 @@ def well(house: House) -> Iterator[None]:
     house.assert_well()
 
 
-class Script:
-    """What a script has: an address, a key, and requests."""
-
-    def __init__(self, house: House) -> None:
-        self.base = house.daemon.base_url
-        self.session = requests.Session()
-        self.session.headers["Authorization"] = f"Bearer {house.ann.key}"
-
-    def get(self, path: str) -> Any:
-        reply = self.session.get(self.base + path, timeout=30)
-        assert reply.status_code == 200, reply.text
-        return reply.json()
-
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        reply = self.session.post(self.base + path, json=body, timeout=30)
-        assert reply.status_code == 200, reply.text
-        return reply.json()
-
-    def message(self, chat_id: str, message_id: str) -> Any:
-        return self.get(f"/api/v1/chats/{chat_id}")["chat"]["history"]["messages"][message_id]
-
-    def wait_for_content(self, chat_id: str, message_id: str) -> Any:
-        """Rule (a): wait until the message has content, which is then whole."""
-        deadline = time.monotonic() + DEADLINE
-        while time.monotonic() < deadline:
-            message = self.message(chat_id, message_id)
-            if message["content"]:
-                return message
-            time.sleep(0.01)
-        raise AssertionError("no content came")
-
-    def wait_for_tasks(self, chat_id: str, message_id: str) -> Any:
-        """Rule (b): wait until nothing runs for the chat."""
-        deadline = time.monotonic() + DEADLINE
-        while self.get(f"/api/tasks/chat/{chat_id}")["task_ids"]:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        return self.message(chat_id, message_id)
-
-    def delete(self, chat_id: str) -> Any:
-        reply = self.session.delete(f"{self.base}/api/v1/chats/{chat_id}", timeout=30)
-        return reply.status_code, reply.json()
-
-
 @pytest.fixture
 def script(house: House) -> Iterator[Script]:
     made = Script(house)
     with made.session:
         yield made
-
-
-def now() -> int:
-    return int(time.time())
-
-
-def user_message(message_id: str, text: str, model: str, parent: str | None = None) -> dict[str, Any]:
-    return {
-        "id": message_id,
-        "parentId": parent,
-        "childrenIds": [],
-        "role": "user",
-        "content": text,
-        "timestamp": now(),
-        "models": [model],
-    }
-
-
-def empty_answer(message_id: str, parent: str, model: str) -> dict[str, Any]:
-    return {
-        "id": message_id,
-        "parentId": parent,
-        "childrenIds": [],
-        "role": "assistant",
-        "content": "",
-        "model": model,
-        "modelName": model,
-        "modelIdx": 0,
-        "timestamp": now(),
-        "done": False,
-    }
-
-
-def new_chat(script: Script, text: str, model: str) -> tuple[str, str, str]:
-    """Step 1: return the ids of the chat, the question and the answer."""
-    question, answer = str(uuid.uuid4()), str(uuid.uuid4())
-    asked, told = user_message(question, text, model), empty_answer(answer, question, model)
-    asked["childrenIds"] = [answer]
-    record = script.post(
-        "/api/v1/chats/new",
-        {
-            "chat": {
-                "title": "New Chat",
-                "models": [model],
-                "messages": [asked, told],
-                "history": {"currentId": answer, "messages": {question: asked, answer: told}},
-            }
-        },
-    )
-    assert record["title"] == "New Chat"
-    return record["id"], question, answer
-
-
-def asked(chat_id: str, answer: str, model: str, messages: Any, **fields: Any) -> dict[str, Any]:
-    """Step 2: the request as the recipe has it."""
-    return {
-        "chat_id": chat_id,
-        "id": answer,
-        "messages": messages,
-        "model": model,
-        "stream": True,
-        "background_tasks": {
-            "title_generation": False,
-            "tags_generation": False,
-            "follow_up_generation": False,
-        },
-        "features": {
-            "code_interpreter": False,
-            "web_search": False,
-            "image_generation": False,
-            "memory": False,
-        },
-        "variables": {"{{USER_NAME}}": "", "{{USER_LANGUAGE}}": "en-US", "{{CURRENT_DATETIME}}": ""},
-        "session_id": f"api-{uuid.uuid4()}",
-        **fields,
-    }
-
-
-def says(*texts: str) -> list[dict[str, str]]:
-    """Return a conversation that begins with the user."""
-    roles = ("user", "assistant")
-    return [{"role": roles[place % 2], "content": text} for place, text in enumerate(texts)]
 
 
 WAITS = {"content": Script.wait_for_content, "tasks": Script.wait_for_tasks}
@@ -314,68 +172,6 @@ def test_a_failure_ends_the_wait_and_is_told(script: Script, house: House) -> No
     message = script.wait_for_tasks(chat_id, answer)
     assert (message["content"], message["done"]) == ("", True)
     assert "no more credit" in message["error"]["content"]
-
-
-# The tool prompt -----------------------------------------------------------------------------------------
-
-
-def choose_the_weather() -> Reply:
-    return json_reply(
-        openai_completion('{"tool_calls": [{"name": "weather", "parameters": {"city": "Ulm"}}]}')
-    )
-
-
-@pytest.mark.parametrize("mode", ["legacy", "default"])
-def test_tools_by_prompt_without_a_chat(script: Script, house: House, mode: str) -> None:
-    house.provider.script(choose_the_weather(), json_reply(openai_completion("Take an umbrella.")))
-    body = {
-        "model": "o.m",
-        "messages": says("Weather in Ulm?"),
-        "stream": False,
-        "tool_ids": ["weather"],
-        "params": {"function_calling": mode},
-    }
-    answer = script.post("/api/chat/completions", body)
-    assert answer["choices"][0]["message"]["content"] == "Take an umbrella."
-    (source,) = answer["sources"]
-    assert source["document"] == ["it rains in Ulm"]
-    assert source["source"]["name"] == "weather/weather"
-    assert "it rains in Ulm" in str(house.provider.last().json["messages"])
-
-
-def test_tools_by_prompt_in_a_chat(script: Script, house: House) -> None:
-    house.provider.script(choose_the_weather(), Reply(steps=openai_stream(["Take ", "an umbrella."])))
-    chat_id, _, answer = new_chat(script, "Weather in Ulm?", "o.m")
-    params = {"function_calling": "legacy"}
-    script.post(
-        "/api/chat/completions",
-        asked(chat_id, answer, "o.m", says("Weather in Ulm?"), params=params, tool_ids=["weather"]),
-    )
-    message = script.wait_for_content(chat_id, answer)
-    assert message["content"] == "Take an umbrella."
-    assert [source["document"] for source in message["sources"]] == [["it rains in Ulm"]]
-
-
-def test_tools_of_the_gateway_are_called_in_a_chat(script: Script, house: House) -> None:
-    function = {"name": "weather", "arguments": '{"city": "Ulm"}'}
-    call = {"index": 0, "id": "c1", "type": "function", "function": function}
-    calling = [
-        sse(openai_chunk(tool_calls=[call])),
-        sse(openai_chunk(finish_reason="tool_calls")),
-        sse(b"[DONE]"),
-    ]
-    house.provider.script(Reply(steps=calling), Reply(steps=openai_stream(["Take an umbrella."])))
-    chat_id, _, answer = new_chat(script, "Weather in Ulm?", "o.m")
-    script.post(
-        "/api/chat/completions",
-        asked(chat_id, answer, "o.m", says("Weather in Ulm?"), tool_ids=["weather"]),
-    )
-    message = script.wait_for_tasks(chat_id, answer)
-    assert message["content"].endswith("Take an umbrella.")
-    kinds = [item["type"] for item in message["output"]]
-    assert kinds == ["function_call", "function_call_output", "message"]
-    told = [item for item in house.provider.last().json["messages"] if item["role"] == "tool"]
-    assert [item["content"] for item in told] == ["it rains in Ulm"]
 
 
 # Without a session ---------------------------------------------------------------------------------------

@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tests.fakes.loops import background_loop
 from tests.fakes.upstream import FakeUpstream, Recorded, Reply
 
 
@@ -65,15 +65,10 @@ def background_upstream(
     models: Sequence[str] = ("m",), *, kind: type[FakeUpstream] = FakeUpstream
 ) -> Iterator[Provider]:
     """Run a `FakeUpstream`, or a kind of it, until the end of the block."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    provider = Provider(kind(models), loop)
-    try:
-        asyncio.run_coroutine_threadsafe(provider.fake.start(), loop).result(10)
-        yield provider
-    finally:
-        asyncio.run_coroutine_threadsafe(provider.fake.stop(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+    with background_loop() as loop:
+        provider = Provider(kind(models), loop)
+        try:
+            asyncio.run_coroutine_threadsafe(provider.fake.start(), loop).result(30)
+            yield provider
+        finally:
+            asyncio.run_coroutine_threadsafe(provider.fake.stop(), loop).result(30)

@@ -15,7 +15,7 @@ from gatewayd.chats.records import (
     SharedChat,
     Tag,
 )
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import GatewayError, Kind, not_found
 
 
 @dataclass
@@ -32,6 +32,11 @@ class ChatState:
         share = next((one.id for one in self.shared.values() if one.chat_id == chat_id), None)
         tags = tuple(sorted(self.tags.get(chat_id, {})))
         return deepcopy(replace(self.chats[chat_id], tags=tags, share_id=share))
+
+    def require(self, chat_id: str) -> None:
+        """Raise not_found when there is no such chat."""
+        if chat_id not in self.chats:
+            raise not_found("chat", chat_id)
 
     def message(self, chat_id: str, message_id: str) -> Message | None:
         """Return one message itself, not a copy."""
@@ -100,7 +105,8 @@ class MemoryChats:
         return len(mine)
 
     async def add_tag(self, chat_id: str, tag: Tag) -> None:
-        """Give a chat a tag."""
+        """Give a chat a tag; not_found when there is no such chat."""
+        self._state.require(chat_id)
         self._state.tags.setdefault(chat_id, {}).setdefault(tag.id, tag)
 
     async def remove_tags(self, chat_id: str, tag_ids: Sequence[str] | None = None) -> None:
@@ -121,7 +127,8 @@ class MemoryChats:
         return sorted(found.values(), key=lambda tag: (tag.name, tag.id))
 
     async def share(self, shared: SharedChat) -> None:
-        """Keep a chat as it is now."""
+        """Keep a chat as it is now; not_found when it is gone."""
+        self._state.require(shared.chat_id)
         await self.unshare(shared.chat_id)
         self._state.shared[shared.id] = deepcopy(shared)
 
@@ -170,7 +177,8 @@ class MemoryMessages:
         return deepcopy(list(reversed(found.values())))
 
     async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
-        """Insert messages, or replace them whole."""
+        """Insert messages, or replace them whole; not_found when there is no such chat."""
+        self._state.require(chat_id)
         self._state.messages.setdefault(chat_id, {}).update({one.id: deepcopy(one) for one in messages})
 
     async def change(self, chat_id: str, message_id: str, change: MessageChange) -> bool:

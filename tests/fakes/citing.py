@@ -19,6 +19,7 @@ from gatewayd.http.routes import Access
 from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.knowledge import World, person
 from tests.fakes.models import FakeSource, make_model
+from tests.fakes.runs import make_plain_runs
 from tests.fakes.runtimes import two_runtimes
 from tests.fakes.upstream import openai_chunk
 
@@ -66,8 +67,9 @@ async def gateway(world: World) -> AsyncIterator[Place]:
         attachments = DocumentAttachments(world.documents, AttachmentOptions())
         pipeline = Pipeline(scene.catalog, NoFilters(), attachments, NoTools())
         conversion = RuntimeConversion(pipeline, Embeddings(scene.catalog))
+        runs = make_plain_runs(scene.catalog, pipeline, scene.tasks)
         rows = [
-            *ChatRoutes(pipeline, body_limit=100_000).routes(),
+            *ChatRoutes(runs, body_limit=100_000).routes(),
             *MessageRoutes(pipeline, body_limit=100_000).routes(),
             *RuntimeRoutes(scene.runtimes, conversion, body_limit=100_000).routes(),
         ]

@@ -14,6 +14,7 @@ from gatewayd.chat.functions import FunctionSource
 from gatewayd.chat.interfaces import Attachments, ChatFilters
 from gatewayd.chat.pipeline import NoFilters, Pipeline
 from gatewayd.chat.plugintools import PluginTools
+from gatewayd.chat.taskmodels import TaskModels
 from gatewayd.chat.toolbox import PluginToolBox
 from gatewayd.chat.toolcalls import ToolEffects
 from gatewayd.dialects import openai
@@ -100,7 +101,8 @@ async def hosting(folder: Path, wishes: Wishes | None = None) -> AsyncIterator[H
         await catalog.load()
         functions = FunctionSource(plugged.registry, plugged.events, plugged.tasks)
         catalog.use([source, functions])  # type: ignore[list-item]
-        toolbox = PluginToolBox(PluginTools(plugged.registry), None, catalog, ToolEffects(plugged.events))
+        tools, effects = PluginTools(plugged.registry), ToolEffects(plugged.events)
+        toolbox = PluginToolBox(tools, None, catalog, effects, TaskModels(catalog))
         pipeline = Pipeline(catalog, wishes.filters, wishes.attachments, toolbox)
         host = make_host(
             HostParts(

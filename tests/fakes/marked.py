@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import json
 import re
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tests.fakes.loops import background_loop
 from tests.fakes.questions import Question
 from tests.fakes.upstream import openai_chunk, sse
 from tests.fakes.wire import Reply
@@ -63,9 +63,6 @@ class Marked:
 @contextlib.contextmanager
 def running_marked(marked: Marked) -> Iterator[str]:
     """Run the provider on a thread of its own and yield its address."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
 
     async def start() -> asyncio.Server:
         return await asyncio.start_server(marked.serve, "127.0.0.1", 0, backlog=2048)
@@ -77,14 +74,12 @@ def running_marked(marked: Marked) -> Iterator[str]:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
 
-    server = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        asyncio.run_coroutine_threadsafe(stop(server), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+    with background_loop() as loop:
+        server = asyncio.run_coroutine_threadsafe(start(), loop).result(30)
+        try:
+            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        finally:
+            asyncio.run_coroutine_threadsafe(stop(server), loop).result(30)
 
 
 def marked_body(question: Question, model: str, marker: str) -> bytes:

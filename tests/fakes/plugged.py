@@ -5,7 +5,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +15,6 @@ from tests.fakes.daemon import Daemon, running_daemon
 
 CORPUS = Path(__file__).parents[1] / "plugins" / "corpus"
 BAD = CORPUS / "bad"
-PATIENCE = 20.0
 PASSWORD = "a-long-password"
 
 Frame = dict[str, Any]
@@ -69,7 +68,6 @@ class Site:
     daemon: Daemon
     token: str
     user: Mapping[str, Any]
-    settings: Mapping[str, str] = field(default_factory=dict)
 
     def call(self, method: str, path: str, body: Any = None, token: str = "") -> tuple[int, Any]:
         """Send a request as the administrator, or as somebody else."""
@@ -231,7 +229,7 @@ def check_passport(shown: dict[str, Any], site: Site, plugin_id: str, asked: Ask
     assert (metadata["chat_id"], metadata["message_id"], metadata["session_id"]) == ids
 
 
-def wait_until(holds: Callable[[], object], seconds: float = PATIENCE) -> None:
+def wait_until(holds: Callable[[], object], seconds: float = listening.SECONDS) -> None:
     """Wait until something holds; fail after a while."""
     deadline = time.monotonic() + seconds
     while not holds():
@@ -247,4 +245,4 @@ def plugged(state: Path, plugins: Path, **settings: str) -> Iterator[Site]:
         form = {"email": "ada@example.org", "password": PASSWORD, "name": "Ada"}
         status, reply = daemon.call("POST", "/api/v1/auths/signup", form)
         assert status == 200, reply
-        yield Site(daemon, reply["token"], reply, settings)
+        yield Site(daemon, reply["token"], reply)

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
 from aiohttp import web
+
+from tests.fakes.loops import background_loop
 
 DESCRIPTION = {
     "openapi": "3.1.0",
@@ -76,10 +77,7 @@ class ReportingTool:
 @contextlib.contextmanager
 def reporting_tool() -> Iterator[ReportingTool]:
     """Serve the tool on loopback until the end of the block."""
-    loop, tool = asyncio.new_event_loop(), ReportingTool()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    app = web.Application()
+    tool, app = ReportingTool(), web.Application()
     app.router.add_get("/openapi.json", tool.describe)
     app.router.add_post("/books/{shelf}/lookup", tool.lookup)
     runner = web.AppRunner(app, access_log=None)
@@ -89,11 +87,9 @@ def reporting_tool() -> Iterator[ReportingTool]:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         tool.url = "http://{}:{}".format(*runner.addresses[0][:2])
 
-    try:
-        asyncio.run_coroutine_threadsafe(start(), loop).result(10)
-        yield tool
-    finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+    with background_loop() as loop:
+        try:
+            asyncio.run_coroutine_threadsafe(start(), loop).result(30)
+            yield tool
+        finally:
+            asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(30)

@@ -12,23 +12,26 @@ from gatewayd.catalog.replies import Body, Chunk, Completion
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.after import After
 from gatewayd.chat.answering import Desk
-from gatewayd.chat.background import Background, TaskModels
+from gatewayd.chat.background import Background
 from gatewayd.chat.records import Answer, ChatRequest, ToolStep
 from gatewayd.chat.rewriting import Rewriting
 from gatewayd.chat.running import Asking, Conversation, Emitting, RunOutlets
 from gatewayd.chat.runs import Runs
 from gatewayd.chat.stopping import Stopping
+from gatewayd.chat.taskmodels import TaskModels
 from gatewayd.chats.access import ChatAccess
 from gatewayd.chats.answers import Answers
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.records import Chat, Message
 from gatewayd.chats.rendering import show_branch
+from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.events.records import Target
 from gatewayd.tasks import Tasks
 from tests.fakes.chats import ChatState, MemoryChats, MemoryEffects, MemoryMessages
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
+from tests.fakes.stores import Memory
 
 OWNER = make_actor("owner", Role.USER)
 STRANGER = make_actor("stranger", Role.USER)
@@ -90,7 +93,7 @@ class FakePipeline:
         said = "".join(text for text in texts if isinstance(text, str))
         extra = {name: value for text in texts if isinstance(text, dict) for name, value in text.items()}
         message = {"role": "assistant", "content": said}
-        extra |= {"sources": self.sources} if self.sources else {}
+        extra |= {"sources": [*self.sources, *extra.get("sources", [])]} if self.sources else {}
         answer.completion = Completion(
             body={"id": "c1", "choices": [{"index": 0, "message": message}], **extra}
         )
@@ -172,6 +175,7 @@ class Stores:
     chats: ChatStore
     messages: MessageStore
     effects: MessageEffects
+    transactor: Transactor = field(default_factory=Memory)
 
 
 async def make_catalog(source: FakeSource, tasks: Tasks) -> Catalog:
@@ -194,15 +198,24 @@ def make_runs(
     events: Emitting,
     tasks: Tasks,
     outlets: RunOutlets | None = None,
+    models: TaskModels | None = None,
 ) -> Runs:
     """Return runs over their parts."""
     owned = FakeOwnedChats(stores.chats, stores.messages)
     rewriting = Rewriting(stores.chats, stores.messages)
-    background = Background(TaskModels(catalog), stores.chats, stores.messages, events)
+    background = Background(models or TaskModels(catalog), stores.chats, stores.messages, events)
     after = After(outlets or NoOutlets(), background, owned, rewriting, events)
-    answers = Answers(stores.messages, stores.chats)
+    answers = Answers(stores.messages, stores.chats, stores.transactor)
     desk = Desk(pipeline, answers, stores.messages, stores.effects, events, tasks)
     return Runs(desk, catalog, stores.chats, owned, after)
+
+
+def make_plain_runs(catalog: Catalog, pipeline: Asking, tasks: Tasks) -> Runs:
+    """Return runs without any chat."""
+    state = ChatState()
+    effects = MemoryEffects(state)
+    stores = Stores(MemoryChats(state), MemoryMessages(state), effects)
+    return make_runs(stores, catalog, pipeline, FakeEvents(effects), tasks)
 
 
 class NoOutlets:
@@ -228,9 +241,10 @@ async def running_world(outlets: RunOutlets | None = None) -> AsyncIterator[Worl
     source = FakeSource(models=[make_model("m"), make_model("n"), make_model("tasks")])
     catalog = await make_catalog(source, tasks)
     pipeline, events = FakePipeline(), FakeEvents(effects)
-    runs = make_runs(stores, catalog, pipeline, events, tasks, outlets)
+    models = TaskModels(catalog)
+    runs = make_runs(stores, catalog, pipeline, events, tasks, outlets, models)
     stopping = Stopping(tasks, FakeOwnedChats(stores.chats, stores.messages))
-    yield World(state, pipeline, events, tasks, source, TaskModels(catalog), runs, stopping)
+    yield World(state, pipeline, events, tasks, source, models, runs, stopping)
     await tasks.close()
 
 

@@ -40,6 +40,7 @@ class Scene:
     far: FakeUpstream
     catalog: Catalog
     runtimes: Runtimes
+    tasks: Tasks
 
     async def let(self, *model_ids: str) -> None:
         """Permit the models to everybody."""
@@ -62,7 +63,7 @@ async def two_runtimes(*others: ModelSource, prefix: str = "far.") -> AsyncItera
         await catalog.list_all()
         near.requests.clear()
         far.requests.clear()
-        yield Scene(near, far, catalog, Runtimes(catalog))
+        yield Scene(near, far, catalog, Runtimes(catalog), tasks)
 
 
 @asynccontextmanager

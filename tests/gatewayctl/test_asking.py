@@ -3,6 +3,7 @@
 import pytest
 
 from gatewayctl.asking import segment
+from gatewayctl.failures import CommandError
 
 
 @pytest.mark.parametrize(
@@ -15,3 +16,9 @@ from gatewayctl.asking import segment
 )
 def test_a_reference_stays_one_segment(ref: str, expected: str) -> None:
     assert segment(ref) == expected
+
+
+def test_a_reference_must_be_text() -> None:
+    with pytest.raises(CommandError, match="not UTF-8 text") as caught:
+        segment("\udcff")
+    assert caught.value.exit_code == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gatewayctl.failures import CommandError
-from gatewayctl.prompts import ask_password, confirm, read_secret, usage
+from gatewayctl.prompts import ask_password, confirm, is_in_file, read_secret, read_text, usage
 from tests.fakes.control import Terminal
 
 
@@ -49,6 +49,18 @@ def test_secrets_lose_one_newline_only(tmp_path: Path, monkeypatch: pytest.Monke
     assert read_secret(str(path), "--password-file") == " two \n"
     monkeypatch.setattr(sys, "stdin", io.StringIO("from stdin\r\n"))
     assert read_secret("-", "--password-file") == "from stdin"
+
+
+def test_texts_stand_there_or_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "text").write_text("from a file\n")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("from stdin\n"))
+    given = ["as it is", "a@b", "", f"@{tmp_path}/text", "@-"]
+    told = ["as it is", "a@b", "", "from a file", "from stdin"]
+    assert [read_text(each, "--system") for each in given] == told
+    assert [is_in_file(each) for each in given] == [False, False, False, True, True]
+    with pytest.raises(CommandError, match="--system /none") as caught:
+        read_text("@/none", "--system")
+    assert caught.value.param == "--system"
 
 
 def test_unreadable_and_empty_secrets(tmp_path: Path) -> None:

@@ -91,6 +91,17 @@ async def test_bad_answers(tmp_path: Path, answer: bytes, exit_code: int, word: 
     assert word in error.message
 
 
+@pytest.mark.parametrize(
+    ("query", "question"),
+    [({"query": "\udcff"}, "hi"), ({}, "\ud83d")],
+)
+async def test_what_is_no_text_is_not_sent(tmp_path: Path, query: dict[str, str], question: str) -> None:
+    request = Chat(messages=[Message(role="user", content=question)])
+    error = await failure(Transport(tmp_path / "absent").call, "POST", "/v1/x", Health, query, request)
+    assert (error.kind, error.exit_code, error.hint) == ("usage", 2, "")
+    assert "not UTF-8 text" in error.message
+
+
 async def test_a_refusal_carries_its_request_and_when_to_try_again(tmp_path: Path) -> None:
     body = b'{"error": {"kind": "rate_limited", "message": "cannot", "param": "p", "retry_after": 7}}'
     async with answering(tmp_path, reply(body, status="429 Slow")) as path:

@@ -1,5 +1,7 @@
 """The small languages of the command line."""
 
+from pathlib import Path
+
 import pytest
 
 from gatewayctl.failures import CommandError
@@ -10,6 +12,8 @@ from gatewayctl.values import (
     parse_pairs,
     parse_size,
     parse_values,
+    read_json,
+    read_object,
     split_permission,
     tree_of,
 )
@@ -71,6 +75,24 @@ def test_sizes(text: str, size: int) -> None:
 def test_bad_sizes(text: str) -> None:
     with pytest.raises(CommandError):
         parse_size(text)
+
+
+@pytest.mark.parametrize("text", ["NaN", "[-Infinity]", "{", ""])
+def test_what_would_become_something_else_is_no_json(text: str) -> None:
+    assert read_json('{"a": [1.5, null]}') == {"a": [1.5, None]}
+    with pytest.raises(ValueError, match=r"no JSON|Expecting"):
+        read_json(text)
+
+
+def test_objects_in_files(tmp_path: Path) -> None:
+    path = tmp_path / "object.json"
+    path.write_text('{"a": 1}\n')
+    assert read_object(str(path), "--spec") == {"a": 1}
+    for text, reason in (("[]", "it is not an object"), ("{", "it is not JSON"), ("", "it is empty")):
+        path.write_text(text)
+        with pytest.raises(CommandError, match=f"--spec .*{reason}") as caught:
+            read_object(str(path), "--spec")
+        assert (caught.value.exit_code, caught.value.param) == (2, "--spec")
 
 
 def test_values_are_json_or_text() -> None:

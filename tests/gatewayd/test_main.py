@@ -1,10 +1,12 @@
 """Tests for gatewayd.__main__: arguments, the configuration check, exit statuses."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.daemon import run_daemon, running_daemon
+from tests.fakes.daemon import environment, free_port, run_daemon, running_daemon
 
 
 def test_configuration_check(state: Path) -> None:
@@ -45,6 +47,18 @@ def test_a_start_that_cannot_be_says_why(
     assert ended.returncode == status, ended.stderr
     assert words.lower() in ended.stderr.lower()
     assert "Traceback" not in ended.stderr
+
+
+def test_a_start_with_closed_output_has_its_status(state: Path) -> None:
+    command = [sys.executable, "-m", "gatewayd", "-n"]
+    for settings, status in (({}, 0), ({"PORT": "none"}, 78)):
+        ended = subprocess.run(
+            ["/bin/sh", "-c", 'exec "$@" >&- 2>&-', "sh", *command],
+            env=environment(state, free_port(), {}) | settings,
+            timeout=60,
+            check=False,
+        )
+        assert ended.returncode == status
 
 
 def test_migrate_brings_the_schema_up_to_date(state: Path) -> None:

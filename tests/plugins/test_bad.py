@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.plugged import BAD, CORPUS, Site, plugged, wait_until
+from tests.fakes.plugged import BAD, CORPUS, Asked, Site, plugged, wait_until
 
 GOOD = ("echo", "calculator", "token_stream", "tool_caller", "rank_first")
 LOAD_SECONDS = 6
@@ -170,39 +170,53 @@ def test_the_log_of_the_gateway_survives_who_switches_logging_off(site: Site) ->
     wait_until(lambda: any("nobody-has-this" in line for line in site.daemon.log[before:]))
 
 
+def hung(site: Site, model: str) -> Asked:
+    """Ask a model that hangs, and wait until it does."""
+    asked = site.start(model, "x")
+    wait_until(lambda: site.message(asked).get("statusHistory"))
+    return asked
+
+
+def stopped_alone(site: Site, asked: Asked) -> tuple[bool, str]:
+    """Check that others answer, stop an answer, and return whether it is done and what it holds."""
+    assert json.loads(site.say("echo", "meanwhile"))["messages"][-1]["content"] == "meanwhile"
+    assert site.stream("token_stream", "meanwhile").startswith("meanwhile")
+    stopped = site.good("POST", f"/api/tasks/chat/{asked.chat_id}/stop")
+    assert stopped["status"] is True
+    message = site.finish(asked)
+    return message["done"], message["content"]
+
+
 @pytest.mark.parametrize(
     ("model", "content"),
-    [
-        ("blocks_its_loop", ""),
-        ("never_returns", "so far so good"),
-        ("never_returns_plainly", ""),
-        ("ignores_the_stop", ""),
-    ],
+    [("never_returns", "so far so good"), ("never_returns_plainly", ""), ("ignores_the_stop", "")],
 )
 def test_what_hangs_can_be_stopped_and_hangs_alone(site: Site, model: str, content: str) -> None:
     for _ in range(3):
-        asked = site.start(model, "x")
-        wait_until(lambda asked=asked: site.message(asked)["content"] == content)  # type: ignore[misc]
-        assert json.loads(site.say("echo", "meanwhile"))["messages"][-1]["content"] == "meanwhile"
-        assert site.stream("token_stream", "meanwhile").startswith("meanwhile")
-        stopped = site.good("POST", f"/api/tasks/chat/{asked.chat_id}/stop")
-        assert stopped["status"] is True
-        message = site.finish(asked)
-        assert (message["done"], message["content"]) == (True, content)
+        asked = hung(site, model)
+        assert site.message(asked)["content"] == content
+        assert stopped_alone(site, asked) == (True, content)
+
+
+def test_what_blocks_its_loop_blocks_its_own_calls_alone(site: Site) -> None:
+    assert stopped_alone(site, hung(site, "blocks_its_loop")) == (True, "")
+    # The next ones do not even begin.
+    for _ in range(2):
+        assert stopped_alone(site, site.start("blocks_its_loop", "x")) == (True, "")
 
 
 def test_plain_calls_that_run_on_are_counted(site: Site) -> None:
     shown = "/api/v1/functions/id/never_returns_plainly"
     before = site.good("GET", shown)["left_behind"]
-    asked = site.start("never_returns_plainly", "x")
+    asked = hung(site, "never_returns_plainly")
     site.good("POST", f"/api/tasks/chat/{asked.chat_id}/stop")
     site.finish(asked)
-    wait_until(lambda: site.good("GET", shown)["left_behind"] >= before)
+    wait_until(lambda: site.good("GET", shown)["left_behind"] == before + 1)
     assert "stopped" in problem(site, "functions", "never_returns_plainly")
 
 
 def test_many_that_hang_take_nobodys_place(site: Site) -> None:
-    hanging = [site.start("never_returns_plainly", "x") for _ in range(40)]
+    hanging = [hung(site, "never_returns_plainly") for _ in range(40)]
     assert json.loads(site.say("echo", "still"))["messages"][-1]["content"] == "still"
     for asked in hanging:
         site.good("POST", f"/api/tasks/chat/{asked.chat_id}/stop")

@@ -1,12 +1,18 @@
 """Questions to users from the middle of an answer: answered, late, twice, by others, after a break."""
 
 import json
+import shutil
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fakes.plugged import Listener, Site, wait_until
+from tests.fakes.plugged import CORPUS, Listener, Site, plugged, wait_until
+
+SOON = "1"
+"""Seconds after which a call ends at a gateway that is set so."""
 
 ASKED = (
     # What is asked, what the client answers, what the plugin gets.
@@ -68,13 +74,23 @@ def test_the_client_may_fail(site: Site) -> None:
     assert "ReferenceError: x" in content
 
 
-def test_no_answer_in_time_raises(site: Site) -> None:
+@pytest.fixture
+def hasty_site(tmp_path: Path) -> Iterator[Site]:
+    """A gateway whose calls end soon."""
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    shutil.copy(CORPUS / "asking.py", plugins)
+    with plugged(tmp_path / "s", plugins, WEBSOCKET_EVENT_CALLER_TIMEOUT=SOON) as running:
+        yield running
+
+
+def test_no_answer_in_time_raises(hasty_site: Site) -> None:
+    site = hasty_site
     with site.listening() as listener:
         asked = site.start("asking", "confirmation", listener.session_id)
         call = listener.call_of(asked)
         content = site.finish(asked)["content"]
-        seconds = site.settings["WEBSOCKET_EVENT_CALLER_TIMEOUT"]
-        assert content == f"TimeoutError: cannot get an answer to confirmation: none came within {seconds} s"
+        assert content == f"TimeoutError: cannot get an answer to confirmation: none came within {SOON} s"
         assert answer(site, call, True)[0] == 404
     assert pending(site) == []
 

@@ -125,6 +125,22 @@ def test_events_of_one_message_stay_in_their_order(either: Site) -> None:
     assert effects(message) == {"content": "replacedappended", "statusHistory": [STATUS, {"description": ""}]}
 
 
+def test_events_are_stored_while_the_answer_is_still_given(either: Site) -> None:
+    asked = either.start("event_showcase", "message,replace,message,status,embeds,files,citation,source,hold")
+    wait_until(lambda: len(either.message(asked).get("sources") or []) == 2)
+    message = either.message(asked)
+    assert message["done"] is False
+    assert effects(message) == {
+        "content": "replacedappended",
+        "statusHistory": [STATUS],
+        "embeds": ["<b>one</b>"],
+        "files": [IMAGE],
+        "sources": [EVENTS["citation"]["data"], EVENTS["source"]["data"]],
+    }
+    either.good("POST", f"/api/tasks/chat/{asked.chat_id}/stop")
+    assert either.finish(asked) == {**message, "done": True}
+
+
 def test_lists_are_appended_and_told_whole(either: Site) -> None:
     with either.listening() as listener:
         asked = either.start("event_showcase", "embeds,more embeds,files,files", listener.session_id)
@@ -156,14 +172,21 @@ def test_a_temporary_chat_stores_nothing_and_is_told(either: Site) -> None:
     assert EVENTS["message"] in told
 
 
+def tell_from_outside(site: Site, asked: Asked, token: str = "") -> Asked:
+    """Send an event about a message as tools outside do."""
+    path = f"/api/v1/chats/{asked.chat_id}/messages/{asked.message_id}/event"
+    assert site.good("POST", path, EVENTS["status"], token) is True
+    return asked
+
+
 def test_events_go_to_their_user_alone(site: Site) -> None:
     other = site.new_user("Bea")
     with site.listening(other) as listener, site.listening() as mine:
         asked = site.start("event_showcase", "status", mine.session_id)
         assert EVENTS["status"] in mine.told(asked)
-        ticket = site.good("POST", "/api/v1/events/ticket", token=other)
-        assert ticket["expires_in"] == 30
-        assert listener.frames == []
+        own = tell_from_outside(site, site.new_chat("echo", "x", other), other)
+        listener.first(lambda frame: frame["chat_id"] == own.chat_id)
+        assert {frame["chat_id"] for frame in listener.frames} == {own.chat_id}
 
 
 def test_a_listener_of_one_chat_hears_no_other(site: Site) -> None:
@@ -171,7 +194,9 @@ def test_a_listener_of_one_chat_hears_no_other(site: Site) -> None:
     with site.listening(query=f"?chat_id={first.chat_id}") as narrow, site.listening() as wide:
         second = site.start("event_showcase", "status", wide.session_id)
         wide.told(second)
-        assert [frame for frame in narrow.frames if "message_id" in frame] == []
+        tell_from_outside(site, first)
+        narrow.first(lambda frame: frame["chat_id"] == first.chat_id)
+        assert {frame["chat_id"] for frame in narrow.frames} == {first.chat_id}
 
 
 def test_a_listener_that_comes_back_gets_what_it_missed(site: Site) -> None:
@@ -188,7 +213,7 @@ def test_a_listener_that_comes_back_gets_what_it_missed(site: Site) -> None:
 
 
 def test_content_is_saved_once_or_as_it_comes(site: Site, saving_site: Site) -> None:
-    text = "slowly " + "word " * 200
+    text = "slowly " + "word " * 2000
     asked, often = site.start("token_stream", text), saving_site.start("token_stream", text)
     wait_until(lambda: len(site.message(asked).get("statusHistory") or []) > 30)
     assert site.message(asked)["content"] == ""

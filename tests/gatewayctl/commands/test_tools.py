@@ -51,7 +51,7 @@ async def test_access(ctl: Ctl, weather: str) -> None:
     assert (await ctl("tool", "grant", "weather", "--user", ANN, "--permission", "write")).code == 0
     dry = await ctl("tool", "grant", "weather", "--everyone", "--dry-run", "-o", "json")
     assert [one["principal"] for one in json.loads(dry.out)["grants"]] == [ANN, "*"]
-    assert f"ACCESS       {ANN} (write)" in (await ctl("tool", "show", "weather")).out
+    assert f"ACCESS       user {ANN} (write)\n" in (await ctl("tool", "show", "weather")).out
     done = await ctl("tool", "revoke-access", "weather", "--user", ANN, "--permission", "write")
     assert done.out == "changed tool weather\n"
     again = await ctl("tool", "revoke-access", "weather", "--user", ANN)

@@ -42,7 +42,7 @@ async def test_from_standard_input_and_json(ctl: Ctl, tmp_path: Path) -> None:
         *VALVES, "set", "loud", "priority=2", "--json", "-", stdin='{"mark": "=", "api_key": null}'
     )
     assert both.out == "changed priority=2\nchanged api_key=\nchanged mark==\n"
-    for text in ("[]", "{", ""):
+    for text in ("[]", "{", "", '{"priority": NaN}'):
         assert (await ctl(*VALVES, "set", "loud", "--json", "-", stdin=text)).code == 2
 
 

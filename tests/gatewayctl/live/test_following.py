@@ -128,6 +128,14 @@ def test_users_are_looked_up_once_when_all_are_followed() -> None:
     assert trial.client.asked == [(None, None, None, True)]
 
 
+def test_an_event_whose_user_could_not_be_looked_up_comes_again() -> None:
+    first = [session(user=""), event(1, user_id="u7"), event(2, user_id="broken")]
+    trial = Trial(first, [session("b-1", user=""), REFUSED], whose=Whose(everybody=True))
+    seen, _ = trial.all()
+    assert [each.id for each in seen] == ["b-1"]
+    assert [since for _, _, since, _ in trial.client.asked] == [None, "b-1"]
+
+
 @pytest.mark.parametrize("frame", [Frame("session", None, {}), Frame("", "b-1", {"data": {"data": 1}})])
 def test_what_cannot_be_read_is_another_protocol(frame: Frame) -> None:
     seen, error = Trial([session(), frame]).all()

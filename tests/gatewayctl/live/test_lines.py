@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gatewayctl.live.following import GAP, Happening
-from gatewayctl.live.lines import LONGEST, line_of, question_of, shortened, text_of
+from gatewayctl.live.lines import LONGEST, line_of, question_of, text_of
 
 
 def test_a_line_says_when_whose_where_and_what() -> None:
@@ -62,8 +62,10 @@ def test_what_an_event_says(kind: str, data: Any, told: str) -> None:
 
 
 def test_long_texts_are_shortened() -> None:
-    assert shortened("a" * LONGEST) == "a" * LONGEST
-    assert shortened("a" * (LONGEST + 1)) == "a" * LONGEST + " ..."
+    for kind, data in (("message", {"content": "a" * LONGEST}), ("my:type", "a" * LONGEST)):
+        assert text_of(Happening(type=kind, data=data)) == "a" * LONGEST
+    for kind, data in (("message", {"content": "a" * (LONGEST + 1)}), ("my:type", "a" * (LONGEST + 1))):
+        assert text_of(Happening(type=kind, data=data)) == "a" * LONGEST + " ..."
 
 
 @pytest.mark.parametrize(

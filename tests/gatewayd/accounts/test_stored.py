@@ -9,7 +9,6 @@ import pytest
 from gatewayd.accounts.records import NewUser, Role, User, UserChange
 from gatewayd.commits import Commits
 from gatewayd.errors import GatewayError
-from gatewayd.storage import migrate
 from gatewayd.storage.database import Database
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys
@@ -20,10 +19,8 @@ from tests.fakes.accounts import Accounts
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    location = sqlite(tmp_path / "gatewayd.db")
-    await migrate.migrate(location)
-    async with Database.open(location) as opened:
+async def database(migrated_copy: Path) -> AsyncIterator[Database]:
+    async with Database.open(sqlite(migrated_copy)) as opened:
         yield opened
 
 

@@ -10,7 +10,7 @@ async def test_every_listener_gets_each_frame_in_order() -> None:
     first: list[tuple[str, Frame]] = []
     second: list[tuple[str, Frame]] = []
     bus.subscribe(lambda user_id, frame: first.append((user_id, frame)))
-    one, two = Frame("1", "c", b"{}"), Frame("2", "c", b"{}")
+    one, two = Frame("c", b"{}"), Frame("d", b"{}")
     await bus.publish("ann", one)
     bus.subscribe(lambda user_id, frame: second.append((user_id, frame)))
     await bus.publish("bob", two)

@@ -213,12 +213,13 @@ async def test_fault_of_the_gateway_ends_the_message(caplog: pytest.LogCaptureFi
 async def test_whole_answer_is_told_and_kept() -> None:
     async with running_world() as world:
         world.pipeline.sources = [{"source": {"name": "book"}, "document": ["d"], "metadata": [{}]}]
-        world.pipeline.scripts[""] = ["hello", {"usage": USAGE}]
+        own = {"source": {"name": "of the model"}, "document": ["e"], "metadata": [{}]}
+        world.pipeline.scripts[""] = ["hello", {"usage": USAGE, "sources": [own]}]
         await world.runs.start(asking(stream=False), OWNER)
         await world.ended()
         assert world.message().content == "hello"
         assert world.message().attributes["usage"] == USAGE
-        assert world.message().items["sources"] == world.pipeline.sources
+        assert world.message().items["sources"] == [*world.pipeline.sources, own]
         assert {"type": "chat:completion", "data": {"content": "hello"}} in world.events.events("a")
 
 

@@ -5,14 +5,12 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Role
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Completion
 from gatewayd.chat.running import RunOptions
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.context import CallScope
-from tests.fakes.models import make_actor
 from tests.fakes.runs import OWNER, World, asking, running_world
 
 ALL = {"title_generation": True, "tags_generation": True, "follow_up_generation": True}
@@ -104,7 +102,7 @@ async def test_nothing_is_made_that_is_not_asked_for_and_permitted(
 async def test_model_for_tasks_is_used_when_one_is_set() -> None:
     async with running_world() as world:
         answer_tasks(world, ANSWERS)
-        world.runs.configure(RunOptions(task_model="tasks"))
+        world.models.preferred = lambda: "tasks"
         await world.runs.start(asking(background_tasks=ALL), OWNER)
         await world.ended()
         assert {asked["model"] for asked in world.source.asked} == {"up-tasks"}
@@ -113,7 +111,7 @@ async def test_model_for_tasks_is_used_when_one_is_set() -> None:
 async def test_model_of_the_chat_is_used_when_that_for_tasks_is_gone() -> None:
     async with running_world() as world:
         answer_tasks(world, ANSWERS)
-        world.runs.configure(RunOptions(task_model="gone"))
+        world.models.preferred = lambda: "gone"
         await world.runs.start(asking(background_tasks=ALL), OWNER)
         await world.ended()
         assert {asked["model"] for asked in world.source.asked} == {"up-m"}
@@ -175,12 +173,3 @@ async def test_chat_that_is_not_kept_gets_questions_alone() -> None:
         assert "chat:title" not in world.events.types()
         assert "chat:tags" not in world.events.types()
         assert len(world.source.asked) == 1
-
-
-async def test_model_that_the_actor_may_not_use_answers_no_task() -> None:
-    async with running_world() as world:
-        nobody = make_actor("nobody", Role.USER)
-        world.models._catalog._records.clear()
-        with pytest.raises(GatewayError) as caught:
-            await world.models.ask("title_generation", asking(), nobody, {})
-        assert caught.value.kind is Kind.NOT_FOUND

@@ -171,6 +171,14 @@ async def test_attachments_become_sources_of_the_answer(world: World) -> None:
     assert next(iter(answer.completion.body.items())) == ("sources", [{"source": {"id": "f1"}}])
     assert world.source.asked[0]["messages"][0]["content"] == "context"
 
+    async def complete(*_: object) -> Completion:
+        return Completion(body={"choices": [], "sources": [{"source": {"id": "own"}}]})
+
+    world.source.complete = complete  # type: ignore[assignment]
+    answer = await world.pipeline.run(ask(files=[{"type": "file", "id": "f1"}]), ADMIN)
+    assert answer.completion is not None
+    assert answer.completion.body["sources"] == [{"source": {"id": "f1"}}, {"source": {"id": "own"}}]
+
 
 async def test_references_without_type_or_id_are_warned_about(world: World) -> None:
     answer = await world.pipeline.run(ask(files=[{"docs": []}, {"type": "text"}]), ADMIN)
@@ -235,13 +243,18 @@ async def test_a_filter_that_handles_files_takes_them_from_the_documents(world: 
     assert answer.warnings == []
 
 
+NAMED = {"tool_ids": ["t"]}
+
+
 @dataclass
 class Box:
-    """A tool box that offers what it is told."""
+    """A tool box that offers what it is told, and counts how often it is asked."""
 
     use: ToolUse
+    asked: int = 0
 
     async def offer(self, request: ChatRequest, model: Model, actor: Actor) -> ToolUse:
+        self.asked += 1
         return self.use
 
 
@@ -260,7 +273,7 @@ async def test_results_of_tools_become_sources_before_those_of_documents(world: 
     hidden: dict[str, Any] = {"source": {}, "tool_result": True}
     world.attachments = Attach()
     world.tools = Box(ToolUse(sources=[shown, hidden]))
-    answer = await world.pipeline.run(ask(), ADMIN)
+    answer = await world.pipeline.run(ask(options=NAMED), ADMIN)
     assert world.attachments.found == [shown, hidden]
     assert answer.sources == [shown, {"source": {"id": "f1"}}]
     assert answer.steps == []
@@ -268,8 +281,19 @@ async def test_results_of_tools_become_sources_before_those_of_documents(world: 
 
 async def test_a_tool_that_handles_files_takes_them_from_the_documents(world: World) -> None:
     world.tools = Box(ToolUse(handles_files=True))
-    answer = await world.pipeline.run(ask(files=[{"type": "file", "id": "f1"}]), ADMIN)
+    answer = await world.pipeline.run(ask(files=[{"type": "file", "id": "f1"}], options=NAMED), ADMIN)
     assert answer.warnings == []
+
+
+async def test_tools_are_looked_for_where_something_may_name_them(world: World) -> None:
+    world.tools = box = Box(ToolUse())
+    await world.pipeline.run(ask(), ADMIN)
+    assert box.asked == 0
+    await world.pipeline.run(ask(options=NAMED), ADMIN)
+    assert box.asked == 1
+    await world.catalog.put_record(ModelRecord("m", "u1", "m", meta={"toolIds": ["t"]}))
+    await world.pipeline.run(ask(), ADMIN)
+    assert box.asked == 2
 
 
 async def two_sources(first: FakeSource, second: FakeSource) -> Pipeline:

@@ -135,6 +135,13 @@ def test_an_answer_is_gathered_whole() -> None:
     assert (body["sources"], body["usage"], body["model"]) == ([1], {"total_tokens": 5}, "p.m")
 
 
+def test_the_sources_of_all_chunks_are_gathered() -> None:
+    body = gathered(
+        {"sources": [1], "note": "old"}, "a", {"sources": [2, 3], "note": "new"}, {"sources": None}
+    )
+    assert (body["sources"], body["note"]) == ([1, 2, 3], "new")
+
+
 def test_text_and_nothing_are_whole_answers() -> None:
     assert whole_text("m", "hi")["choices"][0]["message"] == {"role": "assistant", "content": "hi"}
     assert whole_text("m", None)["choices"][0]["message"]["content"] is None

@@ -13,7 +13,7 @@ NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 
 def applied(request: ChatRequest, *, params: dict[str, Any] | None = None, **meta: Any) -> ChatRequest:
     record = ModelRecord("m", "u1", "M", "base", params=params or {}, meta=meta)
-    apply_record(request, record, make_actor(), NOW)
+    apply_record(request, record, make_actor(), lambda: NOW)
     return request
 
 

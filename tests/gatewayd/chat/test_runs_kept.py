@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,6 @@ from gatewayd.storage.database import Database
 from gatewayd.storage.effects import EffectRows
 from gatewayd.storage.location import sqlite
 from gatewayd.storage.messages import MessageRows
-from gatewayd.storage.migrate import migrate
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.tasks import Tasks
 from tests.fakes.attachments import NoAttachments
@@ -80,13 +78,9 @@ class Kept:
 
 
 @asynccontextmanager
-async def kept(folder: Path) -> AsyncIterator[Kept]:
-    location = sqlite(folder / "gatewayd.db")
-    if not (folder / "gatewayd.db").exists():
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(lambda: asyncio.run(migrate(location))).result()
-    async with Database.open(location):
-        stores = Stores(ChatRows(), MessageRows(), EffectRows())
+async def kept(file: Path) -> AsyncIterator[Kept]:
+    async with Database.open(sqlite(file)) as database:
+        stores = Stores(ChatRows(), MessageRows(), EffectRows(), database)
         if await stores.chats.find("c") is None:
             await TortoiseUsers().add(user("owner"), None)
             question = Message(id="q", parent_id=None, role="user", content="What is it?")
@@ -104,8 +98,8 @@ async def kept(folder: Path) -> AsyncIterator[Kept]:
         await tasks.close()
 
 
-async def test_answer_is_kept_and_told(tmp_path: Path) -> None:
-    async with kept(tmp_path) as world:
+async def test_answer_is_kept_and_told(migrated_copy: Path) -> None:
+    async with kept(migrated_copy) as world:
         listener = world.site.hub.subscribe("owner", last_id=None, chat_id=None)
         await world.runs.start(asking(), OWNER)
         world.source.go_on.set()
@@ -120,8 +114,8 @@ async def test_answer_is_kept_and_told(tmp_path: Path) -> None:
         listener.close()
 
 
-async def test_many_runs_at_once_are_all_kept(tmp_path: Path) -> None:
-    async with kept(tmp_path) as world:
+async def test_many_runs_at_once_are_all_kept(migrated_copy: Path) -> None:
+    async with kept(migrated_copy) as world:
         world.runs.configure(RunOptions(is_saved_often=True))
         places = [(f"c{number % 10}", f"a{number}") for number in range(200)]
         starts = [world.runs.start(asking(chat_id=chat, id=message), OWNER) for chat, message in places]
@@ -133,8 +127,8 @@ async def test_many_runs_at_once_are_all_kept(tmp_path: Path) -> None:
             assert (await world.message(message, chat)).content == "one two"
 
 
-async def test_what_plugins_write_meanwhile_is_kept(tmp_path: Path) -> None:
-    async with kept(tmp_path) as world:
+async def test_what_plugins_write_meanwhile_is_kept(migrated_copy: Path) -> None:
+    async with kept(migrated_copy) as world:
         await world.runs.start(asking(), OWNER)
         await world.begun()
         target = Target("owner", "c", "a")
@@ -148,24 +142,25 @@ async def test_what_plugins_write_meanwhile_is_kept(tmp_path: Path) -> None:
         assert message.content == "one two"
 
 
-async def test_end_of_the_gateway_is_written_before_the_database_closes(tmp_path: Path) -> None:
-    async with kept(tmp_path) as world:
+async def test_end_of_the_gateway_is_written_before_the_database_closes(migrated_copy: Path) -> None:
+    async with kept(migrated_copy) as world:
         places = [f"a{number}" for number in range(20)]
         for message_id in places:
             await world.runs.start(asking(id=message_id), OWNER)
         await world.begun(20)
-    async with kept(tmp_path) as world:
+    async with kept(migrated_copy) as world:
         for message_id in places:
             message = await world.message(message_id)
             assert (message.content, message.done, message.state) == ("one ".strip(), True, MessageState.IDLE)
             assert message.attributes["error"] == {"content": GATEWAY_STOPPED}
 
 
-async def test_start_of_the_gateway_ends_what_died(tmp_path: Path) -> None:
-    async with kept(tmp_path) as world:
+async def test_start_of_the_gateway_ends_what_died(migrated_copy: Path) -> None:
+    async with kept(migrated_copy) as world:
         await world.runs.start(asking(), OWNER)
         await world.begun()
         # As a killed process would leave it.
-        assert await Answers(world.stores.messages, world.stores.chats).end_running() == 1
+        stores = world.stores
+        assert await Answers(stores.messages, stores.chats, stores.transactor).end_running() == 1
         message = await world.message("a")
         assert (message.done, message.attributes["error"]) == (True, {"content": RESTARTED})

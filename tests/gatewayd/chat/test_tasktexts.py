@@ -29,6 +29,12 @@ def test_answer_without_a_title_has_none(answer: str) -> None:
     assert tasktexts.read_title(answer) == ""
 
 
+def test_answer_of_braces_alone_is_looked_through_to_a_bound() -> None:
+    most = "{ " * (tasktexts.MOST_BRACES - 1)
+    assert tasktexts.read_tags(most + '{"tags": ["A"]}') == ["A"]
+    assert tasktexts.read_tags(most + '{ {"tags": ["A"]}') == []
+
+
 def test_title_is_one_line_of_some_length() -> None:
     assert tasktexts.read_title('{"title": "a\\nb"}') == "a b"
     assert len(tasktexts.read_title("x" * 1000)) == LONGEST_TITLE

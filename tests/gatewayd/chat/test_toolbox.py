@@ -16,7 +16,8 @@ from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.pipeline import NoFilters, Pipeline
 from gatewayd.chat.plugintools import PluginTools
 from gatewayd.chat.records import Answer, ChatRequest
-from gatewayd.chat.toolbox import PluginToolBox, ToolBoxOptions
+from gatewayd.chat.taskmodels import TaskModels
+from gatewayd.chat.toolbox import PluginToolBox
 from gatewayd.chat.toolcalls import ToolEffects
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
@@ -63,12 +64,13 @@ class World:
     registry: FakeRegistry = field(default_factory=lambda: FakeRegistry(make_kit()))
     servers: FakeServers = field(default_factory=FakeServers)
     events: FakeEvents = field(default_factory=FakeEvents)
-    options: ToolBoxOptions = field(default_factory=ToolBoxOptions)
+    task_model: str = ""
 
     @property
     def box(self) -> PluginToolBox:
-        tools = PluginTools(self.registry)
-        return PluginToolBox(tools, self.servers, self.catalog, ToolEffects(self.events), self.options)
+        tools, effects = PluginTools(self.registry), ToolEffects(self.events)
+        models = TaskModels(self.catalog, lambda: self.task_model)
+        return PluginToolBox(tools, self.servers, self.catalog, effects, models)
 
     async def run(self, options: dict[str, Any], actor: Actor = ADMIN, **body: Any) -> Answer:
         body = {"model": "m", "messages": [{"role": "user", "content": "What time is it?"}], **body}
@@ -248,7 +250,7 @@ async def test_in_the_prompt_mode_results_become_sources(world: World, mode: str
 
 
 async def test_the_task_model_chooses_and_is_told_its_task(world: World) -> None:
-    world.options.task_model = lambda: "task"
+    world.task_model = "task"
     world.source.answers = [choose(), Say("Noon.")]
     await world.run(LEGACY)
     assert [body["model"] for body in world.source.asked] == ["up-task", "up-m"]
@@ -257,7 +259,7 @@ async def test_the_task_model_chooses_and_is_told_its_task(world: World) -> None
 
 
 async def test_a_task_model_that_is_gone_leaves_the_choice_to_the_model(world: World) -> None:
-    world.options.task_model = lambda: "gone"
+    world.task_model = "gone"
     world.source.answers = [choose(("clock", {})), Say("Noon.")]
     answer = await world.run(LEGACY)
     assert [body["model"] for body in world.source.asked] == ["up-m", "up-m"]

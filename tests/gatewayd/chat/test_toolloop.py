@@ -53,7 +53,9 @@ class World:
     async def run(self, *, stream: bool = False, **body: Any) -> Answer:
         self.body = {"model": "m", "messages": [{"role": "user", "content": "weather?"}], **body}
         pipeline = Pipeline(self.catalog, NoFilters(), NoAttachments(), self.box)
-        return await pipeline.run(ChatRequest("m", self.body, stream, request_id="r1"), ADMIN)
+        options = {"tool_ids": ["weather"]}
+        request = ChatRequest("m", self.body, stream, request_id="r1", options=options)
+        return await pipeline.run(request, ADMIN)
 
 
 Make = Callable[..., World]

@@ -29,6 +29,8 @@ def names(answer: str) -> list[tuple[str, Any]]:
         ('{"tool_calls": [{"name": "clock", "parameters": {"zone": "UTC"}}]}', [("clock", {"zone": "UTC"})]),
         ('```json\n{"tool_calls": [{"name": "sum"}, {"name": "clock"}]}\n```', [("sum", {}), ("clock", {})]),
         ('Yes: {"name": "sum", "parameters": {"a": 1}} !', [("sum", {"a": 1})]),
+        ('<think>{"a"} or {"name": "clock"}</think>{"name": "sum"}', [("sum", {})]),
+        ('As {said}: {"name": "sum"}', [("sum", {})]),
         ('{"tool_calls": []}', []),
         ('{"tool_calls": [{"name": "unknown"}, 3, null]}', []),
         ('{"tool_calls": {"name": "sum"}}', []),

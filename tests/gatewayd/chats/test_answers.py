@@ -11,13 +11,14 @@ from gatewayd.chats.records import ChatChange, Message, MessageState
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
 from tests.fakes.chats_site import document, node
+from tests.fakes.stores import Memory
 
 
 class Trial:
     def __init__(self) -> None:
         state = ChatState()
         self.chats, self.messages = MemoryChats(state), MemoryMessages(state)
-        self.answers = Answers(self.messages, self.chats, lambda: 70)
+        self.answers = Answers(self.messages, self.chats, Memory(), lambda: 70)
         self.chat_id = ""
 
     async def open(self, **more: Any) -> None:

@@ -1,10 +1,14 @@
 """Tests for gatewayd.host.actors."""
 
+from dataclasses import replace
+
 import pytest
 
 from gatewayd.accounts.records import CredentialKind, Role, UserChange
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins.current import asking
 from tests.fakes.hosting import Hosting
+from tests.fakes.models import make_actor
 
 
 async def test_an_account_has_its_own_rights(made: Hosting) -> None:
@@ -35,6 +39,26 @@ async def test_an_owner_has_every_permission_and_is_no_administrator(made: Hosti
     assert (owner.is_admin, owner.user.role) == (False, Role.USER)
     assert not owner.may("chat", "temporary_enforced")
     assert await made.actors.owner("nobody") is None
+
+
+@pytest.mark.parametrize("kind", [CredentialKind.CONTROL, CredentialKind.SESSION])
+async def test_who_has_no_account_reads_only_in_a_call_of_their_own(
+    made: Hosting, kind: CredentialKind
+) -> None:
+    caller = replace(make_actor("control:root"), kind=kind)
+    assert await made.actors.find_reader("control:root") is None
+    token = asking.set(caller)
+    try:
+        reads = kind is CredentialKind.CONTROL
+        assert (await made.actors.find_reader("control:root") is caller) == reads
+        assert await made.actors.find_reader("control:other") is None
+        assert await made.actors.of("control:root") is None
+        with pytest.raises(GatewayError, match="cannot find user"):
+            await made.actors.verified("control:root")
+        ann = await made.actors.reader(made.ann.id)
+        assert (ann.user, ann.is_admin) == (made.ann, False)
+    finally:
+        asking.reset(token)
 
 
 def test_everybody_is_no_account(made: Hosting) -> None:

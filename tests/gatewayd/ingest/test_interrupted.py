@@ -1,8 +1,6 @@
 """The queue over a real database, cancelled in the middle of whatever it does."""
 
 import asyncio
-import shutil
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from gatewayd.storage.database import Database
 from gatewayd.storage.files import TortoiseFiles
 from gatewayd.storage.jobs import TortoiseJobs
 from gatewayd.storage.location import sqlite
-from gatewayd.storage.migrate import migrate
 from gatewayd.storage.passages import TortoisePassages
 from gatewayd.storage.readers import open_reader
 from gatewayd.storage.spaces import TortoiseSpaces
@@ -26,14 +23,6 @@ TEXTS = {
     f"{number}.txt": " ".join(f"word{number}-{each}" for each in range(100 * number)) for number in (1, 2, 40)
 }
 SPACE = "test:hash:1"
-
-
-@pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("ingest") / "gatewayd.db"
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(lambda: asyncio.run(migrate(sqlite(path)))).result()
-    return path
 
 
 async def interrupt(folder: Path, steps: int, **stores: Any) -> bool:
@@ -48,8 +37,7 @@ async def interrupt(folder: Path, steps: int, **stores: Any) -> bool:
 
 
 @pytest.mark.parametrize("share", range(4))
-async def test_an_interrupted_file_is_finished_once(tmp_path: Path, migrated: Path, share: int) -> None:
-    shutil.copyfile(migrated, tmp_path / "gatewayd.db")
+async def test_an_interrupted_file_is_finished_once(tmp_path: Path, migrated_copy: Path, share: int) -> None:
     location = sqlite(tmp_path / "gatewayd.db")
     async with Database.open(location) as database, open_reader(location) as reader:
         made = {

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(30)
 
 @pytest.fixture
 async def home():
-    made = Home("test")
+    made = Home("test", {"plugin": "p"})
     made.start()
     yield made
     assert await made.stop(10)
@@ -61,7 +61,7 @@ async def test_cancelling_the_wait_cancels_the_work(home: Home) -> None:
     assert await asyncio.to_thread(ended.wait, 10)
 
 
-async def test_a_task_that_exits_does_not_end_the_loop(home: Home) -> None:
+async def test_a_task_that_exits_does_not_end_the_loop(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     async def leave() -> None:
         raise KeyboardInterrupt
 
@@ -76,10 +76,11 @@ async def test_a_task_that_exits_does_not_end_the_loop(home: Home) -> None:
         return 1
 
     assert await home.attempt(answer, here()) == Outcome(1)
+    assert [vars(record)["plugin"] for record in caplog.records] == ["p"]
 
 
 async def test_a_loop_that_spins_is_interrupted() -> None:
-    home = Home("spinning")
+    home = Home("spinning", {})
     home.start()
     entered = threading.Event()
 
@@ -96,7 +97,7 @@ async def test_a_loop_that_spins_is_interrupted() -> None:
 
 
 async def test_what_is_given_to_an_ended_home_is_stopped() -> None:
-    home = Home("ended")
+    home = Home("ended", {})
     home.start()
     assert await home.stop(10)
 
@@ -107,7 +108,7 @@ async def test_what_is_given_to_an_ended_home_is_stopped() -> None:
 
 
 async def test_stopping_ends_what_still_runs() -> None:
-    home = Home("busy")
+    home = Home("busy", {})
     home.start()
     entered = threading.Event()
 
@@ -149,7 +150,7 @@ def test_a_cancelled_future_takes_nothing() -> None:
 
 
 async def test_a_home_that_is_kept_busy_is_interrupted_when_it_is_to_end() -> None:
-    home, entered = Home("h"), threading.Event()
+    home, entered = Home("h", {}), threading.Event()
     home.start()
 
     async def spin() -> None:

@@ -107,3 +107,14 @@ def test_a_failure_is_a_sentence_of_kind_id_type_and_text() -> None:
     assert (failure.plugin_id, failure.text, failure.status, failure.line) == ("p", "bad", 418, 7)
     assert PluginError("filter", "p", Failed("", "KeyError")).message == "filter p: KeyError"
     assert PluginError("filter", "p", Failed("late")).message == "filter p: late"
+
+
+def test_a_failure_that_comes_through_other_plugins_names_each_once() -> None:
+    inner = PluginError("pipe", "b", Failed("bad", "ValueError"))
+    outer = PluginError("pipe", "a", read_failure(inner))
+    assert (outer.message, outer.text) == ("pipe a: pipe b: ValueError: bad", "pipe b: ValueError: bad")
+    assert read_failure(inner).sentence == "pipe b: ValueError: bad"
+    for plugin_id in "baabb":
+        outer = PluginError("pipe", plugin_id, read_failure(outer))
+    assert outer.message == "pipe b: pipe a: ValueError: bad"
+    assert PluginError("filter", "f", read_failure(outer)).text == outer.message

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(30)
 
 @pytest.fixture
 async def home():
-    made = Home("items")
+    made = Home("items", {})
     made.start()
     yield made
     await made.stop(10)

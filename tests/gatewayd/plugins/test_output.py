@@ -21,8 +21,10 @@ def test_lines_of_plugins_are_logged_and_the_rest_is_written(caplog: pytest.LogC
     context.run(output.write, "a")
     context.run(output.writelines, ["b\nc", "\n", "\n", "x" * 10_000])
     assert stream.getvalue() == "mine\n"
-    shown = [(vars(record)["tool"], vars(record)["text"]) for record in caplog.records]
-    assert shown == [("t", "ab"), ("t", "c"), ("t", "x" * 8192)]
+    shown = [
+        (vars(record)["plugin"], vars(record)["family"], vars(record)["text"]) for record in caplog.records
+    ]
+    assert shown == [("t", "tool", text) for text in ("ab", "c", "x" * 8192)]
     assert output.getvalue() == "mine\n"
 
 
@@ -53,7 +55,7 @@ async def test_plugins_print_from_everywhere(caplog: pytest.LogCaptureFixture) -
         await loaded.call("outlet", scope_of(), {"body": {}})
     lines = [vars(record) for record in caplog.records if record.name == "gatewayd.plugins.output"]
     assert [line["text"] for line in lines] == ["module", "init", "plain", "async", "thread"]
-    assert {line["function"] for line in lines} == {"p"}
+    assert {(line["plugin"], line["family"]) for line in lines} == {("p", "function")}
 
 
 def test_the_streams_are_put_back() -> None:

@@ -34,7 +34,7 @@ def notes() -> Notes:
 
 @pytest.fixture
 async def runner(notes: Notes):
-    home = Home("running")
+    home = Home("running", {})
     home.start()
     made = Runner(PLUGIN, home, "p.py", contextvars.copy_context(), notes)
     yield made
@@ -112,6 +112,8 @@ async def test_plain_questions_are_answered_while_the_home_is_blocked(runner: Ru
     waiting = asyncio.ensure_future(runner.run("pipe", block, block, contextvars.copy_context()))
     await asyncio.to_thread(entered.wait)
     assert await runner.ask("valves", lambda: 3) == 3
+    with pytest.raises(PluginError, match=r"^filter p: it did not answer within 0\.01 s$"):
+        await runner.ask("valves", block, 0.01)
     go.set()
     await waiting
 

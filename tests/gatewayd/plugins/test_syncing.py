@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +22,6 @@ from gatewayd.plugins.service import NewPlugin
 from gatewayd.plugins.syncing import FunctionSync, WantedFunction
 from gatewayd.storage.database import Database
 from gatewayd.storage.location import sqlite
-from gatewayd.storage.migrate import migrate
 from gatewayd.storage.plugins import PluginRows
 from gatewayd.tasks import Tasks
 from tests.fakes.plugins import MemoryUserValves, NotedEvents, actor_of, plugin_of, scope_of
@@ -72,17 +70,8 @@ class World:
         return await loaded.call(method, scope_of(), {"body": {}})
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("empty") / "gatewayd.db"
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(lambda: asyncio.run(migrate(sqlite(path)))).result()
-    return path.read_bytes()
-
-
 @pytest.fixture
-def folder(empty: bytes, tmp_path: Path) -> Path:
-    (tmp_path / "gatewayd.db").write_bytes(empty)
+def folder(migrated_copy: Path, tmp_path: Path) -> Path:
     (tmp_path / "plugins.d").mkdir()
     return tmp_path
 

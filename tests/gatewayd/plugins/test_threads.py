@@ -9,9 +9,11 @@ import threading
 import pytest
 
 from gatewayd.plugins.interrupts import Interrupted
+from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.items import LeftBehind, ThreadProducer
-from gatewayd.plugins.threads import TURN, run_in_thread, short_turns
-from tests.fakes.plugins import make_registry
+from gatewayd.plugins.records import Family
+from gatewayd.plugins.threads import TURN, run_in_thread
+from tests.fakes.plugins import Plugged, make_registry, plugin_of
 
 pytestmark = pytest.mark.timeout(30)
 NUMBER: contextvars.ContextVar[int] = contextvars.ContextVar("number", default=0)
@@ -103,10 +105,41 @@ async def test_stopped_code_that_is_not_blocked_ends() -> None:
         await asyncio.sleep(0.001)
 
 
-async def test_turns_are_short_while_plugins_run() -> None:
+async def ended(plugged: Plugged) -> None:
+    while plugged.tasks.list():
+        await asyncio.sleep(0.001)
+
+
+async def test_turns_are_short_while_a_plugin_lives() -> None:
     before = sys.getswitchinterval()
-    async with make_registry():
-        assert sys.getswitchinterval() == pytest.approx(TURN)
-        with short_turns():
+    source = "class Filter: pass"
+    async with make_registry(*(plugin_of(name, source, is_active=False) for name in "ab")) as plugged:
+        registry = plugged.registry
+        assert sys.getswitchinterval() == before
+        for name in "ab":
+            await registry.loaded(Family.FUNCTION, name)
             assert sys.getswitchinterval() == pytest.approx(TURN)
+        registry.drop(Family.FUNCTION, "a")
+        await ended(plugged)
+        assert sys.getswitchinterval() == pytest.approx(TURN)
+        registry.drop(Family.FUNCTION, "b")
+        await ended(plugged)
+        assert sys.getswitchinterval() == before
+        on_trial = await registry.probe(plugin_of("c", source))
+        assert sys.getswitchinterval() == pytest.approx(TURN)
+        await on_trial.end(10)
+        assert sys.getswitchinterval() == before
+
+
+async def test_turns_are_as_before_after_a_plugin_that_does_not_load_and_at_the_end() -> None:
+    before = sys.getswitchinterval()
+    async with make_registry(
+        plugin_of("a", "class Filter: 1 / 0", is_active=False),
+        plugin_of("b", "class Filter: pass", is_active=False),
+    ) as plugged:
+        with pytest.raises(PluginError):
+            await plugged.registry.loaded(Family.FUNCTION, "a")
+        assert sys.getswitchinterval() == before
+        await plugged.registry.loaded(Family.FUNCTION, "b")
+        assert sys.getswitchinterval() == pytest.approx(TURN)
     assert sys.getswitchinterval() == before

@@ -74,11 +74,37 @@ def test_no_json_value_is_refused() -> None:
 
 
 async def test_options_that_name_a_method_are_its_list() -> None:
-    made = await valves.schema(Valves, {"id": "u1"})
+    made, left = valves.schema(Valves, {"id": "u1"})
     assert made is not None
+    await valves.fill(left)
     options = {name: one["input"]["options"] for name, one in made["properties"].items() if "input" in one}
     assert options == {"names": [], "sort": ["a", "u1"], "kind": ["x"], "gone": []}
-    assert await valves.schema(Plain, None) is None
+    assert valves.schema(Plain, None) == (None, [])
+
+
+async def test_options_are_there_at_once_but_those_that_are_awaited() -> None:
+    class Choice(BaseModel):
+        sort: str = Field("a", json_schema_extra={"input": {"type": "select", "options": "sorts"}})
+        next: str = Field("c", json_schema_extra={"input": {"type": "select", "options": "more"}})
+
+        @classmethod
+        def sorts(cls) -> tuple[str, ...]:
+            return ("a", "b")
+
+        @classmethod
+        def more(cls) -> Any:
+            return cls.later()
+
+        @classmethod
+        async def later(cls) -> list[str]:
+            return ["c"]
+
+    made, left = valves.schema(Choice, None)
+    assert made is not None
+    assert made["properties"]["sort"]["input"]["options"] == ["a", "b"]
+    assert made["properties"]["next"]["input"]["options"] == []
+    await valves.fill(left)
+    assert made["properties"]["next"]["input"]["options"] == ["c"]
 
 
 def test_a_class_is_found_by_name() -> None:

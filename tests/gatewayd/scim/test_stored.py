@@ -10,7 +10,6 @@ import pytest
 from gatewayd.accounts.records import Role, Source
 from gatewayd.commits import Commits
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage import migrate
 from gatewayd.storage.database import Database
 from gatewayd.storage.directory import TortoiseDirectory
 from gatewayd.storage.groups import TortoiseGroups
@@ -21,10 +20,8 @@ from tests.fakes.provisioning import Provisioning, adding, removing, replacing
 
 
 @pytest.fixture
-async def scim(tmp_path: Path) -> AsyncIterator[Provisioning]:
-    location = sqlite(tmp_path / "gatewayd.db")
-    await migrate.migrate(location)
-    async with Database.open(location) as database:
+async def scim(migrated_copy: Path) -> AsyncIterator[Provisioning]:
+    async with Database.open(sqlite(migrated_copy)) as database:
         made = Provisioning()
         made.accounts.commits = Commits(database)
         made.accounts.users_store = TortoiseUsers()  # type: ignore[assignment]

@@ -69,13 +69,6 @@ def _migrate(location: Location) -> None:
 
 
 @pytest.fixture(scope="session")
-def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("migrated") / "gatewayd.db"
-    _migrate(sqlite(path))
-    return path
-
-
-@pytest.fixture(scope="session")
 def migrated_postgres(postgres: Postgres) -> str:
     url = postgres.create_database()
     _migrate(parse(url))

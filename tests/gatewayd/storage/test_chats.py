@@ -262,8 +262,14 @@ async def test_a_chat_of_nobody_is_refused(rows: ChatRows) -> None:
     with pytest.raises(GatewayError, match="does not exist") as caught:
         await rows.add(chat("c1", "nobody"), [])
     assert caught.value.kind is Kind.CONFLICT
-    with pytest.raises(GatewayError, match="does not exist"):
-        await rows.add_tag("c1", Tag("a", "a", "u1"))
+
+
+async def test_nothing_hangs_on_a_chat_that_is_not_there(chatting: Chatting) -> None:
+    with pytest.raises(GatewayError, match="cannot find chat 'c1'") as tagged:
+        await chatting.chats.add_tag("c1", Tag("a", "a", "u1"))
+    with pytest.raises(GatewayError, match="cannot find chat 'c1'") as shared:
+        await chatting.chats.share(SharedChat("s", "c1", "u1", {}))
+    assert (tagged.value.kind, shared.value.kind) == (Kind.NOT_FOUND, Kind.NOT_FOUND)
 
 
 async def test_characters_that_no_engine_keeps_are_replaced(rows: ChatRows) -> None:

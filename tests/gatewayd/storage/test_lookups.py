@@ -6,9 +6,10 @@ from gatewayd.accounts.records import Email, Identity
 from gatewayd.storage import lookups
 from gatewayd.storage.database import Database
 from gatewayd.storage.groups import TortoiseGroups
-from gatewayd.storage.lookups import BATCH, keep, keys_of, of_group, of_user
+from gatewayd.storage.lookups import keep, keys_of, of_group, of_user
 from gatewayd.storage.rows import GroupExternalIdRow, UserEmailRow, UserExternalIdRow, UserSubjectRow
 from gatewayd.storage.transactions import writing
+from gatewayd.storage.upserts import BATCH
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.records import group, user
 
@@ -59,8 +60,8 @@ async def test_only_the_rows_of_the_owner_are_replaced(database: Database) -> No
     await groups.add(one)
     await groups.add(two)
     renamed = group("g1", scim={"entra": {"external_id": "3"}})
-    async with writing("test") as client:
-        await keep(client, {"group_id": "g1"}, of_group(one), of_group(renamed))
+    async with writing("test"):
+        await keep({"group_id": "g1"}, of_group(one), of_group(renamed))
     rows = (
         await GroupExternalIdRow.all().order_by("group_id").values_list("group_id", "provider", "external_id")
     )
@@ -75,8 +76,6 @@ async def test_more_rows_than_one_statement_holds(database: Database, count: int
 
 
 async def test_what_has_not_changed_is_not_written() -> None:
-    class Unused:
-        """A client that must not be asked."""
-
+    # There is no database here.
     rows = of_user(user("u1"))
-    await lookups.keep(Unused(), {"user_id": "u1"}, rows, rows)
+    await lookups.keep({"user_id": "u1"}, rows, rows)

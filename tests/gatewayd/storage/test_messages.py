@@ -159,10 +159,10 @@ async def test_many_messages_keep_their_order(live: Chatting) -> None:
     assert list(await live.messages.branch("c1", "m2000")) == many
 
 
-async def test_a_message_without_a_chat_is_refused(stored: Chatting) -> None:
-    with pytest.raises(GatewayError, match="does not exist") as caught:
-        await stored.messages.put("x", [message("m1")])
-    assert caught.value.kind is Kind.CONFLICT
+async def test_a_message_without_a_chat_is_refused(live: Chatting) -> None:
+    with pytest.raises(GatewayError, match="cannot find chat 'x'") as caught:
+        await live.messages.put("x", [message("m1")])
+    assert caught.value.kind is Kind.NOT_FOUND
 
 
 @pytest.mark.parametrize(

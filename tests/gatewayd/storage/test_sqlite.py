@@ -24,10 +24,9 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def file(path: Path) -> Location:
+def file(migrated_copy: Path) -> Location:
     """Return a migrated database that waits a twentieth of a second for a lock."""
-    location = sqlite(path)
-    await migrate(location)
+    location = sqlite(migrated_copy)
     return replace(location, credentials=location.credentials | {"busy_timeout": 50})
 
 

@@ -12,6 +12,7 @@ from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.pipeline import NoFilters, Pipeline
 from gatewayd.chat.plugintools import PluginTools
 from gatewayd.chat.records import Answer, ChatRequest
+from gatewayd.chat.taskmodels import TaskModels
 from gatewayd.chat.toolbox import PluginToolBox
 from gatewayd.chat.toolcalls import ToolEffects
 from gatewayd.errors import GatewayError, Kind
@@ -103,7 +104,8 @@ class World:
         self.events = FakeEvents()
         tools = PluginTools(FakeRegistry())
         self.kept: list[Any] = []
-        self.box = PluginToolBox(tools, servers, self.catalog, ToolEffects(self.events, self.keep))
+        effects, models = ToolEffects(self.events, self.keep), TaskModels(self.catalog)
+        self.box = PluginToolBox(tools, servers, self.catalog, effects, models)
 
     async def keep(self, actor: Any, media: Any) -> dict[str, Any]:
         self.kept.append(media)

@@ -5,6 +5,8 @@ version: 3.0
 description: Emits one event of the type that the message names, or several.
 """
 
+import asyncio
+
 EVENTS = {
     "status": {"type": "status", "data": {"description": "at it", "done": False, "hidden": False}},
     "chat:completion": {"type": "chat:completion", "data": {"content": "so far", "done": False}},
@@ -59,5 +61,7 @@ EVENTS = {
 class Pipe:
     async def pipe(self, body: dict, __event_emitter__) -> str:
         for name in body["messages"][-1]["content"].split(","):
+            if name == "hold":
+                await asyncio.Event().wait()
             await __event_emitter__(EVENTS[name])
         return ""

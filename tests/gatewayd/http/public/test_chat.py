@@ -18,7 +18,7 @@ from gatewayd.tasks import Tasks
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
-from tests.fakes.runs import OWNER, STRANGER, World, running_world
+from tests.fakes.runs import OWNER, STRANGER, World, make_plain_runs, running_world
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -31,7 +31,8 @@ async def chatting(source: FakeSource) -> AsyncIterator[Client]:
     catalog.use([source])
     await catalog.list(admin)
     pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
-    routes = ChatRoutes(pipeline, body_limit=100_000, clock=lambda: 1)
+    runs = make_plain_runs(catalog, pipeline, tasks)
+    routes = ChatRoutes(runs, body_limit=100_000, clock=lambda: 1)
     actors = {"admin": admin, "user": make_actor("u", Role.USER), "pending": make_actor("p", Role.PENDING)}
     async with serving(routes.routes(), actors) as client:
         yield client
@@ -120,7 +121,7 @@ async def test_a_file_reference_cannot_write_headers() -> None:
 @asynccontextmanager
 async def chatting_with_runs() -> AsyncIterator[tuple[Client, World]]:
     async with running_world() as world:
-        routes = ChatRoutes(world.pipeline, body_limit=100_000, runs=world.runs, clock=lambda: 1)
+        routes = ChatRoutes(world.runs, body_limit=100_000, clock=lambda: 1)
         async with serving(routes.routes(), {"owner": OWNER, "stranger": STRANGER}) as client:
             yield client, world
 

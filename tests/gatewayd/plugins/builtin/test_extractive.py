@@ -13,6 +13,7 @@ from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.chat.functions import FunctionSource
 from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.chat.records import ChatRequest
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.builtin.extractive import (
     LONGEST,
     Passage,
@@ -23,6 +24,7 @@ from gatewayd.plugins.builtin.extractive import (
     split,
     words,
 )
+from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.names.finder import install
 from gatewayd.plugins.records import Family
 from tests.fakes.builtin_functions import with_builtin
@@ -181,13 +183,17 @@ def search() -> Search:
     return Search(("leave.txt", LEAVE), ("keys.txt", KEYS))
 
 
+def without_web_library(scope: CallScope) -> Any:
+    raise GatewayError(Kind.NOT_CONFIGURED, "cannot give plugins starlette.requests")
+
+
 @pytest.fixture
 async def plugged(tmp_path: Path, search: Search) -> AsyncIterator[Plugged]:
     installed = install(replace(make_host(tmp_path), knowledge=search), asyncio.get_running_loop())
     try:
         made = with_builtin(
             "extractive",
-            make_request=installed.make_request,
+            make_request=without_web_library,
             collections="k1, k2",
             passages=5,
             introduction="It says:",

@@ -4,9 +4,13 @@ import threading
 
 import pytest
 
+from gatewayd.accounts.records import Actor
+from gatewayd.plugins.current import Calling, asking, context_of
 from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.names.gate import Gate, Table, blocking
+from gatewayd.plugins.records import Family
 from tests.fakes.homes import at_home
+from tests.fakes.host import make_scope
 
 STORES: contextvars.ContextVar[str] = contextvars.ContextVar("stores", default="closed")
 
@@ -44,6 +48,19 @@ async def test_work_runs_on_the_daemons_loop_in_the_context_of_the_gate(host: Ho
 
     assert await at_home(reach) == here
     assert await reach() == here
+
+
+async def test_work_knows_who_asks(host: Host) -> None:
+    gate, scope = Gate(host, asyncio.get_running_loop()), make_scope("ada")
+
+    async def work() -> Actor | None:
+        return asking.get()
+
+    serving = context_of(Calling(Family.FUNCTION, "p", scope))
+    assert await asyncio.to_thread(serving.run, gate.wait, work) is scope.actor
+    starting = context_of(Calling(Family.FUNCTION, "p"))
+    assert await asyncio.to_thread(starting.run, gate.wait, work) is None
+    assert asking.get() is None
 
 
 async def test_waiting_on_the_daemons_loop_is_refused(host: Host) -> None:

@@ -1,0 +1,76 @@
+"""Tests for gatewayd.chat.taskmodels."""
+
+import logging
+
+import pytest
+
+from gatewayd.accounts.records import Role
+from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.records import Model
+from gatewayd.catalog.replies import Body, Completion
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins.context import CallScope
+from tests.fakes.models import make_actor
+from tests.fakes.runs import OWNER, World, asking, running_world
+
+MESSAGES = [{"role": "user", "content": "What is it called?"}]
+
+
+def listen(world: World, problem: GatewayError | None = None) -> list[CallScope]:
+    """Make the models say their own names, and return what plugins would be told."""
+    scopes: list[CallScope] = []
+
+    async def complete(body: Body, model: Model, context: CallContext) -> Completion:
+        assert isinstance(context.scope, CallScope)
+        scopes.append(context.scope)
+        world.source.asked.append(body)
+        if problem is not None:
+            raise problem
+        return Completion(body={"choices": [{"message": {"role": "assistant", "content": model.id}}]})
+
+    world.source.complete = complete  # type: ignore[method-assign]
+    return scopes
+
+
+@pytest.mark.parametrize(("preferred", "answers"), [("", "m"), ("m", "m"), ("tasks", "tasks"), ("gone", "m")])
+async def test_model_for_tasks_is_asked_or_that_of_the_request(preferred: str, answers: str) -> None:
+    async with running_world() as world:
+        scopes = listen(world)
+        world.models.preferred = lambda: preferred
+        assert await world.models.ask("naming", MESSAGES, asking(), OWNER, {"of": "it"}) == answers
+        assert world.source.asked == [{"model": f"up-{answers}", "messages": MESSAGES, "stream": False}]
+        assert [scope.model["id"] for scope in scopes] == [answers]
+
+
+async def test_plugins_are_told_the_task_and_what_it_is_about() -> None:
+    async with running_world() as world:
+        scopes = listen(world)
+        await world.models.ask("naming", MESSAGES, asking(tool_ids=["kit"]), OWNER, {"of": "it"})
+        scope = scopes[0]
+        about = {"of": "it", "model": "m", "chat_id": "c", "id": "a", "session_id": "s"}
+        assert (scope.task, scope.task_body) == ("naming", about)
+        assert (scope.metadata["task"], scope.metadata["task_body"]) == ("naming", about)
+        assert (scope.target.chat_id, scope.target.message_id) == ("c", "")
+        assert (scope.messages, scope.files, scope.metadata["tool_ids"]) == (MESSAGES, None, None)
+
+
+async def test_failure_of_the_task_model_is_not_put_to_another_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with running_world() as world:
+        listen(world, GatewayError(Kind.UPSTREAM_FAILED, "cannot answer"))
+        world.models.preferred = lambda: "tasks"
+        with caplog.at_level(logging.WARNING), pytest.raises(GatewayError) as caught:
+            await world.models.ask("naming", MESSAGES, asking(), OWNER, {})
+        assert caught.value.kind is Kind.UPSTREAM_FAILED
+        assert {body["model"] for body in world.source.asked} == {"up-tasks"}
+        assert "not used" not in caplog.text
+
+
+async def test_model_that_the_actor_may_not_use_answers_no_task() -> None:
+    async with running_world() as world:
+        nobody = make_actor("nobody", Role.USER)
+        world.models._catalog._records.clear()
+        with pytest.raises(GatewayError) as caught:
+            await world.models.ask("title_generation", MESSAGES, asking(), nobody, {})
+        assert caught.value.kind is Kind.NOT_FOUND

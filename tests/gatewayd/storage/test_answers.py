@@ -1,0 +1,93 @@
+"""The answers of stored chats over both databases: an answer begins whole, or not at all."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gatewayd.chats.answers import Answers
+from gatewayd.chats.service import Chats
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage.chats import ChatRows
+from gatewayd.storage.database import Database
+from gatewayd.storage.messages import MessageRows
+from tests.fakes.chatting import message
+from tests.fakes.models import make_actor
+
+QUESTION = {"id": "q", "content": "What is it?", "files": [{"id": "f"}]}
+WRITES = [(MessageRows, "put"), (MessageRows, "change"), (ChatRows, "change")]
+
+
+class Dying:
+    """Lets `left` writes of the stores pass, and no more."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left = 0
+        for store, name in WRITES:
+            monkeypatch.setattr(store, name, self._through(getattr(store, name)))
+
+    def _through(self, write: Any) -> Any:
+        async def passed(*given: Any) -> Any:
+            result = await write(*given)
+            if self.left == 0:
+                raise asyncio.CancelledError
+            self.left -= 1
+            return result
+
+        return passed
+
+
+def answers_of(database: Database) -> Answers:
+    return Answers(MessageRows(), ChatRows(), database, lambda: 70)
+
+
+async def state_of() -> tuple[Any, Any]:
+    return await ChatRows().find("c1"), list(await MessageRows().list("c1"))
+
+
+@pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize(
+    "known", [None, message("a", content="before", role="assistant", items={"files": [1]})]
+)
+async def test_an_answer_that_is_cut_off_in_its_beginning_never_began(
+    database: Database, monkeypatch: pytest.MonkeyPatch, known: Any
+) -> None:
+    if known is not None:
+        await MessageRows().put("c1", [known])
+    dying, before, cuts = Dying(monkeypatch), await state_of(), 0
+    while True:
+        dying.left = cuts
+        try:
+            await answers_of(database).begin("c1", "a", None, "m", QUESTION)
+        except asyncio.CancelledError:
+            assert await state_of() == before
+            cuts += 1
+        else:
+            break
+    assert cuts == (3 if known is None else 4)
+    chat, messages = await state_of()
+    assert (chat.current_id, chat.updated_at, {each.id for each in messages}) == ("a", 70, {"q", "a"})
+
+
+@pytest.mark.usefixtures("stored")
+async def test_answers_begin_while_their_chat_is_changed_and_deleted(database: Database) -> None:
+    owner = make_actor("u1")
+    chats = Chats(ChatRows(), MessageRows(), database, admin_access=True)
+    await answers_of(database).begin("c1", "a", None, "m", QUESTION)
+    tree = {"a": {"id": "a", "note": 1}, "q": {"id": "q", "note": 1}}
+    await asyncio.gather(
+        *(answers_of(database).begin("c1", "a", None, "m", {**QUESTION, "n": n}) for n in range(5)),
+        *(chats.change(owner, "c1", {"history": {"messages": tree}}) for _ in range(5)),
+    )
+    question = await MessageRows().find("c1", "q")
+    assert question is not None
+    assert question.attributes["note"] == 1
+    found = await asyncio.gather(
+        *(answers_of(database).begin("c1", "a", None, "m") for _ in range(4)),
+        chats.remove(owner, "c1"),
+        *(answers_of(database).begin("c1", "b", None, "m", QUESTION) for _ in range(4)),
+        return_exceptions=True,
+    )
+    failures = [each for each in found if isinstance(each, BaseException)]
+    assert all(isinstance(each, GatewayError) and each.kind is Kind.NOT_FOUND for each in failures), failures
+    assert await state_of() == (None, [])
