@@ -25,7 +25,7 @@ HOMES = {
     "aiohttp.web": ("gatewayd.http",),
     "aiohttp_sse": ("gatewayd.http",),
     "aiohttp.ClientSession": ("gatewayd.upstream",),
-    "os.environ": ("gatewayd.settings", "gatewayd.__main__"),
+    "os.environ": ("gatewayd.settings",),
     "pydantic_settings": ("gatewayd.settings",),
 }
 

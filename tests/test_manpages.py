@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd import __main__ as command
+from gatewayd import command
 from gatewayd.settings import definitions
 
 ROOT = Path(__file__).parents[1]

@@ -1,5 +1,5 @@
 """Builds the gateway: adapters into services, services into routes, routes into the two applications.
 
 With `daemon` the composition root: nothing else constructs a service or knows an adapter. Imported by
-`daemon`, `quickstart` and `__main__` only.
+`daemon`, `quickstart` and `command` only.
 """

@@ -1,4 +1,4 @@
 """Logging, audit, and talk with the service manager.
 
-Imported by `daemon` and `__main__` only.
+Imported by `daemon` and `command` only.
 """

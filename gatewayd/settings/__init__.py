@@ -1,6 +1,6 @@
 """The settings of the daemon: the only reader of configuration files and of the environment.
 
-Imported by `daemon` and `__main__` only; imports only `errors`. Services get plain
+Imported by `daemon` and `command` only; imports only `errors`. Services get plain
 values in their constructors.
 """
 
