@@ -1,6 +1,5 @@
 """The root command: global options, one line per noun, exit codes."""
 
-import gc
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -94,8 +93,6 @@ def root(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a failure is told on standard error and nowhere else."""
-    # What the imports made lives until the end: looking at all of it at exit takes longer than most commands.
-    gc.freeze()
     given = list(sys.argv[1:] if arguments is None else arguments)
     session = Session(output=wanted_output(given))
     try:

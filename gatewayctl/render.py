@@ -1,17 +1,16 @@
-"""What is shown: tables for people, stable JSON and bare names for programs. The only user of rich."""
+"""What is shown: tables for people, stable JSON and bare names for programs, drawn with rich."""
 
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from types import TracebackType
 from typing import Any, Final, Generic, TextIO, TypeVar
 
 from pydantic import BaseModel
 from rich.console import Console
-from rich.live import Live
-from rich.markdown import Markdown
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -20,7 +19,8 @@ from gatewayctl.safe import clean, clean_lines
 
 # Wide enough that a table in a pipe is never folded.
 PIPE_WIDTH: Final = 1_000_000
-PREVIEW_LINES: Final = 8
+# Loaded where an answer is drawn on a terminal: its libraries take a sixth of the time of a command.
+MARKDOWN: Final = "gatewayctl.markdown"
 
 Row = TypeVar("Row", bound=BaseModel)
 
@@ -96,7 +96,7 @@ class Renderer:
         elif console.is_dumb_terminal:
             self._plain(clean_lines(piece) for piece in pieces)
         else:
-            _markdown(console, (clean_lines(piece) for piece in pieces))
+            import_module(MARKDOWN).draw(console, (clean_lines(piece) for piece in pieces))
 
     def text(self, text: str) -> None:
         """Write a text of several lines as it is, made safe for a terminal."""
@@ -179,30 +179,6 @@ class Bars:
             self._progress.advance(self._stage, amount)
 
 
-class Blocks:
-    """Cuts growing Markdown into finished blocks: at blank lines, but never inside fenced code."""
-
-    def __init__(self) -> None:
-        self.rest = ""
-
-    def feed(self, piece: str) -> list[str]:
-        """Add text and return the blocks that it finished; `rest` is what is not finished."""
-        self.rest += piece
-        blocks: list[str] = []
-        start = position = 0
-        is_code = False
-        while (end := self.rest.find("\n", position)) >= 0:
-            line = self.rest[position:end].strip()
-            position = end + 1
-            if line.startswith(("```", "~~~")):
-                is_code = not is_code
-            elif not line and not is_code:
-                blocks.append(self.rest[start:position])
-                start = position
-        self.rest = self.rest[start:]
-        return [block for block in blocks if block.strip()]
-
-
 def _cells(row: Row, view: View[Row]) -> list[str]:
     return [_cell(read(row)) for read in view.columns.values()]
 
@@ -221,15 +197,3 @@ def _cell(value: object) -> str:
 
 def _json(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, indent=indent)
-
-
-def _markdown(console: Console, pieces: Iterable[str]) -> None:
-    blocks = Blocks()
-    with Live(console=console, transient=True, refresh_per_second=8) as live:
-        for piece in pieces:
-            for block in blocks.feed(piece):
-                live.console.print(Markdown(block))
-            live.update(Text("\n".join(blocks.rest.splitlines()[-PREVIEW_LINES:])))
-        live.update(Text(""))
-    if blocks.rest.strip():
-        console.print(Markdown(blocks.rest))

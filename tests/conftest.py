@@ -1,6 +1,7 @@
-"""Fixtures that many tests share: real components, found or refused."""
+"""Fixtures that many tests share: real components, found or refused; and the order of the modules."""
 
 import asyncio
+import gc
 import os
 import shutil
 from collections.abc import Iterator
@@ -23,6 +24,23 @@ def missing(component: str, reason: str) -> None:
     if os.environ.get("GATEWAYD_REQUIRE_REAL") == "1":
         pytest.fail(sentence)
     pytest.skip(sentence)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Let the collector not look at the tests again and again while they are found: they stay to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put modules with slow tests first, so that no worker ends with one while the others wait."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 PROGRAMS = ("cc", "mandoc", "systemd-analyze", "systemd-socket-activate", "systemd-sysusers")

@@ -131,6 +131,7 @@ def third_party_libraries() -> list[str]:
     return sorted(tops - set(PACKAGES) - set(sys.stdlib_module_names) - {""})
 
 
+@pytest.mark.slow
 def test_each_module_can_be_imported_alone() -> None:
     names = [module_name(path) for path in SOURCES if path.name != "__main__.py"]
     assert len(names) > 30

@@ -6,7 +6,7 @@ import json
 import pytest
 from pydantic import BaseModel, Field
 
-from gatewayctl.render import Bars, Blocks, Output, Renderer, View
+from gatewayctl.render import Bars, Output, Renderer, View
 from tests.fakes.control import Terminal
 
 
@@ -115,16 +115,6 @@ def test_an_answer_on_a_dumb_terminal_is_cleaned_text(monkeypatch: pytest.Monkey
     stream = Terminal()
     Renderer(Output.TABLE, stream).answer(["**b**\x1b[2J\n"])
     assert stream.getvalue() == "**b**\\x1b[2J\n"
-
-
-def test_blocks_end_at_blank_lines_but_not_in_code() -> None:
-    text = "para\n\n```\na\n\nb\n```\n\nlast"
-    whole = Blocks()
-    assert whole.feed(text) == ["para\n\n", "```\na\n\nb\n```\n\n"]
-    assert whole.rest == "last"
-    piecewise = Blocks()
-    found = [block for character in text for block in piecewise.feed(character)]
-    assert found == ["para\n\n", "```\na\n\nb\n```\n\n"]
 
 
 def test_objects_are_written_as_they_are() -> None:
