@@ -184,7 +184,7 @@ def _unwrapped(archive: Archive, path: Path) -> tarfile.TarFile:
 def _download_pypi(archive: Archive, folder: Path) -> Path:
     """Download a source archive: it holds the documents that are not installed.
 
-    pip takes thirty times as long, as it builds the metadata of what it downloads, but knows another index too.
+    pip takes thirty times as long, as it builds the metadata of what it downloads, but knows other indexes.
     """
     try:
         return _download_listed(archive, folder)
