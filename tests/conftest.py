@@ -1,19 +1,16 @@
 """Fixtures that many tests share: real components, found or refused; and the order of the modules."""
 
-import asyncio
 import gc
 import os
 import shutil
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from gatewayd.errors import GatewayError
-from gatewayd.storage.location import sqlite
-from gatewayd.storage.migrate import migrate
+from tests.fakes import migrated
 from tests.fakes.postgres import Postgres, start_postgres
 from tests.fakes.weights import obtain_weights
 
@@ -75,20 +72,10 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
         yield server
 
 
-@pytest.fixture(scope="session")
-def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return an empty SQLite database with this version's schema, to be copied."""
-    path = tmp_path_factory.mktemp("migrated") / "gatewayd.db"
-    with ThreadPoolExecutor(1) as pool:
-        # In a thread of its own, as the test's may have a running loop.
-        pool.submit(lambda: asyncio.run(migrate(sqlite(path)))).result()
-    return path
-
-
 @pytest.fixture
-def migrated_copy(migrated_file: Path, tmp_path: Path) -> Path:
-    """Return such a database of the test's own."""
-    return Path(shutil.copy(migrated_file, tmp_path))
+def migrated_copy(tmp_path: Path) -> Path:
+    """Return an empty SQLite database with this version's schema, of the test's own."""
+    return migrated.migrated_copy(tmp_path)
 
 
 @pytest.fixture

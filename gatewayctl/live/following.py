@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gatewayctl.client import ControlClient
 from gatewayctl.failures import CommandError
@@ -31,6 +31,8 @@ class Whose:
 
 class Happening(BaseModel):
     """One event as it is printed; `id` is where to go on after it. A call has a `call_id` instead."""
+
+    model_config = ConfigDict(defer_build=True)
 
     id: str | None = None
     user: str = ""

@@ -97,14 +97,25 @@ class Documents:
     reindexing: Reindexing
 
     async def start(self) -> None:
-        """Begin to process what waits; have the model ready where there is something to search."""
+        """Begin to process what waits; have the model ready where there is something to search.
+
+        Without documents nothing of the default model is built or loaded: its process takes more memory than
+        the gateway. A model that the settings choose is looked at all the same: a wrong one is told at once.
+        """
         self.queue.start()
         try:
-            await self.spaces.open()
-            if await self.stores.spaces.find_active() is not None:
+            is_used = await self._hold_something()
+            if is_used or self.engines.embedding.is_chosen:
+                await self.spaces.open()
+            if is_used and await self.stores.spaces.find_active() is not None:
                 await self.engines.embedding.warm()
         except GatewayError as error:
             log.warning("the embedding model is not ready: %s", error.message)
+
+    async def _hold_something(self) -> bool:
+        async for _ in self.stores.files.ids():
+            return True
+        return False
 
 
 async def open_documents(

@@ -17,6 +17,7 @@ from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
 from gatewayd.vectors.rerank import LocalReranker
 
 BUILTIN: Final = "builtin"
+DEFAULT_MODEL: Final = Settings.model_fields["rag_embedding_model"].default
 
 AnyEmbedder = LocalEmbedder | OpenAiEmbedder | OllamaEmbedder
 AnyReranker = LocalReranker | ExternalReranker
@@ -38,6 +39,12 @@ class Embedding:
     def configured(self) -> Embedder:
         """The configured model."""
         return self._configured
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the settings name another model than the default one."""
+        engine, model = self._settings.rag_embedding_engine, self._settings.rag_embedding_model
+        return bool(engine) or model != DEFAULT_MODEL
 
     @property
     def reranker(self) -> Reranker | None:

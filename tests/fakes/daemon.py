@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.migrated import NAME, migrated_copy
+
 START_SECONDS = 60.0
 
 
@@ -112,11 +114,20 @@ def environment(state: Path, port: int, settings: Mapping[str, str]) -> dict[str
 
 @contextlib.contextmanager
 def running_daemon(
-    state: Path, *args: str, ready: bool = True, module: str = "gatewayd", **settings: str
+    state: Path,
+    *args: str,
+    ready: bool = True,
+    fresh: bool = False,
+    module: str = "gatewayd",
+    **settings: str,
 ) -> Iterator[Daemon]:
-    """Start `python -m gatewayd`, or a module that runs it, with its state below a folder; stop it at the
-    end."""
+    """Start `python -m gatewayd`, or a module that runs it, with its state below a folder; stop it at last.
+
+    A new one finds a database with its schema, unless it is to be `fresh` or has the state of a quick start.
+    """
     state.mkdir(parents=True, exist_ok=True)
+    if not (fresh or "--quickstart" in args or "DATABASE_URL" in settings or (state / NAME).exists()):
+        migrated_copy(state)
     port = int(settings.get("PORT", 0)) or free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", module, *args],

@@ -252,7 +252,7 @@ def test_documentation_is_served_in_development_only(state: Path) -> None:
 
 
 def test_state_is_private(state: Path) -> None:
-    with running_daemon(state) as daemon:
+    with running_daemon(state, fresh=True) as daemon:
         first_key(daemon)
         for path in state.iterdir():
             assert path.stat().st_mode & 0o077 == 0, path

@@ -1,6 +1,8 @@
 """Documents over the assembled services: what the settings say is what runs."""
 
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,12 +15,16 @@ from gatewayd.assembly.documents import (
     search_options,
     upload_rules,
 )
+from gatewayd.assembly.embedding import Embedding
 from gatewayd.assembly.gateway import assemble
 from gatewayd.extract.pool import ExtractorPool
+from gatewayd.ingest.records import Space
+from gatewayd.ingest.spaces import Spaces
 from gatewayd.knowledge.fusion import Fusion
 from gatewayd.settings import Settings, load
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.extractor import ExternalExtractor
+from tests.fakes.knowledge import a_file
 
 MIB = 2**20
 
@@ -47,6 +53,31 @@ async def test_a_start_goes_on_without_an_embedding_model(
         await gateway.documents.start()
         assert await gateway.documents.spaces.query() is None
     assert "/not/there" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("model", "has_file", "begun"),
+    [("minilm", False, []), ("minilm", True, ["open", "warm"]), ("e5-small", False, ["open"])],
+)
+async def test_the_default_model_is_loaded_where_there_is_something_to_search(
+    state: Path, monkeypatch: pytest.MonkeyPatch, model: str, has_file: bool, begun: Sequence[str]
+) -> None:
+    seen: list[str] = []
+
+    async def noted(name: str) -> None:
+        seen.append(name)
+
+    monkeypatch.setattr(Spaces, "open", partial(noted, "open"))
+    monkeypatch.setattr(Embedding, "warm", partial(noted, "warm"))
+    async with AsyncExitStack() as stack:
+        gateway = await assemble(settings_for(state, RAG_EMBEDDING_MODEL=model), stack)
+        documents = gateway.documents
+        if has_file:
+            await documents.stores.files.add(a_file("f"))
+            await documents.stores.spaces.add(Space("test:x", 4))
+            await documents.stores.spaces.activate("test:x")
+        await documents.start()
+    assert seen == begun
 
 
 async def test_the_external_extractor_takes_the_place_of_the_processes(state: Path) -> None:

@@ -1,7 +1,6 @@
 """The stores on every engine, each test on a fresh database."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
 from tests.fakes.chats import ChatState, MemoryChats, MemoryEffects, MemoryMessages
 from tests.fakes.chatting import chat
+from tests.fakes.migrated import migrated_copy
 from tests.fakes.postgres import Postgres
 from tests.fakes.records import user
 from tests.fakes.stores import (
@@ -83,9 +83,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
 
 def make_location(request: pytest.FixtureRequest, folder: Path, engine: str) -> Location:
     if engine == "sqlite":
-        path = folder / "gatewayd.db"
-        shutil.copyfile(request.getfixturevalue("migrated_file"), path)
-        return sqlite(path)
+        return sqlite(migrated_copy(folder))
     template = request.getfixturevalue("migrated_postgres")
     postgres: Postgres = request.getfixturevalue("postgres")
     return parse(postgres.create_database(template), pool_size=5)

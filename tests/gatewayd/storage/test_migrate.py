@@ -244,7 +244,7 @@ async def test_of_two_who_migrate_at_once_one_does(postgres: Postgres) -> None:
     assert sorted(applied) == known_migrations()
 
 
-def test_looking_at_the_schema_imports_no_migration(migrated_file: Path) -> None:
+def test_looking_at_the_schema_imports_no_migration(migrated_copy: Path) -> None:
     program = f"""
 import asyncio, sys
 from gatewayd.storage.database import Database
@@ -252,7 +252,7 @@ from gatewayd.storage.location import parse
 from gatewayd.storage.migrate import check, read_status
 
 async def look():
-    async with Database.open(parse("sqlite:///{migrated_file}")) as database:
+    async with Database.open(parse("sqlite:///{migrated_copy}")) as database:
         check(await read_status(database))
 
 asyncio.run(look())

@@ -1,0 +1,32 @@
+"""An empty SQLite database with this version's schema, made once in a process, to be copied."""
+
+import asyncio
+import atexit
+import shutil
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+from gatewayd.storage.location import sqlite
+from gatewayd.storage.migrate import migrate
+
+NAME = "gatewayd.db"
+
+
+@cache
+def migrated_file() -> Path:
+    """Return the database; nobody may change it."""
+    folder = Path(tempfile.mkdtemp(prefix="gatewayd-migrated-"))
+    atexit.register(shutil.rmtree, folder)
+    with ThreadPoolExecutor(1) as pool:
+        # In a thread of its own, as the caller's may have a running loop.
+        pool.submit(asyncio.run, migrate(sqlite(folder / NAME))).result()
+    return folder / NAME
+
+
+def migrated_copy(folder: Path) -> Path:
+    """Return a copy below a folder, private as the daemon's own would be."""
+    path = Path(shutil.copyfile(migrated_file(), folder / NAME))
+    path.chmod(0o600)
+    return path
