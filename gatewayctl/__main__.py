@@ -3,8 +3,9 @@
 import gc
 import sys
 from importlib import import_module
+from typing import Final
 
-COMMANDS = "gatewayctl.main"
+COMMANDS: Final = "gatewayctl.main"
 
 
 def main() -> int:

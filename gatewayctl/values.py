@@ -29,8 +29,14 @@ def parse_values(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def read_json(text: str) -> Any:
-    """Return a JSON value; ValueError for what is none, also NaN and Infinity, which would become null."""
-    return json.loads(text, parse_constant=_refuse)
+    """Return a JSON value; raises ValueError for what is none or is nested too deeply.
+
+    NaN and Infinity are none: they would become null.
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def read_object(source: str, option: str) -> dict[str, Any]:
@@ -38,7 +44,9 @@ def read_object(source: str, option: str) -> dict[str, Any]:
     try:
         value = read_json(read_secret(source, option))
     except ValueError as error:
-        raise usage(f"cannot read {option} {source}: it is not JSON", param=option) from error
+        raise usage(
+            f"cannot read {option} {source}: it is not JSON, or nested too deeply", param=option
+        ) from error
     if not isinstance(value, dict):
         raise usage(f"cannot read {option} {source}: it is not an object", param=option)
     return value

@@ -2,8 +2,9 @@
 
 import gc
 from importlib import import_module
+from typing import Final
 
-COMMAND = "gatewayd.command"
+COMMAND: Final = "gatewayd.command"
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gatewayctl.prompts import read_whole, usage
+from gatewayctl.values import read_json
 
 BATCH_BYTES: Final = 8 * 1024 * 1024
 """How much is sent to the daemon at a time, if a single chat is not larger."""
@@ -75,12 +76,14 @@ def write_file(path: Path, pieces: Iterable[str]) -> None:
 
 def _values(text: str, source: str) -> list[Any]:
     try:
-        value = json.loads(text)
+        value = read_json(text)
     except ValueError as error:
         # One on each line is JSON only where there is one.
         lines = [line for line in text.split("\n") if line.strip()]
         try:
-            return [json.loads(line) for line in lines]
+            return [read_json(line) for line in lines]
         except ValueError:
-            raise usage(f"cannot read {source}: it is not JSON", param="FILE") from error
+            raise usage(
+                f"cannot read {source}: it is not JSON, or nested too deeply", param="FILE"
+            ) from error
     return value if isinstance(value, list) else [value]

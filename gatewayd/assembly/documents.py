@@ -104,7 +104,7 @@ class Documents:
         """
         self.queue.start()
         try:
-            is_used = await self._hold_something()
+            is_used = await self._holds_something()
             if is_used or self.engines.embedding.is_chosen:
                 await self.spaces.open()
             if is_used and await self.stores.spaces.find_active() is not None:
@@ -112,7 +112,7 @@ class Documents:
         except GatewayError as error:
             log.warning("the embedding model is not ready: %s", error.message)
 
-    async def _hold_something(self) -> bool:
+    async def _holds_something(self) -> bool:
         async for _ in self.stores.files.ids():
             return True
         return False

@@ -100,3 +100,9 @@ def test_shell_completion(shell: str, noun: str) -> None:
         check=False,
     )
     assert "list" in done.stdout, done.stderr
+
+
+def test_what_draws_markdown_is_not_loaded_before_it_is_needed() -> None:
+    program = "import sys, gatewayctl.main; print([name for name in sys.modules if 'markdown' in name])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

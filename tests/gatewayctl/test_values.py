@@ -84,11 +84,22 @@ def test_what_would_become_something_else_is_no_json(text: str) -> None:
         read_json(text)
 
 
+def test_what_is_nested_too_deeply_is_no_json() -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        read_json("[" * 100_000)
+    assert parse_values(["a=" + "[" * 100_000]) == {"a": "[" * 100_000}
+
+
 def test_objects_in_files(tmp_path: Path) -> None:
     path = tmp_path / "object.json"
     path.write_text('{"a": 1}\n')
     assert read_object(str(path), "--spec") == {"a": 1}
-    for text, reason in (("[]", "it is not an object"), ("{", "it is not JSON"), ("", "it is empty")):
+    for text, reason in (
+        ("[]", "it is not an object"),
+        ("{", "it is not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ("", "it is empty"),
+    ):
         path.write_text(text)
         with pytest.raises(CommandError, match=f"--spec .*{reason}") as caught:
             read_object(str(path), "--spec")

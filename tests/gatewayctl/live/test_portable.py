@@ -49,6 +49,8 @@ def test_every_form_is_read(
         (b"", "there is no chat in it"),
         (b"[]", "there is no chat in it"),
         (b"nonsense", "it is not JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"chat": {"temperature": NaN}}', "it is not JSON"),
         (b'{"chat": {}}\nnonsense', "it is not JSON"),
         (b'[{"chat": {}}, 3]', "entry 2 is no chat"),
         (b'{"title": "x"}', "entry 1 is no chat"),
