@@ -12,7 +12,7 @@ from gatewayd.assembly.gateway import assemble
 from gatewayd.assembly.routes import public_rows
 from gatewayd.catalog import failover, runtimes
 from gatewayd.chat import embeddings as batches
-from gatewayd.chat import gather
+from gatewayd.completions import gather
 from gatewayd.dialects import (
     anthropic,
     anthropic_calls,

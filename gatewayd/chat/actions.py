@@ -13,11 +13,11 @@ from gatewayd.catalog.service import Catalog
 from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.exchange import not_json
 from gatewayd.chat.filtering import refusal
-from gatewayd.chat.foreign import mapping, sequence, text
 from gatewayd.chat.modelfacts import assigned, describe_model
 from gatewayd.chat.outlets import call_scope, check_messages, with_absent
 from gatewayd.chat.rewriting import Rewriting, messages_of
 from gatewayd.chat.toolcalls import ToolEffects
+from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins.context import CallScope, RequestFacts
 from gatewayd.plugins.invoke import PluginError

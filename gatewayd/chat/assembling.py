@@ -10,10 +10,10 @@ import orjson
 
 from gatewayd import ids
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import mapping, sequence, text
-from gatewayd.chat.gather import ToolCalls, said, thought, usage_of
 from gatewayd.chat.records import ToolStep
 from gatewayd.chat.thinking import Thinking
+from gatewayd.completions.foreign import mapping, sequence, text
+from gatewayd.completions.gather import ToolCalls, said, thought, usage_of
 
 UNNAMED: Final = "cannot get an answer: the source reported an error without a name"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gatewayd.catalog.records import ModelRecord
-from gatewayd.chat.foreign import mapping, sequence, text
 from gatewayd.chat.modelfacts import assigned
+from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.errors import GatewayError
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family, Plugin, PluginKind

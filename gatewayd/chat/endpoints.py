@@ -6,7 +6,7 @@ from typing import Any
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.failover import LACKING
 from gatewayd.catalog.interfaces import CallContext
-from gatewayd.chat.foreign import text
+from gatewayd.completions.foreign import text
 from gatewayd.errors import GatewayError, Kind, invalid
 
 

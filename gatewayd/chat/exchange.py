@@ -6,10 +6,10 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.replies import Body, Completion
-from gatewayd.chat.foreign import mapping, sequence
-from gatewayd.chat.gather import message_of, said
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import OWN_FIELDS, filter_ids
+from gatewayd.completions.foreign import mapping, sequence
+from gatewayd.completions.gather import message_of, said
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.context import CallScope
 

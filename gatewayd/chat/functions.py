@@ -17,7 +17,6 @@ from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Chunk, Completion
 from gatewayd.catalog.service import Catalog
-from gatewayd.chat.foreign import mapping, sequence, text
 from gatewayd.chat.pipereplies import (
     Gathering,
     PipeReading,
@@ -28,6 +27,7 @@ from gatewayd.chat.pipereplies import (
 )
 from gatewayd.chat.pipetexts import DATA
 from gatewayd.chat.running import Emitting
+from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.events.records import Target
 from gatewayd.plugins.context import CallScope

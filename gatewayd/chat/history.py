@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import mapping, sequence, text
+from gatewayd.completions.foreign import mapping, sequence, text
 
 ROLES: Final = frozenset({"system", "user", "assistant"})
 

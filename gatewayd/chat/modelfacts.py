@@ -5,7 +5,7 @@ from typing import Any
 
 from gatewayd.catalog.grants import show_grant
 from gatewayd.catalog.records import Model, ModelRecord
-from gatewayd.chat.foreign import sequence
+from gatewayd.completions.foreign import sequence
 
 
 def describe_model(model: Model, record: ModelRecord | None) -> dict[str, Any]:

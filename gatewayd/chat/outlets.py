@@ -8,12 +8,12 @@ from gatewayd.catalog.replies import Body
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.filtering import PluginFilters, apply_outlet, run_outlet
-from gatewayd.chat.foreign import text
 from gatewayd.chat.modelfacts import describe_model
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.rewriting import Rewriting, messages_of
 from gatewayd.chat.running import Conversation
 from gatewayd.chat.scopes import filter_ids, make_scope, target_of
+from gatewayd.completions.foreign import text
 from gatewayd.errors import invalid
 from gatewayd.plugins.context import CallScope, RequestFacts
 

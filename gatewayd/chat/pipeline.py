@@ -11,13 +11,13 @@ from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.replies import Completion
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat.endpoints import context_of
-from gatewayd.chat.foreign import sequence
 from gatewayd.chat.interfaces import Attachments, ChatFilter, ChatFilters, FilterChain, ToolBox, ToolUse
 from gatewayd.chat.presets import apply_record
 from gatewayd.chat.records import Answer, ChatRequest
 from gatewayd.chat.scopes import make_scope
 from gatewayd.chat.stream import StartedStream
 from gatewayd.chat.toolloop import LoopStream, ToolLoop, complete
+from gatewayd.completions.foreign import sequence
 from gatewayd.plugins.context import CallScope
 
 PIPE: Final = "pipe"

@@ -8,9 +8,9 @@ from pydantic import BaseModel
 
 from gatewayd import ids
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import mapping, sequence, text
-from gatewayd.chat.gather import ToolCalls, said, thought, usage_of
 from gatewayd.chat.pipetexts import Texts
+from gatewayd.completions.foreign import mapping, sequence, text
+from gatewayd.completions.gather import ToolCalls, said, thought, usage_of
 from gatewayd.errors import GatewayError, Kind
 
 CHUNK: Final = "chat.completion.chunk"

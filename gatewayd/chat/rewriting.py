@@ -6,11 +6,11 @@ from typing import Any
 
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
-from gatewayd.chat.foreign import mapping, sequence, text
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.merging import Merging
 from gatewayd.chats.reading import MAX_ID, read_node
 from gatewayd.chats.records import MessageChange
+from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.errors import GatewayError, not_found
 
 log = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model, ModelRecord
-from gatewayd.chat.foreign import mapping, sequence, text
 from gatewayd.chat.modelfacts import describe_model
 from gatewayd.chat.records import ChatRequest
+from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.events.records import Target
 from gatewayd.plugins.context import CallScope, RequestFacts
 from gatewayd.plugins.nesting import depth

@@ -11,10 +11,10 @@ from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Completion
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat.endpoints import context_of
-from gatewayd.chat.gather import message_of, said
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import make_scope
 from gatewayd.chat.tasktexts import TaskText
+from gatewayd.completions.gather import message_of, said
 from gatewayd.errors import GatewayError, Kind
 
 log = logging.getLogger(__name__)

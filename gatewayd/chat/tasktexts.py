@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.chat.foreign import mapping, sequence
-from gatewayd.chat.gather import said
 from gatewayd.chat.history import plain
 from gatewayd.chat.thinking import Thinking
+from gatewayd.completions.foreign import mapping, sequence
+from gatewayd.completions.gather import said
 
 MOST_CHARACTERS: Final = 4000
 """Of each message that a model is shown for such a task."""

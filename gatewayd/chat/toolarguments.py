@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.chat.foreign import mapping, sequence
+from gatewayd.completions.foreign import mapping, sequence
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.trees import undisturbed
 

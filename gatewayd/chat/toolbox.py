@@ -10,7 +10,6 @@ from typing import Any, Final
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
-from gatewayd.chat.foreign import mapping
 from gatewayd.chat.interfaces import ToolUse
 from gatewayd.chat.modelfacts import assigned
 from gatewayd.chat.plugintools import PluginTools
@@ -19,6 +18,7 @@ from gatewayd.chat.scopes import make_scope
 from gatewayd.chat.taskmodels import TaskModels
 from gatewayd.chat.toolcalls import OfferedTool, ToolCalls, ToolEffects, source_of
 from gatewayd.chat.toolprompt import choosing, chosen
+from gatewayd.completions.foreign import mapping
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.toolservers import SERVER, ToolSources

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import mapping, text
 from gatewayd.chat.records import ToolStep
 from gatewayd.chat.running import Emitting
 from gatewayd.chat.toolarguments import parsed, read_arguments
+from gatewayd.completions.foreign import mapping, text
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.records import Target
 from gatewayd.plugins.context import CallScope

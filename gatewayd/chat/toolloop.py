@@ -5,11 +5,11 @@ from typing import Final, Protocol, Self
 
 from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.catalog.replies import Body, Chunk, Completion
-from gatewayd.chat.foreign import mapping, sequence
-from gatewayd.chat.gather import ToolCalls, message_of, said, usage_of
 from gatewayd.chat.interfaces import ToolUse
 from gatewayd.chat.records import ChatRequest, ToolStep
 from gatewayd.chat.toolround import Joined, Round, asked_message
+from gatewayd.completions.foreign import mapping, sequence
+from gatewayd.completions.gather import ToolCalls, message_of, said, usage_of
 
 FORCED: Final = ("tool_choice",)
 """Fields that hold for the first round alone: a model that is made to call would never answer."""

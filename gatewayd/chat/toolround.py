@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import mapping, sequence, text
-from gatewayd.chat.gather import ToolCalls, said, usage_of
 from gatewayd.chat.toolarguments import as_object
+from gatewayd.completions.foreign import mapping, sequence, text
+from gatewayd.completions.gather import ToolCalls, said, usage_of
 
 _HEAD: Final = ("id", "created", "model")
 _LISTS: Final = ("thinking_blocks", "reasoning_details", "server_tool_blocks")

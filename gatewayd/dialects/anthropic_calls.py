@@ -10,8 +10,8 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import mapping, text
-from gatewayd.chat.json_end import JsonEnd
+from gatewayd.completions.foreign import mapping, text
+from gatewayd.completions.json_end import JsonEnd
 
 INVALID_INPUT: Final = "INVALID_JSON"
 """The only key of the `input` of a whole answer's tool call whose arguments are not a JSON object."""

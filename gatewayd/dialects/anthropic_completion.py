@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import count, mapping, sequence, text
+from gatewayd.completions.foreign import count, mapping, sequence, text
 
 FINISH_REASONS: Final = {
     "end_turn": "stop",

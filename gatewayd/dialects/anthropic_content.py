@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import text
+from gatewayd.completions.foreign import text
 from gatewayd.errors import GatewayError, invalid
 
 SERVER_BLOCKS: Final = frozenset(

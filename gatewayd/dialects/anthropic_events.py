@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import count, mapping, sequence, text
+from gatewayd.completions.foreign import count, mapping, sequence, text
 from gatewayd.dialects.anthropic_completion import annotations, finish, to_usage
 
 

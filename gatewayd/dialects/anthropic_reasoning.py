@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import mapping, sequence
+from gatewayd.completions.foreign import mapping, sequence
 from gatewayd.dialects.anthropic_completion import THOUGHTS
 from gatewayd.errors import invalid
 

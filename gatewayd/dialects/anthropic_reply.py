@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import count, mapping, sequence, text
-from gatewayd.chat.gather import REASONING, said
+from gatewayd.completions.foreign import count, mapping, sequence, text
+from gatewayd.completions.gather import REASONING, said
 from gatewayd.dialects.tokens import length_tokens
 from gatewayd.ids import NewId
 

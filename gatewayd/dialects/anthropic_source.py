@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import mapping, sequence, text
+from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.dialects.anthropic_completion import THOUGHTS
 from gatewayd.dialects.anthropic_reasoning import reasoning
 from gatewayd.dialects.reading import json_schema, parse_arguments, parse_data_url, read_list

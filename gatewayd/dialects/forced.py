@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import mapping, sequence, text
+from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.errors import invalid
 from gatewayd.ids import NewId
 

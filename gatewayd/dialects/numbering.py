@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import mapping, sequence
-from gatewayd.chat.gather import ToolCalls
+from gatewayd.completions.foreign import mapping, sequence
+from gatewayd.completions.gather import ToolCalls
 
 CHUNK = "chat.completion.chunk"
 

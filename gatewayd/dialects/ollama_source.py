@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import count, mapping, sequence, text
-from gatewayd.chat.gather import thought
+from gatewayd.completions.foreign import count, mapping, sequence, text
+from gatewayd.completions.gather import thought
 from gatewayd.dialects.reading import json_schema, parse_arguments, parse_data_url, read_list
 from gatewayd.errors import invalid
 from gatewayd.ids import NewId

@@ -7,8 +7,8 @@ import orjson
 
 from gatewayd import ids
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import mapping, sequence, text
-from gatewayd.chat.gather import ToolCalls, said, thought, usage_of
+from gatewayd.completions.foreign import mapping, sequence, text
+from gatewayd.completions.gather import ToolCalls, said, thought, usage_of
 from gatewayd.dialects.ollama import (
     Timing,
     counters,

@@ -12,12 +12,12 @@ import orjson
 from gatewayd import ids
 from gatewayd.catalog.replies import Body, Completion
 from gatewayd.chat.endpoints import model_of
-from gatewayd.chat.foreign import mapping, sequence
-from gatewayd.chat.gather import ToolCalls
 from gatewayd.chat.orders import has_history
 from gatewayd.chat.presets import OWN_PARAMS
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import OWN_FIELDS
+from gatewayd.completions.foreign import mapping, sequence
+from gatewayd.completions.gather import ToolCalls
 from gatewayd.errors import GatewayError, invalid
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})

@@ -12,10 +12,10 @@ from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.replies import DONE, Completion
 from gatewayd.catalog.service import Catalog
-from gatewayd.chat.foreign import mapping, text
 from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.chat.records import Answer, ChatRequest
 from gatewayd.chat.scopes import make_scope
+from gatewayd.completions.foreign import mapping, text
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.host.actors import Actors
 from gatewayd.ingest.records import Purpose

@@ -8,7 +8,7 @@ from gatewayd import ids
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Chunk, Completion
-from gatewayd.chat.foreign import mapping
+from gatewayd.completions.foreign import mapping
 from gatewayd.dialects.anthropic_completion import to_completion
 from gatewayd.dialects.anthropic_events import EventDecoder
 from gatewayd.dialects.anthropic_source import to_request

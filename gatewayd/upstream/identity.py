@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from gatewayd.catalog.interfaces import CallContext
-from gatewayd.chat.foreign import mapping
+from gatewayd.completions.foreign import mapping
 from gatewayd.plugins.context import CallScope
 
 CHAT_HEADER: Final = "X-Service-Chat-Id"

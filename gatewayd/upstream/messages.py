@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.replies import Body, Chunk
-from gatewayd.chat.foreign import sequence, text
+from gatewayd.completions.foreign import sequence, text
 from gatewayd.upstream.sse import DONE_WORD, MAX_LINE, DataFramer, FramingError, decode, error_of, whole_only
 
 TYPE: Final = re.compile(r"[a-z_]{1,64}")

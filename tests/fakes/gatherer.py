@@ -5,8 +5,8 @@ from typing import Any
 
 from gatewayd import ids
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import mapping, sequence, text
-from gatewayd.chat.gather import REASONING, ToolCalls, said, thought, usage_of
+from gatewayd.completions.foreign import mapping, sequence, text
+from gatewayd.completions.gather import REASONING, ToolCalls, said, thought, usage_of
 
 _GATHERED = frozenset({*REASONING, "role", "content", "refusal", "tool_calls", "function_call"})
 

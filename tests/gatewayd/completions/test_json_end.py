@@ -1,4 +1,4 @@
-"""Tests for gatewayd.chat.json_end."""
+"""Tests for gatewayd.completions.json_end."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.chat.json_end import JsonEnd
+from gatewayd.completions.json_end import JsonEnd
 
 VALUES = st.recursive(
     st.none() | st.integers(-9, 9) | st.text('a\\"{}[]', max_size=5),

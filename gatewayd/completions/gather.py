@@ -9,9 +9,10 @@ from typing import Any
 import orjson
 
 from gatewayd import ids
-from gatewayd.catalog.replies import Body
-from gatewayd.chat.foreign import mapping, sequence, text
-from gatewayd.chat.json_end import JsonEnd
+from gatewayd.completions.foreign import mapping, sequence, text
+from gatewayd.completions.json_end import JsonEnd
+
+Body = dict[str, Any]
 
 REASONING = ("reasoning_content", "reasoning", "thinking")
 """Where providers put the text of their reasoning, the most usual first; several may say the same."""

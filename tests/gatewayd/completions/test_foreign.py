@@ -1,11 +1,11 @@
-"""Tests for gatewayd.chat.foreign, and of the dialects that read providers and callers with it."""
+"""Tests for gatewayd.completions.foreign, and of the dialects that read providers and callers with it."""
 
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayd.chat.foreign import MAX_COUNT, count, mapping, sequence, text
+from gatewayd.completions.foreign import MAX_COUNT, count, mapping, sequence, text
 from gatewayd.dialects import anthropic_completion, anthropic_source, ollama_source
 from gatewayd.dialects.anthropic_events import EventDecoder
 from gatewayd.errors import GatewayError, Kind

@@ -1,4 +1,4 @@
-"""Tests for gatewayd.chat.gather: tool calls and answers, cut into pieces in every way seen."""
+"""Tests for gatewayd.completions.gather: tool calls and answers, cut into pieces in every way seen."""
 
 import itertools
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.chat.gather import ToolCalls, message_of, said, thought, usage_of
+from gatewayd.completions.gather import ToolCalls, message_of, said, thought, usage_of
 from tests.fakes.gatherer import Gatherer
 from tests.fakes.upstream import openai_chunk
 
