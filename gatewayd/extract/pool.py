@@ -10,8 +10,10 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.extract.places import Places
 from gatewayd.extract.records import MB, OVER_MEMORY
 from gatewayd.ingest.chunking import ChunkRules
+from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
 from gatewayd.ingest.records import Chunk, Extraction
 from gatewayd.tasks import Tasks
 from gatewayd.workers import Worker, WorkerDiedError, WorkerOptions
@@ -27,13 +29,16 @@ FAULTS: Final = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, s
 class PoolOptions:
     """How many processes there are and what a document may take in one.
 
-    `memory` is the bytes of address space of a process. `seconds` is processor time for a document; by the
-    clock it may take `patience` times that, for the machine may be busy. `text_limit` is the characters of
-    its text. A process is replaced after `documents` of them or when it holds `resident` bytes, and ended
-    when it had nothing to do for `idle` seconds.
+    There are `spare` processes more for documents of owners who have none at work, while others have been
+    read for more than `turn` seconds. `memory` is the bytes of address space of a process. `seconds` is
+    processor time for a document; by the clock it may take `patience` times that, for the machine may be
+    busy. `text_limit` is the characters of its text. A process is replaced after `documents` of them or when
+    it holds `resident` bytes, and ended when it had nothing to do for `idle` seconds.
     """
 
     workers: int = 1
+    spare: int = 3
+    turn: float = 5.0
     memory: int = 2 << 30
     seconds: float = 300.0
     patience: float = 2.0
@@ -50,7 +55,7 @@ class ExtractorPool:
     def __init__(self, options: PoolOptions, tasks: Tasks) -> None:
         self._options = options
         self._tasks = tasks
-        self._places = asyncio.Semaphore(options.workers)
+        self._places = Places(options.workers, options.spare, options.turn)
         # Those without work and since when, the one that has rested longest first.
         self._resting: list[tuple[Worker, float]] = []
         self._busy: set[Worker] = set()
@@ -67,10 +72,11 @@ class ExtractorPool:
             CHILD, (orjson.dumps(arguments).decode(),), memory=options.memory, nice=NICENESS
         )
 
-    async def extract(self, path: Path, name: str, content_type: str | None) -> Extraction:
-        """Return the text and the chunks of the document at `path`; waits while all processes are busy."""
+    async def extract(self, path: Path, name: str, content_type: str | None, owner: str) -> Extraction:
+        """Return the text and the chunks of the document at `path`; waits while no process is free for the
+        owner."""
         message = {"path": str(path), "name": name, "content_type": content_type}
-        async with self._places:
+        async with self._places.taken(owner):
             worker = await self._take()
             is_good = False
             try:
@@ -117,7 +123,7 @@ class ExtractorPool:
                 return await worker.call(message)
         except TimeoutError as error:
             sentence = f"cannot read the file: it took more than {longest:g} seconds"
-            raise GatewayError(Kind.TIMEOUT, sentence) from error
+            raise GatewayError(Kind.TIMEOUT, sentence, code=OUT_OF_TIME) from error
         except WorkerDiedError as error:
             raise self._failure(error) from error
 
@@ -135,7 +141,8 @@ class ExtractorPool:
                 f"cannot read the file: its reader {death.reason}; it is damaged, or it takes more than "
                 f"{self._options.memory // MB} MB of memory (ingest_memory_limit)",
             )
-        return GatewayError(Kind.UNAVAILABLE, f"cannot read the file: its reader {death.reason}")
+        sentence = f"cannot read the file: its reader {death.reason}"
+        return GatewayError(Kind.UNAVAILABLE, sentence, code=WORKER_DIED)
 
     def _give_back(self, worker: Worker, *, is_good: bool) -> None:
         """Keep a process for the next document, or replace it."""

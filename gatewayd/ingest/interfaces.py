@@ -81,11 +81,19 @@ class JobStore(Protocol):
         """Return the job of a file."""
         ...
 
-    async def lease(self, owner: str, *, now: int, until: int, limit: int) -> Sequence[Job]:
-        """Take up to `limit` due and free jobs, oldest first, for `owner`, counting an attempt; no two
+    async def waiting(self, now: int, limit: int) -> Sequence[tuple[str, str]]:
+        """Return the due and free jobs, up to `limit` of each user who owns files, as (user, file), those of
+        one user oldest first.
+
+        When there are very many, the later ones of each user may be left out.
+        """
+        ...
+
+    async def lease(self, owner: str, file_ids: Sequence[str], *, now: int, until: int) -> Sequence[Job]:
+        """Take those jobs of some files that are due and free for `owner`, counting an attempt; no two
         callers get one.
 
-        Returns them as they are afterwards.
+        Returns them as they are afterwards, oldest first.
         """
         ...
 
@@ -111,8 +119,7 @@ class JobStore(Protocol):
         ...
 
     async def next_due(self, now: int) -> int | None:
-        """Return when the next job can be leased, None when there is no job; `now` when one can be at
-        once."""
+        """Return when the next of the jobs can be leased that cannot be now, None when there is none."""
         ...
 
 
@@ -236,17 +243,24 @@ class SpaceStore(Protocol):
 WORKER_DIED: Final = "worker_died"
 """The code of the error for a document that ended the process which read it."""
 
+OUT_OF_TIME: Final = "out_of_time"
+"""The code of the error for a document whose reading took longer than it may."""
+
 
 class Extractor(Protocol):
     """Turns a document into text and chunks, outside of the event loop.
 
     Raises GatewayError: invalid_request with a sentence about the document when another try cannot help
     (wrong type, encrypted, no text, a bomb, over a limit), unavailable or upstream_unreachable when it can
-    (with the code WORKER_DIED when the worker ended), timeout when the time limit was reached.
+    (with the code WORKER_DIED when the worker ended), timeout with the code OUT_OF_TIME when the time limit
+    was reached.
     """
 
-    async def extract(self, path: Path, name: str, content_type: str | None) -> Extraction:
-        """Return the text of the document at `path`; `name` and `content_type` are hints."""
+    async def extract(self, path: Path, name: str, content_type: str | None, owner: str) -> Extraction:
+        """Return the text of the document at `path`; `name` and `content_type` are hints.
+
+        Where documents wait for each other, the owners take turns.
+        """
         ...
 
 

@@ -49,8 +49,8 @@ class Processor:
         file = await self._stores.files.find(file_id)
         if file is None:
             return
+        described = await self._staged(file)
         with self._spaces.first():
-            described = await self._staged(file)
             await self._embed(described)
             await self._publish(described)
 
@@ -112,7 +112,7 @@ class Processor:
         if not file.size:
             raise invalid("the file is empty")
         path = self._stores.blobs.path(file.id)
-        extraction = await self._extractor.extract(path, file.name, file.content_type)
+        extraction = await self._extractor.extract(path, file.name, file.content_type, file.user_id)
         described = await _described(file, extraction)
         async with self._stores.transactor.transaction():
             current = await self._stores.files.find(file.id)

@@ -10,7 +10,8 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.interfaces import WORKER_DIED
+from gatewayd.ingest.backlog import Backlog
+from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
 from gatewayd.ingest.processing import Processor
 from gatewayd.ingest.records import FileStatus, Job
 from gatewayd.ingest.updates import IngestStores
@@ -21,8 +22,9 @@ log = logging.getLogger(__name__)
 HELPLESS: Final = frozenset({Kind.INVALID_REQUEST, Kind.TOO_LARGE, Kind.EMPTY_CONTENT})
 """Failures that another attempt would meet again."""
 
-DEATHS: Final = 3
-"""Attempts after which a document that ends its worker is given up."""
+COSTLY: Final = frozenset({OUT_OF_TIME, WORKER_DIED})
+"""Failures of reading that take much of the machine: there is one other attempt, which may find it less
+busy."""
 
 BEGINNINGS: Final = 20
 """Leases after which a file is given up of whose attempts nobody heard: the gateway ended, each time."""
@@ -33,10 +35,12 @@ SHORTEST_WAIT: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class QueueOptions:
-    """How many files are worked on at a time, how often one is tried, and seconds: of a lease, and of the
-    pause after the first failure, which each further one makes four times longer."""
+    """How many files of one owner are worked on at a time, and how many more of others; how often one is
+    tried; seconds: of a lease, and of the pause after the first failure, which each further one makes four
+    times longer."""
 
     workers: int = 3
+    others: int = 8
     attempts: int = 5
     lease: int = 60
     pause: int = 5
@@ -52,7 +56,8 @@ class QueueState:
 
 
 class IngestQueue:
-    """Works through the jobs of the database, the oldest first, several at a time.
+    """Works through the jobs of the database, several at a time: the owners of files in turn, of each the
+    oldest first.
 
     What is leased when the daemon is killed is begun again at the next start; one queue owns a database.
     """
@@ -73,6 +78,7 @@ class IngestQueue:
         self._clock = clock
         self._chance = chance
         self._owner = ids.new_id()
+        self._backlog = Backlog(stores.jobs, self._owner, options.workers)
         self._working: dict[str, str] = {}
         # How attempts ended that could not be written down yet: the database was away.
         self._unsettled: dict[str, tuple[Job, GatewayError]] = {}
@@ -128,19 +134,23 @@ class IngestQueue:
         for file_id in list(self._unsettled):
             await self._settle(*self._unsettled.pop(file_id))
         now = self._clock()
-        room = self._options.workers - len(self._working)
-        if room > 0:
+        if self._room > 0:
             until = now + self._options.lease
-            for job in await self._stores.jobs.lease(self._owner, now=now, until=until, limit=room):
-                self._begin(job)
-        return await self._wait_seconds()
+            for user_id, job in await self._backlog.lease(now=now, until=until, room=self._room):
+                self._begin(user_id, job)
+        return await self._wait_seconds(now)
 
-    async def _wait_seconds(self) -> float | None:
+    @property
+    def _room(self) -> int:
+        return self._options.workers + self._options.others - len(self._working)
+
+    async def _wait_seconds(self, now: int) -> float | None:
         if self._unsettled:
             return SHORTEST_WAIT
-        now = self._clock()
         times = [self._renew_at] if self._working else []
-        if len(self._working) < self._options.workers:
+        if self._room > 0:
+            if self._backlog.is_stale:
+                return SHORTEST_WAIT
             due = await self._stores.jobs.next_due(now)
             times += [] if due is None else [due]
         return max(SHORTEST_WAIT, float(min(times) - now)) if times else None
@@ -167,20 +177,22 @@ class IngestQueue:
                 await self._tasks.stop(task_id)
         self._renew_at = self._clock() + self._options.lease // 3
 
-    def _begin(self, job: Job) -> None:
+    def _begin(self, user_id: str, job: Job) -> None:
         if job.file_id in self._working:
             # Its lease ended while it was worked on: it is ours again.
+            self._backlog.end(user_id)
             return
         if not self._working:
             self._renew_at = self._clock() + self._options.lease // 3
-        self._working[job.file_id] = self._tasks.spawn(f"document {job.file_id}", self._work(job))
+        self._working[job.file_id] = self._tasks.spawn(f"document {job.file_id}", self._work(user_id, job))
 
-    async def _work(self, job: Job) -> None:
+    async def _work(self, user_id: str, job: Job) -> None:
         try:
             await self._attempt(job)
         finally:
             # What nobody foresaw is logged with the task, and the lease ends in its time.
             self._working.pop(job.file_id, None)
+            self._backlog.end(user_id)
             self.wake()
 
     async def _attempt(self, job: Job) -> None:
@@ -206,19 +218,17 @@ class IngestQueue:
         """Give a file up, or have it tried again."""
         if error.kind in HELPLESS:
             await self._processor.fail(job.file_id, error.message)
-        elif error.code == WORKER_DIED and job.attempts >= DEATHS:
-            await self._processor.fail(job.file_id, f"processing it ended the worker {job.attempts} times")
-        elif self._is_last(job):
+        elif self._is_last(job, error):
             sentence = f"gave up after {job.attempts} attempts: {error.message}"
             await self._processor.fail(job.file_id, sentence)
         else:
             await self._postpone(job, error)
 
-    def _is_last(self, job: Job) -> bool:
+    def _is_last(self, job: Job, error: GatewayError) -> bool:
         """Tell whether a failure of this attempt is final; attempts that a kill ended do not make a first one
         so."""
         has_failed = job.error is not None or self._options.attempts == 1
-        return has_failed and job.attempts >= self._options.attempts
+        return has_failed and (error.code in COSTLY or job.attempts >= self._options.attempts)
 
     async def _postpone(self, job: Job, error: GatewayError) -> None:
         pause = max(self._pause_after(job.attempts), error.retry_after or 0)

@@ -11,11 +11,21 @@ from gatewayd.storage.statements import Statement, stored
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.upserts import upsert
 
+MAX_WAITING_ROWS: Final = 2000
+
+# One user may have most of the jobs: the first ones of each user come before the second ones.
+WAITING: Final = (
+    "SELECT user_id, file_id FROM (SELECT files.user_id, jobs.file_id, jobs.created_at, jobs.id, "
+    "ROW_NUMBER() OVER (PARTITION BY files.user_id ORDER BY jobs.created_at, jobs.id) AS place "
+    "FROM ingest_jobs AS jobs JOIN files ON files.id = jobs.file_id "
+    "WHERE jobs.not_before <= {now} AND jobs.lease_until <= {now}) AS waiting "
+    "WHERE place <= {limit} ORDER BY place, created_at, id LIMIT {rows}"
+)
 # The jobs that can be had are chosen once, and on PostgreSQL those that another daemon is taking are left to
 # it.
 LEASE: Final = (
     "WITH free AS MATERIALIZED (SELECT id FROM ingest_jobs "
-    "WHERE not_before <= {now} AND lease_until <= {now} ORDER BY created_at, id LIMIT {limit}{skipping}) "
+    "WHERE file_id {files} AND not_before <= {now} AND lease_until <= {now}{skipping}) "
     "UPDATE ingest_jobs SET attempts = attempts + 1, lease_owner = {owner}, lease_until = {until} "
     "WHERE id IN (SELECT id FROM free) RETURNING *"
 )
@@ -26,7 +36,7 @@ RELEASE: Final = (
 )
 NEXT: Final = (
     "SELECT MIN(CASE WHEN lease_until > not_before THEN lease_until ELSE not_before END) AS due"
-    " FROM ingest_jobs"
+    " FROM ingest_jobs WHERE not_before > {now} OR lease_until > {now}"
 )
 
 
@@ -55,14 +65,25 @@ class TortoiseJobs:
             row = await JobRow.get_or_none(file_id=file_id)
         return None if row is None else _job_of(row)
 
-    async def lease(self, owner: str, *, now: int, until: int, limit: int) -> Sequence[Job]:
-        """Take up to `limit` due and free jobs, oldest first, counting an attempt; no two callers get one."""
+    async def waiting(self, now: int, limit: int) -> Sequence[tuple[str, str]]:
+        """Return the due and free jobs, up to `limit` of each user who owns files, as (user, file)."""
+        statement = Statement(JobRow._meta.db)
+        places = {"limit": statement.bind(limit), "rows": statement.bind(MAX_WAITING_ROWS)}
+        sql = WAITING.format(now=statement.bind(now), **places)
+        with translated("read the queue"):
+            rows = await statement.run(sql)
+        return [(row["user_id"], row["file_id"]) for row in rows]
+
+    async def lease(self, owner: str, file_ids: Sequence[str], *, now: int, until: int) -> Sequence[Job]:
+        """Take the jobs of some files that are due and free, counting an attempt; no two callers get one."""
+        if not file_ids:
+            return []
         [holder] = stored(JobRow, {"lease_owner": owner})
         async with writing("take jobs") as client:
             statement = Statement(client)
             places = {
                 "now": statement.bind(now),
-                "limit": statement.bind(max(limit, 0)),
+                "files": statement.among(file_ids),
                 "owner": statement.bind(holder),
                 "until": statement.bind(until),
                 "skipping": SKIPPING if statement.is_postgres else "",
@@ -107,10 +128,13 @@ class TortoiseJobs:
             return await JobRow.all().count()
 
     async def next_due(self, now: int) -> int | None:
-        """Return when the next job can be leased: None when there is none, `now` when one can be at once."""
+        """Return when the next of the jobs can be leased that cannot be now, None when there is none."""
+        statement = Statement(JobRow._meta.db)
+        sql = NEXT.format(now=statement.bind(now))
         with translated("read the queue"):
-            [row] = await Statement(JobRow._meta.db).run(NEXT)
-        return None if row["due"] is None else max(now, row["due"])
+            [row] = await statement.run(sql)
+        due: int | None = row["due"]
+        return due
 
 
 def _age(row: JobRow) -> tuple[int, int]:

@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from gatewayd.errors import Kind, invalid, shortened
+from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.ingest.chunking import ChunkRules, cut
+from gatewayd.ingest.interfaces import OUT_OF_TIME
 from gatewayd.ingest.records import Extraction, Part
 from gatewayd.upstream.client import UpstreamClient
 from gatewayd.upstream.service import ServiceOptions, exchange_with, service_failures
@@ -40,7 +42,7 @@ class ExternalExtractor:
         self._options = options
         self._exchange = exchange_with("external extractor", options.service, client)
 
-    async def extract(self, path: Path, name: str, content_type: str | None) -> Extraction:
+    async def extract(self, path: Path, name: str, content_type: str | None, owner: str) -> Extraction:
         """Return the text of the document at `path`.
 
         Raises GatewayError: invalid_request when the extractor refuses the document, or finds no text or too
@@ -51,7 +53,7 @@ class ExternalExtractor:
             "Content-Type": content_type or UNKNOWN_TYPE,
             "X-Filename": quote(name, safe="", errors="replace"),
         }
-        with service_failures(Kind.INVALID_REQUEST):
+        with service_failures(Kind.INVALID_REQUEST), _told_limit():
             answer = await self._exchange.put("/process", content, headers)
             pages = list(self._pages(answer))
         return await asyncio.to_thread(_extraction, pages, name, self._options)
@@ -68,6 +70,17 @@ class ExternalExtractor:
             if not isinstance(text, str):
                 raise self._exchange.failures.broken("its answer has no 'page_content'")
             yield text.replace("\0", " "), metadata if isinstance(metadata, dict) else {}
+
+
+@contextmanager
+def _told_limit() -> Iterator[None]:
+    """Tell that it was the reading which took too long."""
+    try:
+        yield
+    except GatewayError as error:
+        if error.kind is Kind.TIMEOUT:
+            error.code = OUT_OF_TIME
+        raise
 
 
 def _read(path: Path, name: str, limit: int) -> bytes:

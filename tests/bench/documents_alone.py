@@ -37,7 +37,7 @@ class Alone:
 
     async def _ingest_one(self, path: Path) -> int:
         async with self._places:
-            extraction = await self._pool.extract(path, path.name, "application/pdf")
+            extraction = await self._pool.extract(path, path.name, "application/pdf", "")
             texts = [extraction.text[chunk.start : chunk.end] for chunk in extraction.chunks]
             for start in range(0, len(texts), BATCH):
                 await self._embedder.embed(texts[start : start + BATCH], Purpose.PASSAGE)

@@ -10,7 +10,6 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
-from gatewayd.ingest.interfaces import WORKER_DIED
 from gatewayd.ingest.queue import BEGINNINGS, IngestQueue
 from gatewayd.ingest.records import File, Job
 from gatewayd.tasks import Tasks
@@ -58,15 +57,15 @@ async def refused_by_pool(folder: Path, data: bytes, *, ends: int = 0, **options
     with pytest.MonkeyPatch.context() as patch, pytest.raises(GatewayError) as caught:
         if ends:
             patch.setattr(Worker, "call", ended)
-        await pool.extract(path, "x", None)
+        await pool.extract(path, "x", None, "u")
     assert caught.value.kind is Kind.INVALID_REQUEST
     await pool.close()
     await tasks.close()
     return caught.value.message
 
 
-def away(code: str | None = None) -> GatewayError:
-    return GatewayError(Kind.UNAVAILABLE, "cannot reach it", code=code)
+def away() -> GatewayError:
+    return GatewayError(Kind.UNAVAILABLE, "cannot reach it")
 
 
 LONG = b"[" + b"[]," * 9_000_000 + b"1]"
@@ -81,6 +80,5 @@ FAILURES: Mapping[str, Callable[[Path], Awaitable[str]]] = {
     "cannot read the file: its reader @; it is damaged, or it takes more than @ MB of memory "
     "(ingest_memory_limit)": lambda folder: refused_by_pool(folder, b"text", ends=signal.SIGSEGV),
     "gave up after @ attempts: @": lambda folder: failed(folder, *[away()] * 9),
-    "processing it ended the worker 3 times": lambda folder: failed(folder, *[away(WORKER_DIED)] * 9),
     "gave up: processing it was begun 20 times and never ended": begun_often,
 }

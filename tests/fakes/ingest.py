@@ -178,15 +178,28 @@ class MemoryJobs:
         await asyncio.sleep(0)
         return self._rows.get(file_id)
 
-    async def lease(self, owner: str, *, now: int, until: int, limit: int) -> Sequence[Job]:
+    async def waiting(self, now: int, limit: int) -> Sequence[tuple[str, str]]:
+        await asyncio.sleep(0)
+        found: dict[str, list[tuple[str, str]]] = {}
+        for job in self._free(now):
+            user_id = self._library.tables.files[job.file_id].user_id
+            found.setdefault(user_id, []).append((user_id, job.file_id))
+        return [pair for pairs in found.values() for pair in pairs[:limit]]
+
+    async def lease(self, owner: str, file_ids: Sequence[str], *, now: int, until: int) -> Sequence[Job]:
+        if not file_ids:
+            return []
         async with self._library.transaction():
-            free = [job for job in self._ordered() if job.not_before <= now and job.lease_until <= now]
             taken = [
                 replace(job, lease_owner=owner, lease_until=until, attempts=job.attempts + 1)
-                for job in free[:limit]
+                for job in self._free(now)
+                if job.file_id in file_ids
             ]
             self._rows.update({job.file_id: job for job in taken})
             return taken
+
+    def _free(self, now: int) -> list[Job]:
+        return [job for job in self._ordered() if job.not_before <= now and job.lease_until <= now]
 
     async def renew(self, file_id: str, owner: str, until: int) -> bool:
         async with self._library.transaction():
@@ -207,7 +220,8 @@ class MemoryJobs:
             return self._rows.pop(file_id, None) is not None
 
     async def next_due(self, now: int) -> int | None:
-        return min((max(job.not_before, job.lease_until, now) for job in self._rows.values()), default=None)
+        dues = [max(job.not_before, job.lease_until) for job in self._rows.values()]
+        return min((due for due in dues if due > now), default=None)
 
     def _ordered(self) -> Sequence[Job]:
         return sorted(self._rows.values(), key=lambda job: (job.created_at, job.file_id))
@@ -501,7 +515,7 @@ class PlainExtractor:
         self.failures: list[BaseException | None] = []
         self.names: list[str] = []
 
-    async def extract(self, path: Path, name: str, content_type: str | None) -> Extraction:
+    async def extract(self, path: Path, name: str, content_type: str | None, owner: str) -> Extraction:
         await asyncio.sleep(0)
         self.names.append(name)
         if self.failures and (failure := self.failures.pop(0)) is not None:

@@ -61,7 +61,7 @@ Put = Callable[[bytes], Path]
 
 async def refused(pool: ExtractorPool, path: Path) -> GatewayError:
     with pytest.raises(GatewayError) as caught:
-        await pool.extract(path, "x", None)
+        await pool.extract(path, "x", None, "u")
     return caught.value
 
 
@@ -74,7 +74,7 @@ async def working(started: list[Worker], count: int = 1) -> None:
 async def test_a_document_becomes_a_text_and_chunks(make: Make, put: Put) -> None:
     pool = make(rules=ChunkRules(size=60, overlap=10))
     pages = [f"{documents.SENTENCE}\nAnd page {number}." for number in range(1, 4)]
-    extraction = await pool.extract(put(documents.pdf(pages, title="Birds")), "x.pdf", None)
+    extraction = await pool.extract(put(documents.pdf(pages, title="Birds")), "x.pdf", None, "u")
     assert (extraction.pages, extraction.title) == (3, "Birds")
     assert [chunk.number for chunk in extraction.chunks] == list(range(len(extraction.chunks)))
     assert {chunk.page for chunk in extraction.chunks} == {1, 2, 3}
@@ -103,7 +103,7 @@ async def test_as_many_documents_as_workers_are_read_at_a_time(
 ) -> None:
     pool = make(workers=2)
     path = put(b"some words")
-    await asyncio.gather(*(pool.extract(path, "x", None) for _ in range(9)))
+    await asyncio.gather(*(pool.extract(path, "x", None, "u") for _ in range(9)))
     assert len(started) == 2
     assert sum(worker.calls for worker in started) == 9
 
@@ -113,7 +113,7 @@ async def test_a_worker_is_replaced_after_so_many_documents(
 ) -> None:
     pool = make(documents=2)
     for _ in range(5):
-        await pool.extract(put(b"some words"), "x", None)
+        await pool.extract(put(b"some words"), "x", None, "u")
     assert [worker.calls for worker in started] == [2, 2, 1]
 
 
@@ -122,26 +122,26 @@ async def test_a_worker_that_holds_much_memory_is_replaced(
 ) -> None:
     pool = make(resident=1)
     for _ in range(2):
-        await pool.extract(put(b"some words"), "x", None)
+        await pool.extract(put(b"some words"), "x", None, "u")
     assert [worker.calls for worker in started] == [1, 1]
 
 
 async def test_workers_without_work_are_ended(make: Make, put: Put, started: list[Worker]) -> None:
     pool = make(idle=0.01)
-    await pool.extract(put(b"some words"), "x", None)
+    await pool.extract(put(b"some words"), "x", None, "u")
     while started[0].is_alive:
         await asyncio.sleep(0.005)
-    await pool.extract(put(b"some words"), "x", None)
+    await pool.extract(put(b"some words"), "x", None, "u")
     assert len(started) == 2
 
 
 async def test_a_worker_that_died_at_rest_is_replaced(make: Make, put: Put, started: list[Worker]) -> None:
     pool = make()
-    await pool.extract(put(b"some words"), "x", None)
+    await pool.extract(put(b"some words"), "x", None, "u")
     started[0].kill()
     while started[0].is_alive:
         await asyncio.sleep(0)
-    assert (await pool.extract(put(b"some words"), "x", None)).text == "some words\n"
+    assert (await pool.extract(put(b"some words"), "x", None, "u")).text == "some words\n"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ async def test_the_end_of_a_worker_says_whether_another_try_helps(
     (error,) = await waiting
     assert error.kind is kind
     assert words in error.message
-    assert (await pool.extract(put(b"some words"), "x", None)).text == "some words\n"
+    assert (await pool.extract(put(b"some words"), "x", None, "u")).text == "some words\n"
 
 
 async def test_a_document_that_takes_too_much_processor_time_is_refused(make: Make, put: Put) -> None:
@@ -194,7 +194,7 @@ async def test_a_document_that_takes_too_much_memory_is_refused(
     error = await refused(pool, put(b"[" + b"[]," * 9_000_000 + b"1]"))
     assert error.kind is Kind.INVALID_REQUEST
     assert "more than 300 MB of memory; split it, or raise ingest_memory_limit" in error.message
-    assert (await pool.extract(put(b"some words"), "x", None)).text == "some words\n"
+    assert (await pool.extract(put(b"some words"), "x", None, "u")).text == "some words\n"
     assert len(started) == 2
 
 
@@ -202,9 +202,9 @@ async def test_the_library_of_a_format_is_loaded_when_it_is_needed(
     make: Make, put: Put, started: list[Worker]
 ) -> None:
     pool = make()
-    await pool.extract(put(b"some words"), "x", None)
+    await pool.extract(put(b"some words"), "x", None, "u")
     assert "mupdf" not in Path(f"/proc/{started[0].pid}/maps").read_text()
-    await pool.extract(put(documents.pdf()), "x", None)
+    await pool.extract(put(documents.pdf()), "x", None, "u")
     assert "mupdf" in Path(f"/proc/{started[0].pid}/maps").read_text()
 
 
@@ -213,15 +213,15 @@ async def test_a_caller_who_leaves_ends_the_work(make: Make, put: Put, started: 
     path = put(endless())
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
-            await pool.extract(path, "x", None)
+            await pool.extract(path, "x", None, "u")
     while started[0].is_alive:
         await asyncio.sleep(0)
-    assert (await pool.extract(put(b"some words"), "x", None)).text == "some words\n"
+    assert (await pool.extract(put(b"some words"), "x", None, "u")).text == "some words\n"
 
 
 async def test_closing_ends_all_workers_and_refuses_more(make: Make, put: Put, started: list[Worker]) -> None:
     pool = make(workers=2)
-    await pool.extract(put(b"some words"), "x", None)
+    await pool.extract(put(b"some words"), "x", None, "u")
     busy = asyncio.gather(*(refused(pool, put(endless())) for _ in range(3)))
     await working(started, 3)
     await pool.close()

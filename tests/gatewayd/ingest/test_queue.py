@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.interfaces import WORKER_DIED
+from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
 from gatewayd.ingest.queue import BEGINNINGS, IngestQueue, QueueOptions, QueueState
 from gatewayd.ingest.records import File, FileStatus, Job
 from gatewayd.tasks import Tasks
@@ -60,11 +60,89 @@ async def test_the_fifth_failure_is_the_last(ingest: Ingest) -> None:
     assert len(ingest.extractor.failures) == 4
 
 
-async def test_a_document_that_ends_its_worker_is_given_up_sooner(ingest: Ingest) -> None:
-    ingest.extractor.failures = [failure(Kind.UNAVAILABLE, code=WORKER_DIED)] * 9
+@pytest.mark.parametrize("code", [WORKER_DIED, OUT_OF_TIME])
+async def test_a_document_whose_reading_is_costly_is_given_up_with_the_second_attempt(
+    ingest: Ingest, code: str
+) -> None:
+    ingest.extractor.failures = [failure(Kind.UNAVAILABLE, code=code)] * 9
     file = await ingest.completed("a.txt", "text")
-    assert file.error == "processing it ended the worker 3 times"
-    assert len(ingest.extractor.failures) == 6
+    assert file.error == "gave up after 2 attempts: cannot read it"
+    assert len(ingest.extractor.failures) == 7
+
+
+async def test_kills_of_the_gateway_leave_a_costly_document_its_second_attempt(tmp_path: Path) -> None:
+    library = Library()
+    async with ingesting(tmp_path, library=library) as ingest:
+        await ingest.queue.close()
+        file = await ingest.upload("a.txt", "text")
+        await ingest.jobs.put(Job(file.id, attempts=7, lease_owner="dead", lease_until=NOON + 60))
+    async with ingesting(tmp_path, library=library) as ingest:
+        ingest.extractor.failures = [failure(Kind.TIMEOUT, code=OUT_OF_TIME)]
+        assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
+
+
+class Reading:
+    """Holds what is read until it is let go."""
+
+    def __init__(self, ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: list[str] = []
+        self._held: dict[str, asyncio.Event] = {}
+        self._plain = ingest.extractor.extract
+        monkeypatch.setattr(ingest.extractor, "extract", self._extract)
+
+    async def begun(self, *names: str) -> None:
+        async with asyncio.timeout(10):
+            while not set(names) <= set(self.names):
+                await asyncio.sleep(0)
+
+    def let_go(self, name: str) -> None:
+        self._held[name].set()
+
+    async def _extract(self, path: Path, name: str, *others: Any) -> Any:
+        self.names.append(name)
+        self._held[name] = asyncio.Event()
+        await self._held[name].wait()
+        return await self._plain(path, name, *others)
+
+
+async def test_the_files_of_one_owner_do_not_delay_those_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = QueueOptions(workers=2, others=1)
+    async with ingesting(tmp_path, options=options) as ingest:
+        reading = Reading(ingest, monkeypatch)
+        for number in range(6):
+            await ingest.upload(f"a{number}", "text", user_id="a")
+        await reading.begun("a0", "a1")
+        # Nothing more of one owner is begun, though there is room.
+        for name in ("b0", "b1", "c0"):
+            await ingest.upload(name, "text", user_id=name[0])
+        ingest.time += 1
+        ingest.queue.wake()
+        await reading.begun("b0")
+        assert reading.names == ["a0", "a1", "b0"]
+        reading.let_go("a0")
+        await reading.begun("c0")
+        # All have one under way: whose last turn is longest ago is next.
+        for left, following in (("b0", "b1"), ("c0", "a2"), ("a1", "a3")):
+            reading.let_go(left)
+            await reading.begun(following)
+        assert reading.names == ["a0", "a1", "b0", "c0", "b1", "a2", "a3"]
+
+
+async def test_a_queue_with_more_than_an_owner_may_have_under_way_rests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ingesting(tmp_path, options=QueueOptions(workers=1)) as ingest:
+        reading = Reading(ingest, monkeypatch)
+        for name in ("a0", "a1"):
+            await ingest.upload(name, "text", user_id="a")
+        await reading.begun("a0")
+        await ingest.queue._round()
+        # It looks again in a second, and then has nothing to do but to renew the lease of the first.
+        assert await ingest.queue._round() == 1
+        ingest.time += 1
+        assert await ingest.queue._round() == 19
 
 
 async def test_what_was_embedded_is_not_embedded_again(tmp_path: Path) -> None:

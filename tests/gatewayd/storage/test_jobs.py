@@ -37,7 +37,8 @@ async def test_what_is_absent_is_none_or_false(jobs: TortoiseJobs) -> None:
         assert not await jobs.remove(file_id)
         assert not await jobs.renew(file_id, "d1", 9)
     assert await jobs.next_due(1) is None
-    assert await jobs.lease("d1", now=1, until=2, limit=5) == []
+    assert await jobs.waiting(1, 5) == []
+    assert await jobs.lease("d1", ["f1", "x"], now=1, until=2) == []
     await jobs.release("d1")
 
 
@@ -48,34 +49,59 @@ async def test_a_job_needs_its_file(jobs: TortoiseJobs) -> None:
     assert await jobs.list() == []
 
 
-async def test_the_oldest_due_and_free_jobs_are_taken_first(jobs: TortoiseJobs) -> None:
+async def test_only_due_and_free_jobs_are_taken(jobs: TortoiseJobs) -> None:
     await jobs.put(job("f1", created_at=3))
     await jobs.put(job("f2", created_at=1))
     await jobs.put(job("f3", created_at=2, not_before=11))
     await jobs.put(job("f4", created_at=0, lease_owner="d2", lease_until=11))
     await jobs.put(job("f5", created_at=2, not_before=10, lease_owner="d2", lease_until=10, attempts=1))
-    taken = await jobs.lease("d1", now=10, until=40, limit=2)
+    assert await jobs.waiting(10, 9) == [("owner", "f2"), ("owner", "f5"), ("owner", "f1")]
+    taken = await jobs.lease("d1", ["f5", "f4", "f3", "f2", "f0", "gone"], now=10, until=40)
     assert taken == [
         job("f2", created_at=1, lease_owner="d1", lease_until=40, attempts=1),
         job("f5", created_at=2, not_before=10, lease_owner="d1", lease_until=40, attempts=2),
     ]
     assert [await jobs.find(each.file_id) for each in taken] == taken
-    assert [each.file_id for each in await jobs.lease("d1", now=10, until=40, limit=9)] == ["f1"]
-    assert await jobs.lease("d1", now=10, until=40, limit=9) == []
-    assert await jobs.lease("d1", now=99, until=100, limit=0) == []
+    assert await jobs.waiting(10, 9) == [("owner", "f1")]
+    assert await jobs.lease("d1", ["f2", "f5"], now=10, until=40) == []
+    assert await jobs.lease("d1", [], now=99, until=100) == []
+
+
+async def test_every_owner_of_files_has_its_oldest_jobs_among_those_that_wait(jobs: TortoiseJobs) -> None:
+    for number in range(20):
+        await jobs.put(job(f"f{number}", created_at=number))
+    for name, user_id in (("x1", "x"), ("y1", "y"), ("x2", "x")):
+        await TortoiseFiles().add(file(name, user_id=user_id))
+        await jobs.put(job(name, created_at=99))
+    waiting = await jobs.waiting(99, 2)
+    assert [pair for pair in waiting if pair[0] == "owner"] == [("owner", "f0"), ("owner", "f1")]
+    assert [pair for pair in waiting if pair[0] != "owner"] == [("x", "x1"), ("y", "y1"), ("x", "x2")]
+
+
+async def test_when_very_many_jobs_wait_every_owner_has_some(
+    jobs: TortoiseJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewayd.storage.jobs.MAX_WAITING_ROWS", 3)
+    for number in range(3):
+        await jobs.put(job(f"f{number}", created_at=number))
+    await TortoiseFiles().add(file("x1", user_id="x"))
+    await jobs.put(job("x1", created_at=99))
+    assert await jobs.waiting(99, 9) == [("owner", "f0"), ("x", "x1"), ("owner", "f1")]
 
 
 async def test_jobs_of_one_second_are_taken_in_their_order(jobs: TortoiseJobs) -> None:
     for file_id in ("f9", "f3", "f7"):
         await jobs.put(job(file_id, created_at=1))
-    order = [each.file_id for each in await jobs.lease("d1", now=1, until=2, limit=3)]
+    assert [file_id for _, file_id in await jobs.waiting(1, 9)] == ["f9", "f3", "f7"]
+    order = [each.file_id for each in await jobs.lease("d1", ["f3", "f7", "f9"], now=1, until=2)]
     assert order == [each.file_id for each in await jobs.list()] == ["f9", "f3", "f7"]
 
 
 async def test_no_two_daemons_get_one_job(jobs: TortoiseJobs) -> None:
     for number in range(20):
         await jobs.put(job(f"f{number}", created_at=number))
-    rounds = await asyncio.gather(*(jobs.lease(f"d{n}", now=50, until=90, limit=4) for n in range(6)))
+    wanted = [[f"f{number}" for number in range(n, n + 10)] for n in (0, 3, 6, 9, 10, 10)]
+    rounds = await asyncio.gather(*(jobs.lease(f"d{n}", wanted[n], now=50, until=90) for n in range(6)))
     taken = [each.file_id for one in rounds for each in one]
     assert len(taken) == len(set(taken)) == 20
     assert all(each.attempts == 1 for each in await jobs.list())
@@ -94,7 +120,7 @@ async def test_what_another_daemon_is_taking_is_not_waited_for(
     for number in range(3):
         await jobs.put(job(f"f{number}", created_at=number))
     async with database.transaction():
-        assert [each.file_id for each in await jobs.lease("d1", now=1, until=9, limit=1)] == ["f0"]
+        assert [each.file_id for each in await jobs.lease("d1", ["f0"], now=1, until=9)] == ["f0"]
         async with asyncio.timeout(30):
             other = await _lease_outside(database, jobs)
     assert [each.file_id for each in other] == ["f1", "f2"]
@@ -105,7 +131,7 @@ async def _lease_outside(database: Database, jobs: TortoiseJobs) -> list[Job]:
     engine: Any = database.engine
     token = get_connections().set(database.location.connection, engine)
     try:
-        return list(await jobs.lease("d2", now=1, until=9, limit=9))
+        return list(await jobs.lease("d2", ["f0", "f1", "f2"], now=1, until=9))
     finally:
         get_connections().reset(token)
 
@@ -115,7 +141,7 @@ async def test_only_its_owner_keeps_a_lease(jobs: TortoiseJobs) -> None:
     assert not await jobs.renew("f1", "d2", 50)
     assert await jobs.renew("f1", "d1", 50)
     assert await jobs.find("f1") == replace(FULL, lease_until=50)
-    await jobs.lease("d2", now=60, until=70, limit=1)
+    await jobs.lease("d2", ["f1"], now=60, until=70)
     assert not await jobs.renew("f1", "d1", 90)
 
 
@@ -143,7 +169,9 @@ async def test_when_the_next_job_is_due(jobs: TortoiseJobs) -> None:
     await jobs.put(job("f1", not_before=20, lease_until=10))
     await jobs.put(job("f2", not_before=10, lease_owner="d1", lease_until=30))
     assert await jobs.next_due(5) == 20
-    assert await jobs.lease("d1", now=19, until=99, limit=9) == []
-    assert await jobs.next_due(25) == 25
-    assert [each.file_id for each in await jobs.lease("d1", now=20, until=99, limit=9)] == ["f1"]
+    assert await jobs.lease("d1", ["f1", "f2"], now=19, until=99) == []
+    # The first can be had already.
+    assert await jobs.next_due(25) == 30
+    assert await jobs.next_due(30) is None
+    assert [each.file_id for each in await jobs.lease("d1", ["f1", "f2"], now=20, until=99)] == ["f1"]
     assert await jobs.next_due(20) == 30

@@ -29,7 +29,7 @@ async def test_a_document_is_sent_and_its_text_cut(
     extractor: ExternalExtractor, fake: FakeUpstream, document: Path
 ) -> None:
     fake.script(json_reply({"page_content": "# Title\n\nSome\0words", "metadata": {"title": " T "}}))
-    found = await extractor.extract(document, "räksmörgås/1.pdf", "application/pdf")
+    found = await extractor.extract(document, "räksmörgås/1.pdf", "application/pdf", "u")
     assert (found.text, found.title, found.pages) == ("# Title\n\nSome words", "T", None)
     assert [(chunk.page, chunk.heading) for chunk in found.chunks] == [(None, "Title")]
     (request,) = fake.requests
@@ -44,7 +44,7 @@ async def test_pages_keep_their_numbers(
 ) -> None:
     pages = [{"page_content": f"Page of {name}", "metadata": {"page": at}} for at, name in enumerate("ab")]
     fake.script(json_reply([*pages, {"page_content": "Notes", "metadata": None}]))
-    found = await extractor.extract(document, "a.pdf", None)
+    found = await extractor.extract(document, "a.pdf", None, "u")
     assert found.text == "Page of a\n\nPage of b\n\nNotes"
     texts = [(chunk.page, found.text[chunk.start : chunk.end]) for chunk in found.chunks]
     assert texts == [(1, "Page of a"), (2, "Page of b"), (None, "Notes")]
@@ -73,7 +73,7 @@ async def test_a_document_without_text_and_a_failing_service_are_told_apart(
 ) -> None:
     fake.script(reply, reply)
     with pytest.raises(GatewayError, match=sentence) as failure:
-        await extractor.extract(document, "a.pdf", None)
+        await extractor.extract(document, "a.pdf", None, "u")
     assert failure.value.kind is kind
 
 
@@ -82,6 +82,6 @@ async def test_a_document_over_the_limit_is_not_sent(
 ) -> None:
     document.write_bytes(b"x" * 1001)
     with pytest.raises(GatewayError, match=r"'a\.pdf': it is over 1000 bytes") as failure:
-        await extractor.extract(document, "a.pdf", None)
+        await extractor.extract(document, "a.pdf", None, "u")
     assert failure.value.kind is Kind.INVALID_REQUEST
     assert not fake.requests
