@@ -11,6 +11,7 @@ from gatewayd import ids
 from gatewayd.accounts.authenticator import Authenticator
 from gatewayd.accounts.changes import Changes
 from gatewayd.accounts.contact import Contact
+from gatewayd.accounts.current import CurrentRights
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.keyrules import KeyRules
 from gatewayd.accounts.keys import Keys
@@ -58,6 +59,7 @@ class Accounts:
     groups: Groups
     keys: Keys
     key_rules: KeyRules
+    current: CurrentRights
     passwords: Passwords
     permissions: Permissions
     runtime: RuntimeSettings
@@ -105,6 +107,7 @@ async def make_accounts(
         groups=groups,
         keys=keys,
         key_rules=rules,
+        current=CurrentRights(stores.users, rules),
         passwords=passwords,
         permissions=permissions,
         runtime=runtime,

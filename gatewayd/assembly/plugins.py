@@ -123,7 +123,8 @@ def make_extensions(parts: PluginParts) -> Extensions:
     around = Surroundings(asyncio.get_running_loop(), live.events, values, names.make_request)
     loading = Loading(Requirements(installation(settings)), settings.plugin_load_timeout)
     registry = Registry(store, around, loading, plugin_sources(settings), parts.tasks)
-    access = PluginAccess(bypass_admins=settings.bypass_admin_access_control)
+    current = parts.accounts.current.of
+    access = PluginAccess(bypass_admins=settings.bypass_admin_access_control, current=current)
     filters = PluginFilters(registry, catalog.find_record, lambda: switches.runs_outlets)
     rewriting = Rewriting(live.stores.chats, live.stores.messages)
     functions = FunctionSource(registry, live.events, parts.tasks)
@@ -137,7 +138,7 @@ def make_extensions(parts: PluginParts) -> Extensions:
     return Extensions(
         registry=registry,
         plugins=plugins,
-        sync=FunctionSync(registry, store, commits),
+        sync=FunctionSync(registry, store, commits, access),
         installing=Installing(plugins, registry, checker),
         checker=checker,
         user_valves=UserValves(registry, values, access),

@@ -1,27 +1,47 @@
-"""Who may use and change which plugin (6.6): functions are the administrators', tools have access lists."""
+"""Who may use and change which plugin (6.6): functions are the administrators', tools have access lists.
+
+A source runs with the rights of the gateway. Whoever puts one in holds the permission `workspace.tools` at
+that moment: neither ownership nor a write grant is enough, as both outlast the permission.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
 
 from gatewayd.accounts.permissions import is_exempt, require
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.grants import READ, WRITE, covers
+from gatewayd.catalog.grants import READ, WRITE, allowed, covers
+from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins.records import Family, Plugin
 
+SHARED_PUBLICLY: Final = "public_tools"
+"""The permission of `sharing` to give a tool to everybody."""
+
+CurrentActor = Callable[[Actor], Awaitable[Actor]]
+"""Returns an actor with the rights that its account has now; `accounts.current.CurrentRights.of` is one."""
+
+
+async def _as_given(actor: Actor) -> Actor:
+    return actor
+
 
 class PluginAccess:
-    """Decides from roles, ownership and access lists.
+    """Decides from roles, ownership, access lists and permissions.
 
-    With `bypass_admins` administrators may everything. So may whoever holds the control socket.
+    With `bypass_admins` access lists do not bind administrators. They never bind whoever holds the control
+    socket. `current` reads the rights of an actor again before a plugin is changed.
     """
 
-    def __init__(self, *, bypass_admins: bool = True) -> None:
+    def __init__(self, *, bypass_admins: bool = True, current: CurrentActor = _as_given) -> None:
         self._bypass_admins = bypass_admins
+        self.current = current
 
     def may_read(self, actor: Actor, plugin: Plugin) -> bool:
         """Tell whether an actor may use a plugin; functions are used through models, by everybody."""
         return plugin.family is Family.FUNCTION or self._allows(actor, plugin, READ)
 
     def may_write(self, actor: Actor, plugin: Plugin) -> bool:
-        """Tell whether an actor may change a plugin and see its source and valves."""
+        """Tell whether an actor may change the names, valves and access list of a plugin, and remove it."""
         if plugin.family is Family.FUNCTION:
             return actor.is_admin
         return self._allows(actor, plugin, WRITE)
@@ -38,8 +58,28 @@ class PluginAccess:
             whose = "it is somebody else's"
             raise GatewayError(Kind.FORBIDDEN, f"cannot change {plugin.family.value} {plugin.id!r}: {whose}")
 
+    def check_source(self, actor: Actor, plugin: Plugin) -> None:
+        """Raise as `check_write`, and forbidden for who may not change the source of a plugin."""
+        self.check_write(actor, plugin)
+        if plugin.family is Family.TOOL:
+            require(actor, "workspace", "tools")
+
+    def granted(self, actor: Actor, wanted: Iterable[Grant], held: Iterable[Grant] = ()) -> tuple[Grant, ...]:
+        """Return those of the wanted grants on a tool that the actor may give; what is `held` may stay.
+
+        To give write access takes the permission `workspace.tools`. The rest is dropped (6.6).
+        """
+        kept = frozenset(held)
+        given = allowed(actor, wanted, kept, public=SHARED_PUBLICLY)
+        if actor.may("workspace", "tools"):
+            return given
+        return tuple(grant for grant in given if grant in kept or grant.permission != WRITE)
+
     def check_create(self, actor: Actor, family: Family) -> None:
-        """Raise forbidden, naming what is missing, for who may not install a plugin."""
+        """Raise forbidden, naming what is missing, for who may not install a plugin.
+
+        The permission `workspace.tools_import` is one to install tools, too.
+        """
         if family is Family.TOOL:
             if not actor.may("workspace", "tools_import"):
                 require(actor, "workspace", "tools")

@@ -56,6 +56,7 @@ class Installing:
             plugin, outcome = known, Outcome.UNCHANGED
             if _difference(known, new) is not None:
                 check_own(known)
+                self._plugins.access.check_source(actor, known)
                 made = await self._made(actor, family, new)
                 plugin, outcome = replace(known, content=made.content, kind=made.kind), Outcome.CHANGED
         switched = rehearse_switch(plugin, wanted.is_active, wanted.is_global)
@@ -81,7 +82,8 @@ class Installing:
         return changed, Outcome.CHANGED
 
     async def _made(self, actor: Actor, family: Family, new: NewPlugin) -> Plugin:
-        plugin = new_plugin(actor, family, new, self._clock())
+        grants = self._plugins.access.granted(actor, new.grants)
+        plugin = new_plugin(actor, family, replace(new, grants=grants), self._clock())
         report = await self._checker.check(new.id, new.content, family)
         if report.error is not None:
             raise invalid(_sentence(report.error), param="content")

@@ -9,7 +9,6 @@ from typing import Any, Final
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.records import Outcome as Done
-from gatewayd.catalog.grants import allowed
 from gatewayd.catalog.records import Grant
 from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, not_found
@@ -27,9 +26,6 @@ log = logging.getLogger(__name__)
 
 CHANGES: Final = "plugins"
 """The name under which plugins are changed by one process at a time."""
-
-PUBLIC: Final = "public_tools"
-"""The permission of `sharing` to give a tool to everybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,8 @@ class Plugins:
     """Manages plugins of both families; whatever is changed is in effect at once.
 
     Functions are the administrators'. Tools are installed with the permission `workspace.tools`, and changed
-    by their owners, by who has a write grant, and by administrators.
+    by their owners, by who has a write grant, and by administrators; their source only by those of them who
+    hold that permission. The rights of the actor are read again for each change.
     """
 
     def __init__(
@@ -94,11 +91,13 @@ class Plugins:
 
         Raises invalid_request with exception, text and line when it does not load, conflict for a taken id.
         """
-        self.access.check_create(actor, family)
-        plugin_id = source.check_id(new.id)
         async with self._registry.changing, AsyncExitStack() as undo:
+            actor = await self.access.current(actor)
+            self.access.check_create(actor, family)
+            plugin_id = source.check_id(new.id)
             self._check_free(family, plugin_id)
-            plugin = new_plugin(actor, family, new, self._clock())
+            grants = self.access.granted(actor, new.grants)
+            plugin = new_plugin(actor, family, replace(new, grants=grants), self._clock())
             loaded = await probe(self._registry, plugin, undo)
             stored = plugin if loaded is None else loaded.plugin
             await self._put_new(stored)
@@ -111,11 +110,13 @@ class Plugins:
         """Change a plugin; a new source has to load, and replaces the instance when its calls are over.
 
         Raises conflict for the source, name or description of one from a file, invalid_request for a source
-        that does not load.
+        that does not load, forbidden for a new source of a tool without the permission `workspace.tools`.
         """
         async with self._registry.changing, AsyncExitStack() as undo:
-            plugin = self._writable(actor, family, plugin_id)
+            actor, plugin = await self._change_by(actor, family, plugin_id)
             wanted = self._changed(actor, plugin, change)
+            if wanted.content != plugin.content:
+                self.access.check_source(actor, plugin)
             if replace(wanted, grants=plugin.grants, updated_at=plugin.updated_at) != plugin:
                 _check_own(plugin)
             failed = plugin.locked is None and plugin.problem is not None and plugin.problem.doing == LOAD
@@ -144,7 +145,7 @@ class Plugins:
     async def remove(self, actor: Actor, family: Family, plugin_id: str) -> None:
         """Remove a plugin with its valves; conflict for one from a file."""
         async with self._registry.changing:
-            plugin = self._writable(actor, family, plugin_id)
+            _, plugin = await self._change_by(actor, family, plugin_id)
             _check_own(plugin)
             await self._store.remove(family, plugin.id)
             self._registry.drop(family, plugin.id)
@@ -155,7 +156,7 @@ class Plugins:
     ) -> Plugin:
         """Switch a plugin on or off, None for the other way round; its last problem tells if it fails."""
         async with self._registry.changing:
-            plugin = self._writable(actor, family, plugin_id)
+            _, plugin = await self._change_by(actor, family, plugin_id)
             wanted = not plugin.is_active if is_active is None else is_active
             changed = _switched(replace(plugin, is_active=wanted), "is_active", wanted)
             await self._save(changed)
@@ -168,7 +169,7 @@ class Plugins:
     ) -> Plugin:
         """Make a filter or action one for all models or not, None for the other way round."""
         async with self._registry.changing:
-            plugin = self._writable(actor, family, plugin_id)
+            _, plugin = await self._change_by(actor, family, plugin_id)
             wanted = not plugin.is_global if is_global is None else is_global
             await self._save(_switched(replace(plugin, is_global=wanted), "is_global", wanted))
         return self._find(family, plugin_id)
@@ -178,8 +179,8 @@ class Plugins:
     ) -> Plugin:
         """Replace the access list; grants that the actor may not give are dropped (peer-compatible)."""
         async with self._registry.changing:
-            plugin = self._writable(actor, family, plugin_id)
-            await self._save(replace(plugin, grants=allowed(actor, grants, plugin.grants, public=PUBLIC)))
+            actor, plugin = await self._change_by(actor, family, plugin_id)
+            await self._save(replace(plugin, grants=self.access.granted(actor, grants, plugin.grants)))
         return self._find(family, plugin_id)
 
     def valves(self, actor: Actor, family: Family, plugin_id: str) -> dict[str, Any]:
@@ -203,7 +204,7 @@ class Plugins:
         the field that does not fit.
         """
         async with self._registry.changing:
-            plugin = self._writable(actor, family, plugin_id)
+            _, plugin = await self._change_by(actor, family, plugin_id)
             if plugin.locked is not None:
                 changed = await self._unlock(plugin, values)
             else:
@@ -224,6 +225,11 @@ class Plugins:
             raise not_found(family.value, plugin_id)
         return plugin
 
+    async def _change_by(self, actor: Actor, family: Family, plugin_id: str) -> tuple[Actor, Plugin]:
+        """Return the actor with the rights of this moment, and the plugin that it may change."""
+        actor = await self.access.current(actor)
+        return actor, self._writable(actor, family, plugin_id)
+
     def _writable(self, actor: Actor, family: Family, plugin_id: str) -> Plugin:
         if family is Family.FUNCTION:
             check_admin(actor)
@@ -242,7 +248,7 @@ class Plugins:
         meta = plugin.meta if change.meta is None else {**_kept(plugin.meta), **_free(change.meta)}
         grants = plugin.grants
         if change.grants is not None:
-            grants = allowed(actor, change.grants, plugin.grants, public=PUBLIC)
+            grants = self.access.granted(actor, change.grants, plugin.grants)
         return replace(
             plugin,
             content=content,
@@ -317,7 +323,7 @@ def new_plugin(actor: Actor, family: Family, new: NewPlugin, now: int) -> Plugin
         manifest=manifest,
         meta=_free(new.meta),
         is_active=family is Family.TOOL,
-        grants=allowed(actor, new.grants, public=PUBLIC),
+        grants=new.grants,
         updated_at=now,
         created_at=now,
     )

@@ -11,7 +11,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.plugins import source
-from gatewayd.plugins.access import check_admin
+from gatewayd.plugins.access import PluginAccess, check_admin
 from gatewayd.plugins.interfaces import PluginStore
 from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.loaded import Loaded
@@ -46,11 +46,17 @@ class FunctionSync:
     """Makes the functions of the database what a list says; those of files are left alone."""
 
     def __init__(
-        self, registry: Registry, store: PluginStore, transactor: Transactor, clock: ids.Clock = ids.now
+        self,
+        registry: Registry,
+        store: PluginStore,
+        transactor: Transactor,
+        access: PluginAccess,
+        clock: ids.Clock = ids.now,
     ) -> None:
         self._registry = registry
         self._store = store
         self._transactor = transactor
+        self._access = access
         self._clock = clock
 
     async def replace_all(self, actor: Actor, wanted: Sequence[WantedFunction]) -> Sequence[Plugin]:
@@ -59,8 +65,9 @@ class FunctionSync:
         All of it happens, or nothing. Raises invalid_request for one that does not load, whose valves do not
         fit or that is named twice, conflict for an id of a file.
         """
-        check_admin(actor)
         async with self._registry.changing, AsyncExitStack() as undo:
+            actor = await self._access.current(actor)
+            check_admin(actor)
             ready: list[_Ready] = []
             for item in self._checked(wanted):
                 ready.append(await self._prepare(actor, item, undo))

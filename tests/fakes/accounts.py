@@ -8,6 +8,7 @@ from typing import Any
 
 from gatewayd.accounts.authenticator import Authenticator
 from gatewayd.accounts.changes import Change, Changes
+from gatewayd.accounts.current import CurrentRights
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.keyrules import KeyRules
 from gatewayd.accounts.keys import Keys
@@ -108,6 +109,10 @@ class Accounts:
     @cached_property
     def rules(self) -> KeyRules:
         return KeyRules(self.groups_store, self.permissions, self.runtime)
+
+    @cached_property
+    def current(self) -> CurrentRights:
+        return CurrentRights(self.users_store, self.rules)
 
     @cached_property
     def keys(self) -> Keys:

@@ -35,11 +35,11 @@ def make_services(
     transactor: Transactor | None = None,
 ) -> PluginServices:
     """Return what the routes call."""
-    access, commits = PluginAccess(), transactor or accounts.commits
+    access, commits = PluginAccess(current=accounts.current.of), transactor or accounts.commits
     return PluginServices(
         Plugins(registry, store, commits, access, accounts.clock),
         UserValves(registry, user_valves, access),
-        FunctionSync(registry, store, commits, accounts.clock),
+        FunctionSync(registry, store, commits, access, accounts.clock),
         PluginShapes(registry, access, Owners(accounts.users)),
     )
 

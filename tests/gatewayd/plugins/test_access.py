@@ -10,6 +10,7 @@ from gatewayd.plugins.records import Family
 from tests.fakes.plugins import actor_of, plugin_of, readable_by
 
 ADMIN = actor_of("a", Role.ADMIN)
+ADMIN_OF_ALL = actor_of("a", Role.ADMIN, permissions={"workspace": {"tools": True}})
 TOOL = plugin_of("t", "class Tools: pass", user_id="owner", grants=readable_by("reader"))
 WRITABLE = plugin_of("t", "class Tools: pass", user_id="owner", grants=readable_by("writer", "write"))
 
@@ -62,6 +63,43 @@ def test_permissions_let_users_create_tools(leaf: str) -> None:
         PluginAccess().check_create(actor, Family.FUNCTION)
     with pytest.raises(GatewayError, match=r"workspace\.tools"):
         PluginAccess().check_create(actor_of("x"), Family.TOOL)
+
+
+def test_a_source_is_changed_with_the_permission_alone() -> None:
+    access, may = PluginAccess(), {"workspace": {"tools": True}}
+    for who in ("owner", "writer"):
+        with pytest.raises(GatewayError, match=r"workspace\.tools is missing") as caught:
+            access.check_source(actor_of(who, permissions={"workspace": {"tools_import": True}}), WRITABLE)
+        assert caught.value.kind is Kind.FORBIDDEN
+        access.check_source(actor_of(who, permissions=may), WRITABLE)
+    with pytest.raises(GatewayError, match="somebody else's"):
+        access.check_source(actor_of("reader", permissions=may), TOOL)
+    access.check_source(ADMIN_OF_ALL, TOOL)
+    access.check_source(ADMIN, plugin_of("f", "class Filter: pass"))
+
+
+WRITERS = (
+    Grant("user", "u2", "write"),
+    Grant("group", "g", "write"),
+    Grant("user", "*", "write"),
+)
+
+
+def test_write_access_is_given_with_the_permission_alone() -> None:
+    sharing = {
+        "access_grants": {"allow_users": True, "allow_groups": True},
+        "sharing": {"public_tools": True},
+    }
+    plain = actor_of("owner", permissions=sharing)
+    maker = actor_of("owner", permissions={**sharing, "workspace": {"tools": True}})
+    reader = Grant("user", "u3", "read")
+    access = PluginAccess()
+    assert access.granted(plain, [*WRITERS, reader]) == (reader,)
+    assert access.granted(maker, [*WRITERS, reader]) == (*WRITERS, reader)
+    assert access.granted(ADMIN_OF_ALL, WRITERS) == WRITERS
+    # What others gave stays, and is not turned into something wider.
+    assert access.granted(plain, [*WRITERS[:1], *WRITERS[1:]], WRITERS[:1]) == WRITERS[:1]
+    assert access.granted(plain, [Grant("user", "u3", "write")], [reader]) == ()
 
 
 def test_only_administrators_pass() -> None:

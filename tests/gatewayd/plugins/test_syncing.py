@@ -13,6 +13,7 @@ import pytest
 from gatewayd.accounts.records import Role
 from gatewayd.commits import Commits
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.arguments import Surroundings
 from gatewayd.plugins.loading import Loading
 from gatewayd.plugins.records import Family, Origin, Plugin, PluginKind
@@ -88,7 +89,8 @@ async def world(folder: Path, *plugins: Plugin, is_safe: bool = False) -> AsyncI
         registry = Registry(store, around, loading, sources, tasks)
         await registry.open()
         try:
-            yield World(store, registry, FunctionSync(registry, store, Commits(database), lambda: 77))
+            sync = FunctionSync(registry, store, Commits(database), PluginAccess(), lambda: 77)
+            yield World(store, registry, sync)
         finally:
             await registry.close()
             await tasks.close()

@@ -1,7 +1,9 @@
 """Tests for gatewayd.http.public.tools."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
+import orjson
 import pytest
 
 from gatewayd.accounts.records import NewGroup, User
@@ -9,6 +11,7 @@ from gatewayd.catalog.records import Grant
 from gatewayd.plugins.records import Family
 from gatewayd.plugins.toolservers import ServerType, ToolServer
 from tests.fakes.accounts import check_access
+from tests.fakes.edge import bearer
 from tests.fakes.plugins import plugin_of, readable_by
 from tests.fakes.plugins_site import TOOLS, PluginSite, serving_plugins
 
@@ -35,6 +38,11 @@ SPEC = {
         "required": ["a"],
     },
 }
+WITH_VALVES = f"""from pydantic import BaseModel
+{TOOL}
+    class Valves(BaseModel):
+        limit: int = 1
+"""
 PUBLIC = {"principal_type": "user", "principal_id": "*", "permission": "read"}
 
 
@@ -147,6 +155,52 @@ async def test_a_reader_uses_a_tool_and_does_not_change_it() -> None:
         await site.ok("POST", f"{TOOLS}/id/t/access/update", body={"access_grants": [writer]})
         changed = await site.ok("POST", f"{TOOLS}/id/t/update", site.user, {"name": "Theirs"})
         assert (changed["name"], changed["write_access"]) == ("Theirs", True)
+
+
+async def test_who_lost_the_permission_changes_no_source_and_makes_no_writers() -> None:
+    async with serving_plugins() as site:
+        await permit(site, site.user, "tools")
+        await site.ok("POST", f"{TOOLS}/create", site.user, form("mine", WITH_VALVES))
+        writer = {"principal_type": "user", "principal_id": site.other.id, "permission": "write"}
+        shared = await site.ok(
+            "POST", f"{TOOLS}/id/mine/access/update", site.user, {"access_grants": [writer]}
+        )
+        assert shared["access_grants"] == [writer]
+        group = (await site.site.accounts.groups.list())[0]
+        await site.site.accounts.groups.remove_members(group.id, [site.user.id])
+        other_source = {"content": WITH_VALVES.replace("add", "sum")}
+        # The owner of yesterday, and who holds a write grant of that time.
+        for who in (site.user, site.other):
+            sentence = await site.refused(403, "POST", f"{TOOLS}/id/mine/update", who, other_source)
+            assert "workspace.tools is missing" in sentence
+            everybody = [writer, {**PUBLIC, "permission": "write"}, {**writer, "principal_type": "group"}]
+            for path in ("access/update", "update"):
+                kept = await site.ok("POST", f"{TOOLS}/id/mine/{path}", who, {"access_grants": everybody})
+                assert kept["access_grants"] == [writer]
+            named = await site.ok(
+                "POST", f"{TOOLS}/id/mine/update", who, {"name": "N", "content": WITH_VALVES}
+            )
+            assert (named["name"], named["specs"]) == ("N", [SPEC])
+            await site.ok("POST", f"{TOOLS}/id/mine/valves/update", who, {"limit": 2})
+        await site.site.accounts.groups.add_members(group.id, [site.other.id])
+        await site.ok("POST", f"{TOOLS}/id/mine/update", site.other, other_source)
+
+
+async def test_a_permission_that_goes_while_the_body_comes_is_gone() -> None:
+    async with serving_plugins() as site:
+        await permit(site, site.user, "tools")
+        [group] = await site.site.accounts.groups.list()
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield b'{"id": "late", "name": "x", "meta": {}, '
+            await site.site.accounts.groups.remove_members(group.id, [site.user.id])
+            yield orjson.dumps({"content": TOOL})[1:]
+
+        headers = bearer(site.site.accounts.session(site.user)) | {"Content-Type": "application/json"}
+        sent = site.site.client.request("POST", f"{TOOLS}/create", headers=headers, data=slowly())
+        async with sent as reply:
+            assert (reply.status, "workspace.tools" in await reply.text()) == (403, True)
+        assert await site.ok("GET", f"{TOOLS}/") == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,35 @@
+"""The rights of an account at this moment, for a request that was authenticated some time ago."""
+
+from dataclasses import replace
+
+from gatewayd.accounts.interfaces import UserStore
+from gatewayd.accounts.keyrules import KeyRules
+from gatewayd.accounts.records import Actor, CredentialKind
+from gatewayd.errors import GatewayError, Kind
+
+
+class CurrentRights:
+    """Reads role, groups and permissions again.
+
+    A request keeps the actor that it began with, and its body may take minutes.
+    """
+
+    def __init__(self, users: UserStore, rules: KeyRules) -> None:
+        self._users = users
+        self._rules = rules
+
+    async def of(self, actor: Actor) -> Actor:
+        """Return an actor with the rights that its account has now.
+
+        Whoever comes by the control socket without an account keeps what it has. Raises unauthenticated when
+        the account was removed, deactivated or made pending.
+        """
+        user = await self._users.find(actor.user_id)
+        if user is None and actor.kind is CredentialKind.CONTROL:
+            return actor
+        if user is None or not user.is_verified:
+            raise GatewayError(
+                Kind.UNAUTHENTICATED, "cannot go on: the account was deactivated, removed or made pending"
+            )
+        rights = await self._rules.rights(user)
+        return replace(actor, user=user, group_ids=rights.group_ids, permissions=rights.permissions)
