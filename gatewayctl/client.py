@@ -169,6 +169,10 @@ class ControlClient(LiveClient, PluginClient):
         """Return the effective permissions of a user and what allows each."""
         return self._read(f"/v1/permissions/explain/{segment(user)}", permissions.Explanation)
 
+    def audit_permissions(self) -> permissions.PermissionAudit:
+        """Return who holds something on the source of tools without the permission for it."""
+        return self._read("/v1/permissions/audit", permissions.PermissionAudit)
+
     def list_keys(self, user: str | None = None) -> keys.KeyList:
         """Return all keys, or those of one user."""
         return self._read("/v1/keys", keys.KeyList, user=user)

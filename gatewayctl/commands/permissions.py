@@ -10,6 +10,7 @@ from gatewayctl.render import Output, View
 from gatewayctl.values import parse_flags, split_permission
 from gatewayctl.verbs import DryRun, Noun, Session, UserRef, Yes, describe
 from gatewayctl.wire.permissions import (
+    AuditFinding,
     Explained,
     Permission,
     PermissionChange,
@@ -34,6 +35,15 @@ EXPLAINED: View[Explained] = View(
         "PERMISSION": lambda row: row.name,
         "ALLOWED": lambda row: row.allowed,
         "ALLOWED BY": lambda row: row.allowed_by,
+    },
+)
+FINDINGS: View[AuditFinding] = View(
+    name=lambda row: row.tool or row.holder,
+    columns={
+        "FINDING": lambda row: row.finding,
+        "TOOL": lambda row: row.tool,
+        "HOLDER": lambda row: row.holder,
+        "ACCOUNTS": lambda row: row.accounts,
     },
 )
 WRITTEN: View[PermissionsWritten] = View(name=lambda row: row.group or "default", columns={})
@@ -116,6 +126,19 @@ def explain(
         if not rows:
             raise CommandError("not_found", f"cannot find permission {permission!r}")
     session.show_all(rows, EXPLAINED)
+
+
+@noun.verb("audit", "gatewayctl permission audit", "gatewayctl permission audit -o json")
+def audit(session: Session) -> None:
+    """List who holds something on the source of tools without the permission workspace.tools.
+
+    An owner installed the source that runs.
+    A write_grant changes name, description, valves and access list, and the source as soon as its holder
+    gets the permission.
+    An import_permission installs tools.
+    ACCOUNTS counts the accounts of the holder that lack the permission.
+    """
+    session.show_all(session.client.audit_permissions().findings, FINDINGS)
 
 
 def _show_written(session: Session, row: PermissionsWritten) -> None:

@@ -59,3 +59,23 @@ class Explanation(Reply):
     user: str
     role: str
     permissions: list[Explained]
+
+
+class AuditFinding(Reply):
+    """Something that is held on the source of tools without the permission `workspace.tools`.
+
+    `finding` is `owner` or `write_grant` of a tool, or `import_permission`. `holder` is an e-mail,
+    `group:NAME` or `*` for every account. `accounts` counts those who lack the permission, None for every
+    account.
+    """
+
+    finding: str
+    tool: str | None
+    holder: str
+    accounts: int | None
+
+
+class PermissionAudit(Reply):
+    """The findings, those of tools by id first; empty when there are none."""
+
+    findings: list[AuditFinding]

@@ -21,12 +21,12 @@ class CurrentRights:
     async def of(self, actor: Actor) -> Actor:
         """Return an actor with the rights that its account has now.
 
-        Whoever comes by the control socket without an account keeps what it has. Raises unauthenticated when
-        the account was removed, deactivated or made pending.
+        The operator at the control socket keeps every right, whoever it makes something for. Raises
+        unauthenticated when the account was removed, deactivated or made pending.
         """
-        user = await self._users.find(actor.user_id)
-        if user is None and actor.kind is CredentialKind.CONTROL:
+        if actor.kind is CredentialKind.CONTROL:
             return actor
+        user = await self._users.find(actor.user_id)
         if user is None or not user.is_verified:
             raise GatewayError(
                 Kind.UNAUTHENTICATED, "cannot go on: the account was deactivated, removed or made pending"

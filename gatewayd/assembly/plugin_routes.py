@@ -8,6 +8,7 @@ from gatewayd.assembly.servers import Servers
 from gatewayd.catalog.service import Catalog
 from gatewayd.http.control.access_lists import AccessLists
 from gatewayd.http.control.custom_models import CustomModelRoutes, ModelParts
+from gatewayd.http.control.permission_audit import PermissionAuditRoutes
 from gatewayd.http.control.plugin_access import PluginAccessRoutes
 from gatewayd.http.control.plugin_valves import PluginValveRoutes
 from gatewayd.http.control.plugin_views import PluginViews
@@ -24,6 +25,7 @@ from gatewayd.http.public.tools import ToolRoutes
 from gatewayd.http.public.toolservers import ToolServerRoutes
 from gatewayd.http.routes import Route
 from gatewayd.knowledge.collections import Collections
+from gatewayd.plugins.audit import PermissionAudit
 
 
 def public_plugin_rows(extensions: Extensions, servers: Servers, accounts: Accounts) -> Sequence[Route]:
@@ -41,16 +43,18 @@ def public_plugin_rows(extensions: Extensions, servers: Servers, accounts: Accou
 def control_plugin_rows(
     extensions: Extensions, servers: Servers, accounts: Accounts, viewers: Viewers, writes: Writes
 ) -> Sequence[Route]:
-    """Return the rows of the nouns function, tool and tool-server."""
+    """Return the rows of the nouns function, tool and tool-server, and of the audit of what they grant."""
     plugins, registry = extensions.plugins, extensions.registry
     principals = Principals(accounts.users, accounts.groups)
     lists = AccessLists(accounts.users, accounts.groups)
     views = PluginViews(registry, principals, lists)
     services = ControlPluginServices(plugins, extensions.installing, extensions.checker)
+    audit = PermissionAudit(registry, accounts.users, accounts.groups, accounts.permissions)
     return [
         *PluginRoutes(services, views, principals, viewers).routes(),
         *PluginValveRoutes(plugins, registry, viewers).routes(),
         *PluginAccessRoutes(plugins, views, lists, viewers).routes(),
+        *PermissionAuditRoutes(audit, principals).routes(),
         *ControlToolServerRoutes(servers.service, lists, viewers, writes).routes(),
     ]
 

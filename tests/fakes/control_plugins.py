@@ -9,6 +9,7 @@ from gatewayd.catalog.service import Catalog
 from gatewayd.commits import Transactor
 from gatewayd.http.control.access_lists import AccessLists
 from gatewayd.http.control.custom_models import CustomModelRoutes, ModelParts
+from gatewayd.http.control.permission_audit import PermissionAuditRoutes
 from gatewayd.http.control.plugin_access import PluginAccessRoutes
 from gatewayd.http.control.plugin_valves import PluginValveRoutes
 from gatewayd.http.control.plugin_views import PluginViews
@@ -20,6 +21,7 @@ from gatewayd.http.control.writes import Writes
 from gatewayd.http.routes import Route
 from gatewayd.knowledge.collections import Collections
 from gatewayd.plugins.access import PluginAccess
+from gatewayd.plugins.audit import PermissionAudit
 from gatewayd.plugins.checking import Checker
 from gatewayd.plugins.connections import Connections
 from gatewayd.plugins.installing import Installing
@@ -130,7 +132,9 @@ class PluginHouse:
 
     def rows(self, accounts: Accounts, viewers: Viewers) -> Sequence[Route]:
         registry, store = self.plugged.registry, self.plugged.store
-        plugins = Plugins(registry, store, accounts.commits, PluginAccess(), accounts.clock)
+        access = PluginAccess(current=accounts.current.of)
+        plugins = Plugins(registry, store, accounts.commits, access, accounts.clock)
+        audit = PermissionAudit(registry, accounts.users, accounts.groups, accounts.permissions)
         checker = Checker(Installation(Path("/nonexistent")), 20.0)
         services = PluginServices(plugins, Installing(plugins, registry, checker, accounts.clock), checker)
         principals = Principals(accounts.users, accounts.groups)
@@ -139,6 +143,7 @@ class PluginHouse:
         return [
             *PluginRoutes(services, views, principals, viewers).routes(),
             *PluginValveRoutes(plugins, registry, viewers).routes(),
+            *PermissionAuditRoutes(audit, principals).routes(),
             *PluginAccessRoutes(plugins, views, lists, viewers).routes(),
         ]
 

@@ -2,8 +2,10 @@
 
 import json
 
+from gatewayctl.wire.plugins import NewPlugin
 from gatewayd.accounts.records import Role
 from tests.fakes.control import Control, Ctl
+from tests.fakes.control_plugins import TOOL
 
 
 async def allowed(ctl: Ctl, name: str, *more: str) -> bool:
@@ -71,3 +73,21 @@ async def test_bad_names_and_values(ctl: Ctl) -> None:
     assert (await ctl("permission", "set", "nonsense=true")).code == 2
     assert (await ctl("permission", "set", "feature.api_keys=true")).code == 1
     assert (await ctl("permission", "show", "features.none")).code == 5
+
+
+async def test_audit_lists_who_writes_tools_without_the_permission(ctl: Ctl, control: Control) -> None:
+    none = await ctl("permission", "audit")
+    assert (none.code, json.loads((await ctl("permission", "audit", "-o", "json")).out)) == (0, [])
+    ann = await control.accounts.add_user("ann")
+    await control.call(
+        control.client.install_plugin, "tool", "weather", NewPlugin(content=TOOL, user=ann.email)
+    )
+    shown = await ctl("permission", "audit")
+    assert [line.split() for line in shown.out.splitlines()] == [
+        ["FINDING", "TOOL", "HOLDER", "ACCOUNTS"],
+        ["owner", "weather", ann.email, "1"],
+    ]
+    assert json.loads((await ctl("permission", "audit", "-o", "json")).out) == [
+        {"finding": "owner", "tool": "weather", "holder": ann.email, "accounts": 1}
+    ]
+    assert (await ctl("permission", "audit", "-o", "name")).out == "weather\n"

@@ -43,8 +43,8 @@ async def test_an_account_that_may_nothing_goes_no_further(
     assert caught.value.kind is Kind.UNAUTHENTICATED
 
 
-async def test_the_operator_has_no_account(accounts: Accounts) -> None:
-    operator = Actor(
-        User(id="control:root", email="", name="root", role=Role.ADMIN), CredentialKind.CONTROL, (), {}
-    )
+async def test_the_operator_acts_for_an_account_with_its_own_rights(accounts: Accounts) -> None:
+    ann = await accounts.add_user("ann")
+    user = User(id=ann.id, email="", name="root", role=Role.ADMIN)
+    operator = Actor(user, CredentialKind.CONTROL, (), {})
     assert await accounts.current.of(operator) is operator

@@ -1,0 +1,39 @@
+"""`/v1/permissions/audit`: who holds something on the source of tools without the permission for it."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from gatewayctl.wire import permissions as wire
+from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.writes import answer
+from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.plugins.audit import PermissionAudit
+
+
+class PermissionAuditRoutes:
+    """The audit on the control socket."""
+
+    def __init__(self, audit: PermissionAudit, principals: Principals) -> None:
+        self._audit = audit
+        self._principals = principals
+
+    def routes(self) -> Sequence[Route]:
+        """Return the row."""
+        path, summary = "/v1/permissions/audit", "List who holds what on tools without workspace.tools"
+        return [Route("GET", path, self.list, Access.CONTROL, summary, Dialect.CONTROL)]
+
+    async def list(self, _: web.Request) -> web.StreamResponse:
+        """Answer `PermissionAudit`."""
+        found = await self._audit.run()
+        names = await self._principals.names(finding.holder for finding in found)
+        findings = [
+            wire.AuditFinding(
+                finding=one.kind.value,
+                tool=one.plugin_id,
+                holder=names[one.holder.principal_type, one.holder.principal_id],
+                accounts=one.accounts,
+            )
+            for one in found
+        ]
+        return answer(wire.PermissionAudit(findings=findings))
