@@ -105,6 +105,7 @@ def make_public(
         key_header=settings.custom_api_key_header,
         allowed_origins=tuple(settings.cors_allow_origin),
         trusted_proxies=tuple(settings.trusted_proxies),
+        site_url=lambda: parts.accounts.runtime.text("WEBUI_URL"),
     )
     edge = Edge(doors, tasks, options, in_flight)
     rows = public_rows(parts, listening)

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -19,10 +19,12 @@ from aiohttp.typedefs import Middleware
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.http.body import check_media_type
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID, SITE
 from gatewayd.http.direct import DirectReply
 from gatewayd.http.errors import guard
 from gatewayd.http.inflight import InFlight
+from gatewayd.http.origins import OriginRules
 from gatewayd.http.provisioning import ProvisioningDoor
 from gatewayd.http.routes import ANTHROPIC_VERSION, Access, Dialect, Handler, Route
 from gatewayd.http.shutout import ShutOut
@@ -33,14 +35,15 @@ audit_log = logging.getLogger("gatewayd.audit")
 
 SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 UNSAFE_PATH: Final = re.compile(r"//|/\.\.?(?:/|$)|%5c|%00|%2e", re.IGNORECASE)
-HEADER_NAMES: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2048}")
-EXPOSED_HEADERS: Final = "X-Request-Id, request-id, X-Gateway-Warning, Retry-After"
 SANE_HOST: Final = re.compile(
     r"(?:[A-Za-z0-9._~-]{1,253}|\[[0-9A-Fa-f:.]{2,45}(?:%25[A-Za-z0-9._~-]{1,64})?\])(?::[0-9]{0,5})?"
 )
 """What a Host may be (RFC 3986 section 3.2.2, RFC 6874), without the characters that no host name has."""
 
 RUNTIME_PREFIX: Final = "/ollama/api/"
+CONTENT_POLICY: Final = "Content-Security-Policy"
+NOTHING: Final = "default-src 'none'; frame-ancestors 'none'"
+"""The policy of an answer that is no page: a browser loads nothing for it and shows it in no frame."""
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 SLASHES: Final = re.compile(r"/{2,}")
 CLIENT_LEFT: Final = 499
@@ -84,6 +87,8 @@ class EdgeOptions:
     cookie: str = "token"
     allowed_origins: tuple[str, ...] = ()
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    site_url: Callable[[], str] = str
+    """Returns the address under which people reach the gateway, "" when it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,7 @@ class Edge:
         self._tickets = doors.tickets
         self._tasks = tasks
         self._options = options
+        self._origins = OriginRules(options.allowed_origins, options.key_header, options.site_url)
 
     def wrap(self, route: Route) -> Handler:
         """Return the handler of a row with everything around it."""
@@ -128,10 +134,14 @@ class Edge:
     async def _admitted(self, route: Route, request: web.Request) -> web.StreamResponse:
         if not route.slashes and "%" in request.raw_path and has_slash(request.raw_path):
             raise GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
+        if request.method not in SAFE_METHODS or route.guarded:
+            self._origins.check(request)
         if route.access is Access.SCIM:
             self._provisioning.check(request)
         elif route.access is not Access.PUBLIC:
             request[ACTOR] = await self._identify(route, request)
+        if request.method not in SAFE_METHODS and route.takes:
+            check_media_type(request, route.takes)
         actor = request.get(ACTOR)
         if actor is not None and may_end(route, request):
             reply = await self._shut_out.run(actor.user_id, route.handler(request))
@@ -201,7 +211,7 @@ class Edge:
         if key:
             return key.strip()
         token = request.cookies.get(self._options.cookie)
-        if token and (request.method in SAFE_METHODS or _is_same_origin(request)):
+        if token and (request.method in SAFE_METHODS or self._origins.is_own(request)):
             return token
         return None
 
@@ -221,13 +231,13 @@ class Edge:
                     request[SITE] = forwarded_site(request)
             headers = request[REPLY_HEADERS] = standard_headers(request_id)
             if hdrs.ORIGIN in request.headers:
-                headers.update(self._allow_origin(request))
+                headers.update(self._origins.headers(request))
             with self._in_flight:
                 reply = await self._reply(request, handler)
             if not reply.prepared:
                 headers["X-Process-Time"] = f"{time.perf_counter() - started:.6f}"
                 if not isinstance(reply, DirectReply):
-                    reply.headers.update(headers)
+                    _add_headers(reply, headers)
             return reply
 
         return around
@@ -255,30 +265,6 @@ class Edge:
         dialect = unrouted_dialect(request)
         answer = guard(work, dialect, request, "-")
         return await (self._noted(None, request, answer) if dialect is Dialect.SCIM else answer)
-
-    def _allow_headers(self, request: web.Request) -> str:
-        """Return what a page may send: what it asks for, as each dialect has headers of its own."""
-        asked = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
-        if HEADER_NAMES.fullmatch(asked):
-            return asked
-        return f"Authorization, Content-Type, {self._options.key_header}, X-Request-Id"
-
-    def _allow_origin(self, request: web.Request) -> dict[str, str]:
-        origin = request.headers.get(hdrs.ORIGIN)
-        allowed = self._options.allowed_origins
-        if origin is None or not (origin in allowed or "*" in allowed):
-            return {}
-        headers: dict[str, str] = {
-            hdrs.VARY: hdrs.ORIGIN,
-            hdrs.ACCESS_CONTROL_ALLOW_METHODS: "GET, POST, PUT, PATCH, DELETE",
-            hdrs.ACCESS_CONTROL_ALLOW_HEADERS: self._allow_headers(request),
-            hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: EXPOSED_HEADERS,
-        }
-        # A wildcard never goes together with credentials kept by the browser.
-        headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin if origin in allowed else "*"
-        if origin in allowed:
-            headers[hdrs.ACCESS_CONTROL_ALLOW_CREDENTIALS] = "true"
-        return headers
 
 
 def has_slash(raw_path: str) -> bool:
@@ -329,6 +315,7 @@ def standard_headers(request_id: str) -> dict[str, str]:
         "X-Request-Id": request_id,
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
+        CONTENT_POLICY: NOTHING,
         "Server": "gatewayd",
     }
 
@@ -362,10 +349,12 @@ def _is_within(address: str, networks: tuple[IPv4Network | IPv6Network, ...]) ->
     return any((mapped or known) in network for network in networks)
 
 
-def _is_same_origin(request: web.Request) -> bool:
-    # A browser names the page's origin on every request that changes something; a cookie is good for ours.
-    origin = request.headers.get(hdrs.ORIGIN)
-    return origin is None or origin.partition("://")[2] == request.host
+def _add_headers(reply: web.StreamResponse, headers: Mapping[str, str]) -> None:
+    """Add what the edge says to an answer; what shows something in a browser has a policy of its own."""
+    policy = reply.headers.get(CONTENT_POLICY)
+    reply.headers.update(headers)
+    if policy is not None:
+        reply.headers[CONTENT_POLICY] = policy
 
 
 async def _refuse(error: GatewayError) -> web.StreamResponse:

@@ -8,6 +8,9 @@ from typing import Final
 from aiohttp import web
 from pydantic import BaseModel
 
+JSON_BODY: Final = ("application/json",)
+FORM_BODY: Final = ("multipart/form-data",)
+
 ANTHROPIC_VERSION: Final = "anthropic-version"
 """The header that every client of the messages dialect sends (4.3)."""
 
@@ -52,7 +55,9 @@ class Route:
     client leaves; the others run to their end, so that what was committed is also announced. `slashes`
     permits an encoded slash in the path, for ids that hold one. Handlers with `invites` tell a client that
     waits for it to send the body (`Expect: 100-continue`) themselves, once they know that they want it.
-    `tickets` lets callers in who show a ticket in the query instead of a credential.
+    `tickets` lets callers in who show a ticket in the query instead of a credential. `takes` are the media
+    types of a body that is read, first the one to send; none where a body is passed over. A page of another
+    origin may not write; `guarded` keeps it from a GET too.
     """
 
     method: str
@@ -68,6 +73,8 @@ class Route:
     slashes: bool = False
     invites: bool = False
     tickets: bool = False
+    takes: tuple[str, ...] = JSON_BODY
+    guarded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,15 @@ class SocketRoutes:
     def routes(self) -> Sequence[Route]:
         """Return the one row; who asks is said inside of the connection."""
         return [
-            Route("GET", PATH, self.connect, Access.PUBLIC, "Listen to events by Socket.IO", tag="events")
+            Route(
+                "GET",
+                PATH,
+                self.connect,
+                Access.PUBLIC,
+                "Listen to events by Socket.IO",
+                tag="events",
+                guarded=True,
+            )
         ]
 
     async def connect(self, request: web.Request) -> web.StreamResponse:

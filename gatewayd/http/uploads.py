@@ -12,7 +12,6 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
-from gatewayd.http.body import check_media_type
 from gatewayd.http.connections import expect
 
 CHUNK: Final = 128 * 1024
@@ -189,9 +188,8 @@ async def read_form(request: web.Request, limit: int) -> UploadForm:
     """Begin to read a form up to its part `file`, whose bytes are over `limit` for sure if the form is.
 
     Only now is a client that waits for it told to send. Raises too_large by the declared length alone,
-    invalid_request for another kind of body (415), a malformed one, and one without a file (422).
+    invalid_request for a malformed form and for one without a file (422).
     """
-    check_media_type(request, {"multipart/form-data"}, "multipart/form-data")
     if hdrs.CONTENT_TYPE not in request.headers:
         raise invalid("cannot accept file: the request has no form", param="file", code="validation")
     _check_body(request, limit, OVERHEAD)

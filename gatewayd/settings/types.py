@@ -96,8 +96,12 @@ def _url_or_empty(text: str) -> str:
     return text and _url(text)
 
 
+# Programs that are built on a browser have schemes of their own, `app://obsidian.md`.
+_PROGRAM_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]{0,31}://[A-Za-z0-9._-]{1,253}(?::[0-9]{1,5})?")
+
+
 def _web_origin(text: str) -> str:
-    if text == "*":
+    if text == "*" or (_PROGRAM_ORIGIN.fullmatch(text) and not text.startswith(("http:", "https:"))):
         return text
     if urlsplit(_url(text)).path:
         raise ValueError("an origin has no path")

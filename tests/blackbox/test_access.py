@@ -132,6 +132,30 @@ def test_the_scim_token_opens_nothing_but_scim(site: Site, way: str) -> None:
         assert reply.status == 401, (method, path, found[method, path])
 
 
+def test_no_row_lets_a_page_of_another_origin_write(site: Site) -> None:
+    guarded = {("GET", "/ws/socket.io"), ("GET", f"{AUTHS}/signout")}
+    writes = {(method, path) for method, path in rows(site) if method not in {"GET", "HEAD"}}
+    assert len(writes) > 100
+    for method, path in writes | guarded:
+        place = re.sub(r"\{\w+\}", "0", path)
+        for token in (None, site.admin):
+            reply = site.send(method, place, b"{}", token, {"Origin": "https://evil.example"})
+            assert reply.status == 403, (method, path)
+            assert b"evil.example" in reply.body, (method, path)
+
+
+def test_no_row_reads_a_body_that_a_form_can_send(site: Site) -> None:
+    passed_over = {("POST", "/ollama/api/blobs/{digest}")}
+    for (method, path), access in rows(site).items():
+        if method in {"GET", "HEAD"} or (access is Access.SCIM and method == "DELETE"):
+            continue
+        place = re.sub(r"\{\w+\}", "0", path)
+        token = SCIM_TOKEN if access is Access.SCIM else site.admin
+        for kind in ("text/plain", "application/x-www-form-urlencoded"):
+            reply = site.send(method, place, b"{}", token, {"Content-Type": kind})
+            assert (reply.status == 415) == ((method, path) not in passed_over), (method, path)
+
+
 @pytest.mark.parametrize("method", ["POST", "HEAD"])
 def test_blobs_are_refused_to_those_who_may_ask(site: Site, method: str) -> None:
     path = f"/ollama/api/blobs/sha256:{'0' * 64}"

@@ -180,7 +180,7 @@ class FileReceiver:
 def _new_file(request: web.Request) -> wire.NewFile:
     if is_set(request, "dry_run"):
         raise invalid("cannot upload with dry_run: the bytes would be sent for nothing", param="dry_run")
-    check_media_type(request, {BYTES}, BYTES)
+    check_media_type(request, (BYTES,))
     given = {name: value for name, value in request.query.items() if name != "dry_run"}
     try:
         return wire.NewFile.model_validate(given)

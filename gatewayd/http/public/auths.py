@@ -1,6 +1,7 @@
 """Sign in, sign up, sign out, and one's own account: `/api/v1/auths`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -93,7 +94,7 @@ class AuthRoutes:
             _row("POST", "/signin", self.signin, Access.PUBLIC, "Sign in", SignInBody),
             _row("POST", "/signup", self.signup, Access.PUBLIC, "Make an account", SignUpBody),
             _row("POST", "/signout", self.signout, Access.OPTIONAL, "Sign out"),
-            _row("GET", "/signout", self.signout, Access.OPTIONAL, "Sign out"),
+            replace(_row("GET", "/signout", self.signout, Access.OPTIONAL, "Sign out"), guarded=True),
             _row("POST", "/add", self.add, Access.ADMIN, "Make an account for somebody", AddBody),
             _row(
                 "POST",

@@ -10,7 +10,7 @@ from gatewayd.errors import GatewayError, invalid
 from gatewayd.http.body import json_reply, parse_json
 from gatewayd.http.context import actor
 from gatewayd.http.public.queries import flag
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import FORM_BODY, Access, Route
 from gatewayd.http.uploads import UploadForm, read_form
 from gatewayd.ingest.files import Files, Upload
 from gatewayd.ingest.records import File, FileStatus
@@ -35,7 +35,16 @@ class FileUploads:
 
         It runs to its end once the body is there. Until then a client that leaves ends it, as reading fails.
         """
-        return Route("POST", PATH, self.upload, Access.VERIFIED, "Upload a file", tag="files", invites=True)
+        return Route(
+            "POST",
+            PATH,
+            self.upload,
+            Access.VERIFIED,
+            "Upload a file",
+            tag="files",
+            invites=True,
+            takes=FORM_BODY,
+        )
 
     async def upload(self, request: web.Request) -> web.StreamResponse:
         """Take a form with the part `file` and, before or behind it, `metadata` (a JSON object) -> File.

@@ -94,7 +94,9 @@ class RuntimeAdminRoutes:
     def _blob(self, method: str) -> Route:
         path = f"{PREFIX}/api/blobs/{{digest}}"
         summary = "Refuse a file for a runtime"
-        return Route(method, path, self.refuse_blob, Access.ADMIN, summary, dialect=Dialect.OLLAMA, tag=TAG)
+        return Route(
+            method, path, self.refuse_blob, Access.ADMIN, summary, dialect=Dialect.OLLAMA, tag=TAG, takes=()
+        )
 
     async def _pass(
         self, request: web.Request, runtime: Runtime, path: str, form: Body

@@ -8,7 +8,7 @@ from aiohttp import web
 from gatewayd.catalog.replies import Body
 from gatewayd.errors import invalid
 from gatewayd.http import body
-from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.routes import JSON_BODY, Access, Dialect, Handler, Route
 
 PREFIX: Final = "/ollama"
 
@@ -17,7 +17,7 @@ INDEX: Final = "/{index:[0-9][0-9]?[0-9]?}"
 
 TAG: Final = "runtime"
 
-JSON_TYPES: Final = frozenset({"application/json", "application/x-ndjson"})
+BODY_TYPES: Final = (*JSON_BODY, "application/x-ndjson")
 
 
 def rows(
@@ -40,14 +40,14 @@ def rows(
             dialect=Dialect.OLLAMA,
             tag=TAG,
             interruptible=interruptible,
+            takes=BODY_TYPES,
         )
         for place in ("", INDEX)
     ]
 
 
 async def read(request: web.Request, limit: int) -> Body:
-    """Return the JSON object that was sent; one under another media type is refused (415)."""
-    body.check_media_type(request, JSON_TYPES, "application/json")
+    """Return the JSON object that was sent."""
     return await body.read_object(request, limit)
 
 

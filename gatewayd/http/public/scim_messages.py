@@ -8,15 +8,16 @@ import orjson
 from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.http.body import check_media_type, read_object
+from gatewayd.http.body import read_object
 from gatewayd.http.errors import SCIM_JSON
+from gatewayd.http.routes import JSON_BODY
 from gatewayd.scim.projection import Projection
 from gatewayd.scim.reading import check_schemas
 from gatewayd.scim.records import Found, Resource, ResourceType, Search
 from gatewayd.scim.searching import PARAMETERS
 
 LIMIT: Final = 4 * 1024 * 1024
-MEDIA_TYPES: Final = frozenset({SCIM_JSON, "application/json"})
+BODY_TYPES: Final = (SCIM_JSON, *JSON_BODY)
 LIST_RESPONSE: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 SEARCH_REQUEST: Final = "urn:ietf:params:scim:api:messages:2.0:SearchRequest"
 WHOLE: Final = re.compile(r"-?[0-9]+")
@@ -30,8 +31,7 @@ Asked = Mapping[str, Any]
 
 
 async def read_body(request: web.Request) -> dict[str, Any]:
-    """Return the body of a write: a JSON object of at most 4 MiB; another media type is refused (415)."""
-    check_media_type(request, MEDIA_TYPES, SCIM_JSON)
+    """Return the body of a write: a JSON object of at most 4 MiB."""
     try:
         return await read_object(request, LIMIT)
     except GatewayError as error:

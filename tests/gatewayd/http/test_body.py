@@ -24,6 +24,7 @@ async def echo(request: web.Request) -> web.StreamResponse:
     return body.json_reply((await body.read_model(request, Form, 1000)).model_dump())
 
 
+JSON = {"Content-Type": "application/json"}
 ROWS = [Route("POST", "/x", echo, Access.PUBLIC, "Echo")]
 
 
@@ -46,7 +47,7 @@ ROWS = [Route("POST", "/x", echo, Access.PUBLIC, "Echo")]
 )
 async def test_bad_bodies_are_named(data: bytes, status: int, words: str) -> None:
     async with serving(ROWS) as client:
-        reply = await client.post("/x", data=data)
+        reply = await client.post("/x", data=data, headers=JSON)
         assert reply.status == status
         assert words in await reply.text()
 
@@ -62,7 +63,7 @@ async def test_validation_failure_has_the_list_form_and_never_the_value() -> Non
 async def test_compressed_bodies_are_refused_unread() -> None:
     async with serving(ROWS) as client:
         data = gzip.compress(b'{"name": "n"}')
-        reply = await client.post("/x", data=data, headers={"Content-Encoding": "gzip"})
+        reply = await client.post("/x", data=data, headers={**JSON, "Content-Encoding": "gzip"})
         assert reply.status == 415
 
 
@@ -123,3 +124,34 @@ def test_integers_that_would_change_are_refused(number: str) -> None:
     with pytest.raises(GatewayError) as caught:
         body.parse_json(f'{{"seed": {number}, "text": "12345678901234567890123"}}'.encode())
     assert caught.value.code == "json_invalid"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Content-Type": "application/json; charset=utf-8"}, 200),
+        ({"Content-Type": "APPLICATION/JSON"}, 200),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content-Type": "multipart/form-data; boundary=x"}, 415),
+        ({"Content-Type": "application/octet-stream"}, 415),
+        ({"Content-Type": "text/plain, application/json"}, 415),
+        ({"Origin": "OWN"}, 415),
+        ({"Sec-Fetch-Site": "same-origin"}, 415),
+        ({"Origin": "OWN", "Content-Type": "application/json"}, 200),
+    ],
+)
+async def test_a_body_has_the_media_type_of_its_route(headers: dict[str, str], status: int) -> None:
+    async with serving(ROWS) as client:
+        own = f"http://{client.host}:{client.port}"
+        sent = {name: own if value == "OWN" else value for name, value in headers.items()}
+        reply = await client.post(
+            "/x", data=b'{"name": "n"}', headers=sent, skip_auto_headers=["Content-Type"]
+        )
+        assert reply.status == status
+        if status == 415:
+            assert "Content-Type: application/json" in (await reply.json())["detail"]
+        # Without a body there is nothing to misread.
+        bare = await client.post("/x", headers=sent, skip_auto_headers=["Content-Type"])
+        assert bare.status == 422

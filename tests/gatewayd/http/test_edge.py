@@ -95,7 +95,7 @@ async def test_cookie_of_a_foreign_page_changes_nothing() -> None:
     async with serving([row(Access.VERIFIED, method="POST")], ACTORS) as client:
         cookie = {"Cookie": "token=user"}
         foreign = await client.post("/x", headers={**cookie, "Origin": "https://evil.example"})
-        assert foreign.status == 401
+        assert foreign.status == 403
         own = await client.post("/x", headers={**cookie, "Origin": f"http://{client.host}:{client.port}"})
         assert own.status == 200
 
@@ -352,3 +352,24 @@ async def test_a_page_may_send_and_read_the_headers_of_its_dialect() -> None:
         assert "request-id" in reply.headers["Access-Control-Expose-Headers"]
         odd = await client.options("/x", headers={**asked, "Access-Control-Request-Headers": "a<b>"})
         assert odd.headers["Access-Control-Allow-Headers"].startswith("Authorization, ")
+
+
+async def test_an_answer_that_is_no_page_is_shown_in_no_frame() -> None:
+    async def page(request: web.Request) -> web.StreamResponse:
+        return web.Response(text="<p>", headers={"Content-Security-Policy": "sandbox"})
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        reply = await open_stream(request, {})
+        await reply.write_eof()
+        return reply
+
+    rows = [
+        row(Access.VERIFIED),
+        Route("GET", "/page", page, Access.PUBLIC, "Show"),
+        Route("GET", "/stream", stream, Access.PUBLIC, "Stream"),
+    ]
+    async with serving(rows, ACTORS) as client:
+        for path, credential in (("/x", "user"), ("/x", "bad"), ("/none", ""), ("/stream", "")):
+            reply = await client.get(path, headers=bearer(credential))
+            assert reply.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+        assert (await client.get("/page")).headers["Content-Security-Policy"] == "sandbox"

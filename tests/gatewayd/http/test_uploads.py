@@ -12,7 +12,7 @@ from aiohttp import web
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http import uploads
 from gatewayd.http.body import json_reply
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import FORM_BODY, Access, Route
 from gatewayd.http.uploads import CHUNK, MAX_FIELD, MAX_LINES, MAX_PARTS, read_form, read_stream
 from tests.fakes.edge import Client, serving
 from tests.fakes.uploads import BOUNDARY, FORM, file_part, form, part, upload_head, wired
@@ -32,9 +32,9 @@ class Receiver:
 
     def routes(self) -> list[Route]:
         return [
-            Route("POST", "/form", self.form, Access.PUBLIC, "-", invites=True),
-            Route("POST", "/raw", self.raw, Access.PUBLIC, "-", invites=True),
-            Route("POST", "/refused", self.refuse, Access.PUBLIC, "-", invites=True),
+            Route("POST", "/form", self.form, Access.PUBLIC, "-", invites=True, takes=FORM_BODY),
+            Route("POST", "/raw", self.raw, Access.PUBLIC, "-", invites=True, takes=()),
+            Route("POST", "/refused", self.refuse, Access.PUBLIC, "-", invites=True, takes=()),
         ]
 
     async def form(self, request: web.Request) -> web.StreamResponse:

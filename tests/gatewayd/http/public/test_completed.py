@@ -101,7 +101,9 @@ async def test_what_an_action_raises_is_the_detail() -> None:
 )
 async def test_bad_bodies_are_refused(path: str, body: bytes, status: int) -> None:
     async with site(FILTER, ACTION) as (client, _):
-        reply = await client.post(path, data=body, headers=bearer("admin"))
+        reply = await client.post(
+            path, data=body, headers={**bearer("admin"), "Content-Type": "application/json"}
+        )
         assert reply.status == status
 
 

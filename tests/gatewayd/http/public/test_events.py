@@ -356,7 +356,9 @@ async def asked(site: Site) -> AsyncIterator[tuple["asyncio.Task[Any]", str]]:
 
 async def post(site: Site, path: str, body: Any, who: str = "ann") -> tuple[int, Any]:
     data = body if isinstance(body, bytes) else orjson.dumps(body)
-    reply = await site.client.post(path, data=data, headers=bearer(who))
+    reply = await site.client.post(
+        path, data=data, headers={**bearer(who), "Content-Type": "application/json"}
+    )
     return reply.status, await reply.json()
 
 

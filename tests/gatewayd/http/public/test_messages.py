@@ -309,7 +309,9 @@ async def test_bodies_that_cannot_be_read(gateway: Gateway) -> None:
     status, refusal = await gateway.post(ask(system="x" * LIMIT))
     assert (status, refusal["error"]["type"]) == (413, "request_too_large")
     for data in (b"{", b"[]", b"\xff", b""):
-        reply = await gateway.client.post(PATHS[0], data=data, headers=bearer("admin"))
+        reply = await gateway.client.post(
+            PATHS[0], data=data, headers={**bearer("admin"), "Content-Type": "application/json"}
+        )
         assert reply.status == 400
         assert (await reply.json())["error"]["type"] == "invalid_request_error"
 

@@ -1,0 +1,103 @@
+"""Which web pages may call: the check of a request's origin, and the CORS headers of the answer."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import hdrs, web
+
+from gatewayd.errors import GatewayError, Kind, shortened
+from gatewayd.http.context import base_url
+
+FETCH_SITE: Final = "Sec-Fetch-Site"
+"""What a browser says about a request's origin (Fetch Metadata); pages cannot write it."""
+
+OWN_PAGE: Final = frozenset({"same-origin", "none"})
+HEADER_NAMES: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2048}")
+EXPOSED_HEADERS: Final = "X-Request-Id, request-id, X-Gateway-Warning, Retry-After"
+DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
+FOREIGN_ORIGIN: Final = "foreign_origin"
+
+
+@dataclass(frozen=True, slots=True)
+class OriginRules:
+    """The origins that may call, as the setting `cors_allow_origin` has them; `*` is every origin.
+
+    `site_url` returns the address under which people reach the gateway, "" when it is not known.
+    """
+
+    allowed: tuple[str, ...]
+    key_header: str
+    site_url: Callable[[], str]
+
+    def check(self, request: web.Request) -> None:
+        """Raise forbidden (code `foreign_origin`) for a request of a page of another origin.
+
+        Which credential it carries does not matter. Programs that are no browsers send no Origin (ASVS 5.0,
+        3.5.1 and 3.5.2).
+        """
+        if self.is_own(request):
+            return
+        origin = request.headers.get(hdrs.ORIGIN)
+        if "*" in self.allowed or origin in self.allowed:
+            return
+        raise GatewayError(
+            Kind.FORBIDDEN,
+            f"cannot accept the request of a page from {shortened(origin or 'another site')!r}:"
+            " cors_allow_origin does not name this origin",
+            param=hdrs.ORIGIN,
+            code=FOREIGN_ORIGIN,
+        )
+
+    def is_own(self, request: web.Request) -> bool:
+        """Tell whether a request comes from a page of this gateway, or from no page at all."""
+        origin = request.headers.get(hdrs.ORIGIN)
+        relation = request.headers.get(FETCH_SITE)
+        if relation in OWN_PAGE or (relation is None and origin is None):
+            return True
+        if origin is None:
+            return False
+        if is_same(origin, self.site_url()):
+            return True
+        # A browser that names the relation has compared the addresses itself.
+        return relation is None and is_same(origin, base_url(request))
+
+    def headers(self, request: web.Request) -> dict[str, str]:
+        """Return the CORS headers of the answer (Fetch standard, section 3.2); none for a foreign origin."""
+        origin = request.headers.get(hdrs.ORIGIN)
+        if origin is None or not (origin in self.allowed or "*" in self.allowed):
+            return {}
+        headers: dict[str, str] = {
+            hdrs.VARY: hdrs.ORIGIN,
+            hdrs.ACCESS_CONTROL_ALLOW_METHODS: "GET, POST, PUT, PATCH, DELETE",
+            hdrs.ACCESS_CONTROL_ALLOW_HEADERS: self._allow_headers(request),
+            hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: EXPOSED_HEADERS,
+        }
+        # A wildcard never goes together with credentials kept by the browser.
+        headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin if origin in self.allowed else "*"
+        if origin in self.allowed:
+            headers[hdrs.ACCESS_CONTROL_ALLOW_CREDENTIALS] = "true"
+        return headers
+
+    def _allow_headers(self, request: web.Request) -> str:
+        """Return what a page may send: what it asks for, as each dialect has headers of its own."""
+        asked = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
+        if HEADER_NAMES.fullmatch(asked):
+            return asked
+        return f"Authorization, Content-Type, {self.key_header}, X-Request-Id"
+
+
+def is_same(origin: str, site: str) -> bool:
+    """Tell whether an origin is that of an address (RFC 6454 section 5).
+
+    A page that came by HTTPS may call an address that looks like HTTP: a proxy in front ends the encryption,
+    and need not say so.
+    """
+    scheme, found, host = origin.lower().partition("://")
+    own_scheme, own_found, rest = site.lower().partition("://")
+    if not found or not own_found or (scheme != own_scheme and (scheme, own_scheme) != ("https", "http")):
+        return False
+    port = DEFAULT_PORTS.get(scheme, "")
+    own_host = rest.partition("/")[0]
+    return host.removesuffix(port) == own_host.removesuffix(port)
