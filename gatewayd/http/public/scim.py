@@ -9,7 +9,7 @@ from aiohttp import hdrs, web
 from gatewayd.http.context import base_url
 from gatewayd.http.provisioning import DEED, Deed
 from gatewayd.http.public.scim_messages import (
-    BODY_TYPES,
+    MEDIA_TYPES,
     Asked,
     found_reply,
     projection_of,
@@ -31,7 +31,7 @@ USER, GROUP = ResourceType.USER, ResourceType.GROUP
 
 def row(method: str, path: str, handler: Handler, summary: str) -> Route:
     """Return one row below the base address; what comes along with a DELETE is passed over."""
-    takes = () if method == "DELETE" else BODY_TYPES
+    takes = () if method == "DELETE" else MEDIA_TYPES
     return Route(method, ROOT + path, handler, Access.SCIM, summary, Dialect.SCIM, tag="scim", takes=takes)
 
 

@@ -17,7 +17,7 @@ from gatewayd.scim.records import Found, Resource, ResourceType, Search
 from gatewayd.scim.searching import PARAMETERS
 
 LIMIT: Final = 4 * 1024 * 1024
-BODY_TYPES: Final = (SCIM_JSON, *JSON_BODY)
+MEDIA_TYPES: Final = (SCIM_JSON, *JSON_BODY)
 LIST_RESPONSE: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 SEARCH_REQUEST: Final = "urn:ietf:params:scim:api:messages:2.0:SearchRequest"
 WHOLE: Final = re.compile(r"-?[0-9]+")
