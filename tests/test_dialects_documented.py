@@ -11,11 +11,12 @@ import pytest
 from gatewayd.assembly.gateway import assemble
 from gatewayd.assembly.routes import public_rows
 from gatewayd.catalog import failover, runtimes
+from gatewayd.chat import assembling
 from gatewayd.chat import embeddings as batches
-from gatewayd.completions import gather
+from gatewayd.completions import deltas, limits
 from gatewayd.dialects import (
     anthropic,
-    anthropic_calls,
+    anthropic_blocks,
     anthropic_completion,
     anthropic_content,
     anthropic_reasoning,
@@ -37,7 +38,7 @@ from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Dialect, Route
 from gatewayd.settings import definitions, load
 from gatewayd.settings.definitions import provider_fields
-from gatewayd.upstream import exchange, failures, sse
+from gatewayd.upstream import exchange, failures
 from gatewayd.upstream.anthropic import BETA_FIELDS
 from tests.fakes.conversions import KINDS, TABLES, converting
 from tests.fakes.noting import note
@@ -64,8 +65,8 @@ NAMES = {
     "parts towards messages": anthropic_source._OWN_PARTS,
     "levels": anthropic_reasoning.LEVELS,
     "kept usage": anthropic_completion.EXTRA_USAGE,
-    "thinking": anthropic_reply._THOUGHT_FIELDS,
-    "reasoning": gather.REASONING,
+    "thinking": deltas.THOUGHT_FIELDS,
+    "reasoning": deltas.REASONING,
     "native reasons": anthropic_reply.NATIVE_REASONS,
     "refused of generate": ollama._REFUSED,
     "unused of generate": ollama._UNUSED,
@@ -108,8 +109,14 @@ SENTENCES = [
     f"{tokens.PIXELS_PER_TOKEN} pixels, at most {tokens.IMAGE_TOKENS}",
     f"{tokens.DOCUMENT_TOKENS} for each {tokens.PAGE_BYTES} bytes",
     f"whole has at most {exchange.MAX_ANSWER // 2**20} MiB",
-    f"of a stream {sse.MAX_LINE // 2**20} MiB",
-    anthropic_calls.INVALID_INPUT,
+    f"A stream has at most {limits.MAX_STREAM_BYTES // 2**20} MiB",
+    f"at most {limits.MAX_TOOL_CALLS} tool calls, with {limits.MAX_ARGUMENT_CHARACTERS} characters",
+    f"in all and {limits.MAX_NAME_CHARACTERS} of each name;",
+    f"an answer has at most {limits.MAX_CHOICES} choices",
+    f"at most {limits.MAX_KEPT_CHARACTERS} characters",
+    f"counts as {assembling.PART_CHARACTERS}",
+    f"of a stream {limits.MAX_LINE_BYTES // 2**20} MiB",
+    anthropic_blocks.INVALID_INPUT,
 ]
 
 

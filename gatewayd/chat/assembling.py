@@ -12,8 +12,13 @@ from gatewayd import ids
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.records import ToolStep
 from gatewayd.chat.thinking import Thinking
+from gatewayd.completions.deltas import calls_of, sentence_in, thought, usage_of, words_of
 from gatewayd.completions.foreign import mapping, sequence, text
-from gatewayd.completions.gather import ToolCalls, said, thought, usage_of
+from gatewayd.completions.limits import MAX_KEPT_CHARACTERS, AnswerSizeError
+from gatewayd.completions.tool_calls import ToolCallAssembler
+
+PART_CHARACTERS: Final = 2048
+"""Characters that each change between text and reasoning counts as, since it is shown as an element."""
 
 UNNAMED: Final = "cannot get an answer: the source reported an error without a name"
 
@@ -49,7 +54,7 @@ class Assembly:
 
     `content` shows reasoning and tools as `<details>` elements within the text, `output` has each as an item
     (peer-compatible). `usage`, `sources`, `error` (a sentence) and `selected` (the model that was chosen)
-    are the last ones that the source told.
+    are the last ones that the source told. Text over `MAX_KEPT_CHARACTERS` raises AnswerSizeError.
     """
 
     def __init__(
@@ -61,10 +66,11 @@ class Assembly:
         self._clock = clock
         self._new_id = new_id
         self._parts: list[_Text | _Called] = []
-        self._calls = ToolCalls(new_id)
+        self._calls = ToolCallAssembler(new_id)
         self._thinking = Thinking(tags)
         self._run: set[str] = set()
         self._known_steps = 0
+        self._size = 0
         self.usage: dict[str, Any] = {}
         self.sources: list[dict[str, Any]] = []
         self.error: str | None = None
@@ -113,7 +119,7 @@ class Assembly:
         self.sources += [source for source in sequence(event.get("sources")) if isinstance(source, dict)]
         self.selected = text(event.get("selected_model_id")) or self.selected
         if event.get("error"):
-            self.error = sentence_of(event["error"])
+            self.error = sentence_in(event["error"]) or UNNAMED
         for choice in sequence(event.get("choices")):
             if mapping(choice).get("index", 0) == 0:
                 self._feed_choice(mapping(choice))
@@ -121,9 +127,9 @@ class Assembly:
     def _feed_choice(self, choice: Mapping[str, Any]) -> None:
         delta = mapping(choice.get("delta")) or mapping(choice.get("message"))
         self._add(thought(delta), is_reasoning=True)
-        for is_reasoning, piece in self._thinking.feed(said(delta)):
+        for is_reasoning, piece in self._thinking.feed(words_of(delta)):
             self._add(piece, is_reasoning=is_reasoning)
-        self._calls.add(delta.get("tool_calls"))
+        self._calls.add(calls_of(delta))
         self.sources += [_cited(item) for item in sequence(delta.get("annotations")) if _is_citation(item)]
 
     def _add(self, piece: str, *, is_reasoning: bool) -> None:
@@ -134,7 +140,11 @@ class Assembly:
             self._end_reasoning()
             last = _Text(self._new_id(), is_reasoning=is_reasoning, began=self._clock())
             self._parts.append(last)
+            self._size += PART_CHARACTERS
         last.pieces.append(piece)
+        self._size += len(piece)
+        if self._size > MAX_KEPT_CHARACTERS:
+            raise AnswerSizeError(f"its text is over {MAX_KEPT_CHARACTERS} characters")
 
     def _end_reasoning(self) -> None:
         last = self._parts[-1] if self._parts else None
@@ -143,17 +153,6 @@ class Assembly:
 
     def _texts(self) -> Sequence[_Text]:
         return [part for part in self._parts if isinstance(part, _Text)]
-
-
-def sentence_of(error: object) -> str:
-    """Return what an error says, whether it is a text or an object with `message`, `detail` or `content`."""
-    if isinstance(error, str) and error:
-        return error
-    known = mapping(error)
-    for name in ("message", "detail", "content", "error"):
-        if known.get(name):
-            return sentence_of(known[name])
-    return UNNAMED
 
 
 def _shown(part: _Text | _Called) -> str:

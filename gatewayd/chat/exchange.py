@@ -8,8 +8,8 @@ import orjson
 from gatewayd.catalog.replies import Body, Completion
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import OWN_FIELDS, filter_ids
+from gatewayd.completions.deltas import message_of, said
 from gatewayd.completions.foreign import mapping, sequence
-from gatewayd.completions.gather import message_of, said
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.context import CallScope
 

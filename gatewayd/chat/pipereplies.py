@@ -9,11 +9,14 @@ from pydantic import BaseModel
 from gatewayd import ids
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.pipetexts import Texts
+from gatewayd.completions.choices import as_delta, as_end, complete_choices
+from gatewayd.completions.deltas import calls_of, said, sentence_in, thought, usage_of
 from gatewayd.completions.foreign import mapping, sequence, text
-from gatewayd.completions.gather import ToolCalls, said, thought, usage_of
+from gatewayd.completions.limits import check_choices
+from gatewayd.completions.numbering import CHUNK, CallNumbers
+from gatewayd.completions.tool_calls import ToolCallAssembler
 from gatewayd.errors import GatewayError, Kind
 
-CHUNK: Final = "chat.completion.chunk"
 _WITHOUT_CHOICES: Final = ("event", "error")
 _OF_CHUNKS: Final = frozenset({"choices", "object", "id", "created", "model", "usage", "event"})
 
@@ -27,6 +30,7 @@ class PipeReading:
     def __init__(self, model: str, *, new_id: ids.NewId = ids.new_id, clock: ids.Clock = ids.now) -> None:
         self._head = {"id": f"{model}-{new_id()}", "object": CHUNK, "created": clock(), "model": model}
         self._texts = Texts()
+        self._numbers = CallNumbers()
         self._has_role = False
         self._has_calls = False
         self._is_finished = False
@@ -63,32 +67,35 @@ class PipeReading:
         return {**self._head, "choices": [choice]}
 
     def _mapping(self, value: Body) -> list[Body]:
-        _check_json(value)
+        written = _written(value)
         choices = [mapping(choice) for choice in sequence(value.get("choices"))]
         if not choices and any(name in value for name in _WITHOUT_CHOICES):
             return [value]
         if any(isinstance(choice.get("message"), dict) for choice in choices):
             return self._whole(value, choices)
+        # The objects of a function are its own.
+        event = {**self._head, **orjson.loads(written)}
+        event["choices"] = event.get("choices") or []
+        self._numbers.mend(event)
         for choice in choices:
             delta = mapping(choice.get("delta"))
             self._has_role = self._has_role or "role" in delta
             self._has_calls = self._has_calls or bool(delta.get("tool_calls"))
             self._is_finished = self._is_finished or bool(choice.get("finish_reason"))
-        return [{**self._head, **value, "choices": value.get("choices") or []}]
+        return [event]
 
     def _whole(self, value: Body, choices: list[Mapping[str, Any]]) -> list[Body]:
-        """Return a whole completion as a delta and an end."""
-        message = dict(mapping(choices[0].get("message")))
-        calls = [dict(call) for call in sequence(message.pop("tool_calls", None)) if isinstance(call, dict)]
-        if calls:
-            message["tool_calls"] = [{"index": index, **call} for index, call in enumerate(calls)]
+        """Return a whole completion as deltas and ends."""
+        check_choices(len(choices))
+        deltas = [as_delta(choice, position) for position, choice in enumerate(choices)]
         extra = {name: part for name, part in value.items() if name not in _OF_CHUNKS}
-        events = [{**self._chunk(message, None), **extra}] if message or extra else []
+        open_ = [{"logprobs": None, **delta, "finish_reason": None} for delta in deltas]
+        events: list[Body] = [{**self._head, "choices": open_, **extra}]
+        events.append({**self._head, "choices": [as_end(delta) for delta in deltas]})
         self._has_role = self._is_finished = True
-        reason = text(choices[0].get("finish_reason")) or ("tool_calls" if calls else "stop")
-        events.append(self._chunk({}, reason))
-        if isinstance(value.get("usage"), dict):
-            events.append({**self._head, "choices": [], "usage": value["usage"]})
+        usage = usage_of(value)
+        if usage:
+            events.append({**self._head, "choices": [], "usage": usage})
         return events
 
 
@@ -98,25 +105,26 @@ class Gathering:
     def __init__(self) -> None:
         self._content: list[str] = []
         self._reasoning: list[str] = []
-        self._calls = ToolCalls()
+        self._calls = ToolCallAssembler()
         self._usage: Mapping[str, Any] = {}
         self._extra: Body = {}
+        self._sources: list[Any] = []
         self._finish = ""
 
     def add(self, event: Body) -> None:
         """Take one event: sources are added to those before; of several choices the first counts alone."""
         self._usage = usage_of(event) or self._usage
-        sources = [*sequence(self._extra.get("sources")), *sequence(event.get("sources"))]
+        self._sources += sequence(event.get("sources"))
         self._extra |= {name: value for name, value in event.items() if name not in _OF_CHUNKS}
-        if sources:
-            self._extra["sources"] = sources
+        if self._sources:
+            self._extra["sources"] = self._sources
         for choice in (mapping(item) for item in sequence(event.get("choices"))):
-            if choice.get("index", 0) != 0:
+            if choice.get("index") not in (None, 0):
                 continue
             delta = mapping(choice.get("delta"))
             self._content.append(said(delta))
             self._reasoning.append(thought(delta))
-            self._calls.add(delta.get("tool_calls"))
+            self._calls.add(calls_of(delta))
             self._finish = text(choice.get("finish_reason")) or self._finish
 
     def body(self, model: str) -> Body:
@@ -156,9 +164,14 @@ def whole_text(model: str, content: str | None) -> Body:
 
 def whole_mapping(model: str, value: Body) -> Body:
     """Return a completion that a pipe returned, with what it left out; raises plugin_failed for no JSON."""
-    _check_json(value)
+    written = _written(value)
     made = completion(model, {})
-    return {**{name: made[name] for name in ("id", "object", "created", "model")}, **value}
+    head = {name: made[name] for name in ("id", "object", "created", "model")}
+    # The objects of a function are its own.
+    body: Body = {**head, **orjson.loads(written)}
+    body["object"] = made["object"]
+    complete_choices(body)
+    return body
 
 
 def plain(item: Any) -> "str | bytes | Body | None":
@@ -178,19 +191,14 @@ def plain(item: Any) -> "str | bytes | Body | None":
 
 
 def sentence_of(error: Any) -> str:
-    """Return the text in the `error` of a reply, which is a text or an object with one."""
-    if isinstance(error, str):
-        return error
-    for name in ("message", "detail"):
-        found = mapping(error).get(name)
-        if found:
-            return sentence_of(found)
-    return orjson.dumps(error, default=str).decode()
+    """Return the text in the `error` of a reply, or the error itself as JSON."""
+    return sentence_in(error) or orjson.dumps(error, default=str).decode()
 
 
-def _check_json(value: Body) -> None:
+def _written(value: Body) -> bytes:
+    """Return what a function gave as JSON; raises plugin_failed for what is none."""
     try:
-        orjson.dumps(value)
+        return orjson.dumps(value)
     except TypeError as error:
         raise _unusable(f"it is not JSON: {error}") from None
 

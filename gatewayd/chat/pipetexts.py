@@ -6,6 +6,9 @@ from typing import Final
 import orjson
 
 from gatewayd.catalog.replies import Body
+from gatewayd.completions.json_end import JsonEnd
+from gatewayd.completions.limits import MAX_LINE_BYTES
+from gatewayd.errors import GatewayError, Kind
 
 DATA: Final = "data:"
 _ASIDE: Final = (":", "event:", "id:", "retry:")
@@ -15,12 +18,15 @@ _ASIDE: Final = (":", "event:", "id:", "retry:")
 class Texts:
     """Reads texts and bytes: bytes may end inside a character or a line, texts are whole lines or prose.
 
-    Once a `data:` line was seen, bytes are an event stream to their end, and of texts those that look so.
+    Once a `data:` line was seen, bytes are an event stream to their end, and of texts those that look so. A
+    line over `MAX_LINE_BYTES` characters raises plugin_failed.
     """
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._pending = ""
+        self._pending: list[str] = []
+        self._size = 0
+        self._end = JsonEnd()
         self._is_framed = False
 
     def feed(self, item: str | bytes) -> list[str | Body]:
@@ -30,13 +36,14 @@ class Texts:
         found: list[str | Body] = []
         if self._pending and is_text and text.startswith(DATA):
             # The line before was never ended.
-            found += self._line(self._pending)
-            self._pending = ""
+            found += self._line(self._taken())
+        elif self._pending and self._continues(text, is_text=is_text):
+            return self._continue(text)
         elif self._pending:
-            text, self._pending = self._pending + text, ""
+            text = self._taken() + text
         if not self._is_frames(text, is_text=is_text):
             if not is_text and text and DATA.startswith(text):
-                self._pending = text
+                self._hold(text)
             elif text and not (self._is_framed and text.isspace()):
                 found.append(text)
             return found
@@ -44,10 +51,43 @@ class Texts:
 
     def finish(self) -> list[str | Body]:
         """Return what was still held back."""
-        rest, self._pending = self._pending + self._decoder.decode(b"", final=True), ""
+        rest = self._taken() + self._decoder.decode(b"", final=True)
         if not rest:
             return []
         return self._line(rest) if self._is_framed or rest.startswith(DATA) else [rest]
+
+    def _continues(self, text: str, *, is_text: bool) -> bool:
+        """Whether a text is no more than the next part of the line that is held."""
+        return self._is_framed and "\n" not in text and (not is_text or self._pending[0].startswith(DATA))
+
+    def _continue(self, text: str) -> list[str | Body]:
+        """Add to the line that is held, and return it when its JSON is closed by this."""
+        was_whole = self._end.is_whole
+        self._add(text)
+        if was_whole or not self._end.is_whole:
+            return []
+        line = self._taken()
+        if _is_whole(line):
+            return self._line(line)
+        self._hold(line)
+        return []
+
+    def _hold(self, text: str) -> None:
+        self._end = JsonEnd()
+        self._add(text)
+
+    def _add(self, text: str) -> None:
+        self._pending.append(text)
+        self._end.feed(text)
+        self._size += len(text)
+        if self._size > MAX_LINE_BYTES:
+            message = f"cannot use what the function gave: it has a line over {MAX_LINE_BYTES} characters"
+            raise GatewayError(Kind.PLUGIN_FAILED, message)
+
+    def _taken(self) -> str:
+        taken = "".join(self._pending)
+        self._pending, self._size = [], 0
+        return taken
 
     def _is_frames(self, text: str, *, is_text: bool) -> bool:
         if text.lstrip("\r\n").startswith(DATA):
@@ -63,8 +103,8 @@ class Texts:
         found = [token for line in lines for token in self._line(line)]
         if rest and (_is_whole(rest) or (is_text and not rest.startswith(DATA))):
             found += self._line(rest)
-        else:
-            self._pending = rest
+        elif rest:
+            self._hold(rest)
         return found
 
     def _line(self, line: str) -> list[str | Body]:

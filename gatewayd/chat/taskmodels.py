@@ -14,7 +14,7 @@ from gatewayd.chat.endpoints import context_of
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import make_scope
 from gatewayd.chat.tasktexts import TaskText
-from gatewayd.completions.gather import message_of, said
+from gatewayd.completions.deltas import message_of, said
 from gatewayd.errors import GatewayError, Kind
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ import orjson
 
 from gatewayd.chat.history import plain
 from gatewayd.chat.thinking import Thinking
+from gatewayd.completions.deltas import said
 from gatewayd.completions.foreign import mapping, sequence
-from gatewayd.completions.gather import said
 
 MOST_CHARACTERS: Final = 4000
 """Of each message that a model is shown for such a task."""

@@ -1,5 +1,6 @@
 """Tells reasoning from text where a model marks it by tags within its text; pure."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -14,6 +15,15 @@ TAGS: Final[tuple[tuple[str, str], ...]] = (
     ("◁think▷", "◁/think▷"),
 )
 """How models begin and end their reasoning."""
+
+MAX_TAG_CHARACTERS: Final = 100
+"""Characters of a tag that a request names."""
+
+MAX_BLANK_CHARACTERS: Final = 1000
+"""Blanks before the first tag of an answer: what follows more of them is text."""
+
+_BLANKS: Final = re.compile(r"\s*")
+_LINE_ENDS: Final = re.compile(r"\n*")
 
 Piece = tuple[bool, str]
 """Whether it is reasoning, and the text."""
@@ -33,17 +43,21 @@ class Thinking:
         self._is_over = not self._tags
 
     def feed(self, piece: str) -> Iterator[Piece]:
-        """Take a piece and return what can be told already."""
-        self._held += piece
-        before = ("", "")
-        while self._held and (self._held, self._end) != before:
-            before = (self._held, self._end)
+        """Take a piece and return what can be told already; each character is looked at once."""
+        held, position = self._held + piece, 0
+        before = (-1, False)
+        while position < len(held) and (position, self._is_over) != before:
+            before = (position, self._is_over)
             if self._is_over:
-                yield from self._all_as_text()
+                yield False, held[position:]
+                position = len(held)
             elif self._end:
-                yield from self._look_for_end()
+                told, position = self._look_for_end(held, position)
+                if told:
+                    yield True, told
             else:
-                yield from self._look_for_begin()
+                position = self._look_for_begin(held, position)
+        self._held = held[position:]
 
     def finish(self) -> Iterator[Piece]:
         """Return what was held back, as nothing follows."""
@@ -51,31 +65,32 @@ class Thinking:
             yield bool(self._end), self._held
         self._held = ""
 
-    def _look_for_begin(self) -> Iterator[Piece]:
-        start = self._held.lstrip()
+    def _look_for_begin(self, held: str, position: int) -> int:
+        """Return where the reasoning begins, or the same position when it is not known whether it does."""
+        start = _skip(_BLANKS, held, position)
         for begin, end in self._tags:
-            if start.startswith(begin):
-                self._held, self._end = start[len(begin) :].lstrip("\n"), end
-                return
-        if start and not any(begin.startswith(start) for begin, _ in self._tags):
-            yield from self._all_as_text()
+            if held.startswith(begin, start):
+                self._end = end
+                return _skip(_LINE_ENDS, held, start + len(begin))
+        rest = held[start : start + MAX_TAG_CHARACTERS]
+        is_begun = any(begin.startswith(rest) for begin, _ in self._tags)
+        self._is_over = not is_begun or start - position > MAX_BLANK_CHARACTERS
+        return position
 
-    def _look_for_end(self) -> Iterator[Piece]:
-        before, found, after = self._held.partition(self._end)
-        if found:
+    def _look_for_end(self, held: str, position: int) -> tuple[str, int]:
+        """Return the reasoning that can be told, and where what follows begins."""
+        found = held.find(self._end, position)
+        if found >= 0:
             # Some models reason again at once.
-            self._held, self._end = after, ""
-            yield True, before
-            return
-        kept = _overlap(self._held, self._end)
-        ready = self._held[: len(self._held) - kept]
-        self._held = self._held[len(self._held) - kept :]
-        if ready:
-            yield True, ready
+            after, self._end = found + len(self._end), ""
+            return held[position:found], after
+        ready = len(held) - _overlap(held[position:], self._end)
+        return held[position:ready], ready
 
-    def _all_as_text(self) -> Iterator[Piece]:
-        yield False, self._held
-        self._held, self._is_over = "", True
+
+def _skip(pattern: re.Pattern[str], held: str, position: int) -> int:
+    found = pattern.match(held, position)
+    return position if found is None else found.end()
 
 
 def _overlap(held: str, end: str) -> int:
@@ -91,6 +106,10 @@ def chosen_tags(params: object) -> Sequence[tuple[str, str]] | None:
     tags = params.get("reasoning_tags") if isinstance(params, dict) else None
     if tags is False:
         return ()
-    if isinstance(tags, list) and len(tags) == 2 and all(isinstance(tag, str) and tag for tag in tags):
+    if isinstance(tags, list) and len(tags) == 2 and all(map(_is_tag, tags)):
         return ((tags[0], tags[1]),)
     return None
+
+
+def _is_tag(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= MAX_TAG_CHARACTERS

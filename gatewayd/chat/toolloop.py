@@ -8,8 +8,9 @@ from gatewayd.catalog.replies import Body, Chunk, Completion
 from gatewayd.chat.interfaces import ToolUse
 from gatewayd.chat.records import ChatRequest, ToolStep
 from gatewayd.chat.toolround import Joined, Round, asked_message
+from gatewayd.completions.deltas import message_of, said, usage_of
 from gatewayd.completions.foreign import mapping, sequence
-from gatewayd.completions.gather import ToolCalls, message_of, said, usage_of
+from gatewayd.completions.tool_calls import whole_calls
 
 FORCED: Final = ("tool_choice",)
 """Fields that hold for the first round alone: a model that is made to call would never answer."""
@@ -68,7 +69,7 @@ async def complete(loop: ToolLoop, asking: Asking) -> Completion:
         rounds += 1
         joined.add_usage(usage_of(body))
         message = message_of(body)
-        calls = _calls(message)
+        calls = whole_calls(message.get("tool_calls"))
         new = said(message)
         joined.last_character = words[-1:]
         words += joined.gap(new) + new
@@ -127,14 +128,6 @@ class LoopStream:
                 yield Chunk(events=_cut(tail, joined, self._loop.note))
                 return
             self._source = await self._asking.stream()
-
-
-def _calls(message: Body) -> list[Body]:
-    """Return whole calls with an id and arguments as JSON text."""
-    calls = ToolCalls()
-    found = [call for call in sequence(message.get("tool_calls")) if isinstance(call, dict)]
-    calls.add([{**call, "index": index} for index, call in enumerate(found)])
-    return calls.calls()
 
 
 def _whole(body: Body, words: str, joined: Joined, note: str) -> Completion:

@@ -9,8 +9,8 @@ from gatewayd import ids
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.questions import last_question
 from gatewayd.chat.tasktexts import object_in
+from gatewayd.completions.deltas import said
 from gatewayd.completions.foreign import mapping, sequence, text
-from gatewayd.completions.gather import said
 
 LAST_MESSAGES: Final = 4
 """How much of the conversation the choice is made by."""

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.toolarguments import as_object
+from gatewayd.completions.deltas import said, usage_of
 from gatewayd.completions.foreign import mapping, sequence, text
-from gatewayd.completions.gather import ToolCalls, said, usage_of
+from gatewayd.completions.tool_calls import ToolCallAssembler
 
 _HEAD: Final = ("id", "created", "model")
 _LISTS: Final = ("thinking_blocks", "reasoning_details", "server_tool_blocks")
@@ -50,8 +51,9 @@ class Round:
 
     def __init__(self, joined: Joined) -> None:
         self._joined = joined
-        self._calls = ToolCalls()
+        self._calls = ToolCallAssembler()
         self._words: list[str] = []
+        self._thoughts: list[str] = []
         self._message: Body = {}
         self._used: Body = {}
         self._tail: list[Body] = []
@@ -67,7 +69,8 @@ class Round:
 
     def message(self) -> Body:
         """Return the message for the next request."""
-        return asked_message({**self._message, "content": "".join(self._words)}, self.calls())
+        said = {REASONING: "".join(self._thoughts), "content": "".join(self._words)}
+        return asked_message({**self._message, **said}, self.calls())
 
     def close(self) -> list[Body]:
         """Note that the stream is over, and return what was held back but for the calls."""
@@ -128,7 +131,7 @@ class Round:
                 delta.pop("content", None)
         for name in _LISTS:
             self._message.setdefault(name, []).extend(sequence(delta.get(name)))
-        self._message[REASONING] = self._message.get(REASONING, "") + text(delta.get(REASONING))
+        self._thoughts.append(text(delta.get(REASONING)))
         words = said(delta)
         if words:
             self._words.append(words)

@@ -14,8 +14,8 @@ from gatewayd.catalog.replies import Body
 from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import OF_CHATS, OWN_FIELDS
+from gatewayd.completions.deltas import usage_of as usage_in
 from gatewayd.completions.foreign import mapping, sequence, text
-from gatewayd.completions.gather import usage_of as usage_in
 from gatewayd.dialects.anthropic_blocks import Blocks
 from gatewayd.dialects.anthropic_content import Omissions, system_messages, to_messages
 from gatewayd.dialects.anthropic_reply import message_id, stop_of, usage_of

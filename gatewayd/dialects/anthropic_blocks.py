@@ -7,12 +7,15 @@ until the blocks before are closed.
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from gatewayd.catalog.replies import Body
-from gatewayd.dialects.anthropic_calls import Call, Calls
-from gatewayd.dialects.anthropic_reply import Thought, calls_of, thoughts_of, words_of
+from gatewayd.completions.deltas import Thought, calls_of, thoughts_of, words_of
+from gatewayd.completions.tool_calls import PLACEHOLDERS, ToolCall, ToolCallAssembler, parse_object
 from gatewayd.ids import NewId
+
+INVALID_INPUT: Final = "INVALID_JSON"
+"""The only key of the `input` of a whole answer's tool call whose arguments are not a JSON object."""
 
 
 @dataclass(slots=True)
@@ -30,7 +33,7 @@ class Block:
     signature: str = ""
     is_signed: bool = False
     data: str = ""
-    call: Call | None = None
+    call: ToolCall | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -78,7 +81,7 @@ class Block:
             case "text":
                 return {"type": "text", "text": "".join(self.parts)}
             case "tool_use":
-                return {**self.head(), "input": self.call.input() if self.call else {}}
+                return {**self.head(), "input": input_of(self.call) if self.call else {}}
 
 
 class Blocks:
@@ -86,7 +89,7 @@ class Blocks:
 
     def __init__(self, new_id: NewId) -> None:
         self._new_id = new_id
-        self._calls = Calls()
+        self._calls = ToolCallAssembler(new_id)
         self._tools: list[Block] = []
         self._ids: set[str] = set()
         self.queue: deque[Block] = deque()
@@ -105,10 +108,9 @@ class Blocks:
         if words:
             self.characters += len(words)
             self._tail("text").parts.append(words)
-        for place, entry in enumerate(calls_of(delta)):
-            call = self._calls.add(entry, place)
-            if call is not None:
-                block = Block("tool_use", call=call)
+        for piece in self._calls.add(calls_of(delta)):
+            if piece.is_first:
+                block = Block("tool_use", call=piece.call)
                 self.queue.append(block)
                 self._tools.append(block)
 
@@ -146,3 +148,12 @@ class Blocks:
             block.thoughts.append(thought.text)
             self.characters += len(thought.text)
         block.signature = thought.signature
+
+
+def input_of(call: ToolCall) -> Body:
+    """Return the arguments of a call as an object; what is none is kept as text under `INVALID_INPUT`."""
+    said = call.arguments
+    if said.strip() in PLACEHOLDERS:
+        return {}
+    parsed = parse_object(said)
+    return {INVALID_INPUT: said} if parsed is None else parsed

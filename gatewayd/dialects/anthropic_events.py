@@ -7,6 +7,7 @@ import orjson
 
 from gatewayd.catalog.replies import Body
 from gatewayd.completions.foreign import count, mapping, sequence, text
+from gatewayd.completions.limits import check_calls
 from gatewayd.dialects.anthropic_completion import annotations, finish, to_usage
 
 
@@ -68,6 +69,7 @@ class EventDecoder:
                 return self._thought(text(given.get("thinking")))
             case "tool_use":
                 self._calls += 1
+                check_calls(self._calls)
                 arguments = orjson.dumps(given["input"]).decode() if given.get("input") else ""
                 block.parts.append(arguments)
                 function = {"name": given.get("name"), "arguments": arguments}
@@ -146,7 +148,7 @@ class _Block:
         self._given = given
         self._start = start
         self._thoughts = [text(given.get("thinking"))]
-        self._signature = text(given.get("signature"))
+        self._signatures = [text(given.get("signature"))]
         self._citations = list(sequence(given.get("citations")))
 
     @property
@@ -157,19 +159,20 @@ class _Block:
     def add(self, delta: Mapping[str, Any]) -> None:
         """Take one delta."""
         self._thoughts.append(text(delta.get("thinking")))
-        self._signature += text(delta.get("signature"))
+        self._signatures.append(text(delta.get("signature")))
         self.parts.append(text(delta.get("partial_json")))
         if delta.get("citation") is not None:
             self._citations.append(delta["citation"])
 
     def delta(self, end: int) -> Body:
         """Return what is said of the block when it is over; the text so far is `end` characters long."""
+        signature = "".join(self._signatures)
         match self._given.get("type"):
             case "text" | None:
                 return self._cited(end)
-            case "thinking" if self._signature:
+            case "thinking" if signature:
                 thought = "".join(self._thoughts)
-                block = {**self._given, "thinking": thought, "signature": self._signature}
+                block = {**self._given, "thinking": thought, "signature": signature}
                 return {"thinking_blocks": [block]}
             case "thinking":
                 return {}

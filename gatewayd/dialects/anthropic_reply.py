@@ -1,11 +1,10 @@
 """What an OpenAI message, choice or usage says, in the words of the messages protocol; pure."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gatewayd.catalog.replies import Body
-from gatewayd.completions.foreign import count, mapping, sequence, text
-from gatewayd.completions.gather import REASONING, said
+from gatewayd.completions.foreign import count, mapping, text
 from gatewayd.dialects.tokens import length_tokens
 from gatewayd.ids import NewId
 
@@ -28,56 +27,8 @@ NATIVE_REASONS: Final = frozenset({"pause_turn", "model_context_window_exceeded"
 _SAME_USAGE: Final = {"cache_creation": dict, "server_tool_use": dict}
 """Fields of usage that only a source of this protocol gives, with their types."""
 
-_THOUGHT_FIELDS: Final = frozenset({"thinking_blocks", "reasoning_details", *REASONING})
-
 _NATURAL: Final = frozenset({"stop", "eos", "end_turn", "eos_token", "length", "tool_calls"})
 """Texts in a provider's stop fields that name a reason and not a stop sequence."""
-
-
-class Thought(NamedTuple):
-    """A piece of thinking; with `data` a redacted one."""
-
-    text: str = ""
-    signature: str = ""
-    data: str = ""
-
-
-def thoughts_of(message: Mapping[str, Any]) -> list[Thought]:
-    """Return the thinking in a message or delta, wherever the provider puts it.
-
-    Fields that say the same count once, those with signatures first.
-    """
-    if _THOUGHT_FIELDS.isdisjoint(message) and not isinstance(message.get("content"), list):
-        return []
-    found: list[Thought] = []
-    taken = ""
-    for group in (
-        _thinking_blocks(message.get("thinking_blocks")),
-        _reasoning_details(message.get("reasoning_details")),
-        *([Thought(text(message.get(name)))] for name in REASONING),
-        _thinking_parts(message.get("content")),
-    ):
-        words = "".join(thought.text for thought in group)
-        if words and words in taken:
-            continue
-        known = set(found)
-        new = [thought for thought in group if any(thought) and (words or thought not in known)]
-        found = found + new if taken else new + found
-        taken += words
-    return found
-
-
-def words_of(message: Mapping[str, Any]) -> str:
-    """Return the text in a message or delta; a refusal is text too."""
-    return said(message) + text(message.get("refusal"))
-
-
-def calls_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the elements of `tool_calls`, or the one call of the older `function_call`."""
-    calls: list[Mapping[str, Any]]
-    calls = [call for call in sequence(message.get("tool_calls")) if isinstance(call, dict)]
-    older = mapping(message.get("function_call"))
-    return calls if calls or not older else [{"index": 0, "function": older}]
 
 
 def stop_of(
@@ -142,43 +93,3 @@ def message_id(given: object, new_id: NewId) -> str:
     if isinstance(given, str) and given.startswith("msg_"):
         return given
     return f"msg_{new_id().replace('-', '')}"
-
-
-def _thinking_blocks(value: object) -> list[Thought]:
-    found = []
-    for block in sequence(value):
-        match mapping(block).get("type"):
-            case "thinking":
-                found.append(Thought(text(block.get("thinking")), text(block.get("signature"))))
-            case "redacted_thinking":
-                found.append(Thought(data=text(block.get("data"))))
-            case _:
-                pass
-    return found
-
-
-def _reasoning_details(value: object) -> list[Thought]:
-    """Read the details that routers of several providers give; what is encrypted for others is not ours."""
-    found = []
-    for detail in sequence(value):
-        match mapping(detail).get("type"):
-            case "reasoning.text":
-                found.append(Thought(text(detail.get("text")), text(detail.get("signature"))))
-            case "reasoning.summary":
-                found.append(Thought(text(detail.get("summary"))))
-            case "reasoning.encrypted" if text(detail.get("format")).startswith("anthropic"):
-                found.append(Thought(data=text(detail.get("data"))))
-            case _:
-                pass
-    return found
-
-
-def _thinking_parts(content: object) -> list[Thought]:
-    """Read parts of type `thinking`, whose thinking is a text or a list of text parts."""
-    found = []
-    for part in sequence(content):
-        if mapping(part).get("type") == "thinking":
-            inner = part.get("thinking")
-            pieces = [mapping(piece).get("text") for piece in sequence(inner)]
-            found.append(Thought(text(inner) or "".join(text(piece) for piece in pieces)))
-    return found

@@ -6,8 +6,8 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.replies import Body
+from gatewayd.completions.deltas import usage_of as usage_in
 from gatewayd.completions.foreign import count, mapping, sequence
-from gatewayd.completions.gather import usage_of as usage_in
 from gatewayd.dialects.anthropic_blocks import Block, Blocks
 from gatewayd.dialects.anthropic_reply import message_id, stop_of, usage_of
 from gatewayd.ids import NewId

@@ -16,8 +16,8 @@ from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.records import ChatRequest
+from gatewayd.completions.deltas import said, thought, usage_of
 from gatewayd.completions.foreign import count, mapping, sequence, text
-from gatewayd.completions.gather import said, thought, usage_of
 from gatewayd.dialects.ollama_messages import Conversation, with_images
 from gatewayd.dialects.ollama_options import is_streamed, to_fields, to_tools
 from gatewayd.dialects.openai import parse_files

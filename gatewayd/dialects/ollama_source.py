@@ -11,8 +11,9 @@ from typing import Any
 import orjson
 
 from gatewayd.catalog.replies import Body
+from gatewayd.completions.deltas import thought
 from gatewayd.completions.foreign import count, mapping, sequence, text
-from gatewayd.completions.gather import thought
+from gatewayd.completions.limits import check_calls
 from gatewayd.dialects.reading import json_schema, parse_arguments, parse_data_url, read_list
 from gatewayd.errors import invalid
 from gatewayd.ids import NewId
@@ -146,6 +147,7 @@ class ReplyDecoder:
         message = reply.get("message")
         delta = _delta(message if isinstance(message, dict) else {}, self._calls, self._new_id)
         self._calls += len(delta.get("tool_calls", ()))
+        check_calls(self._calls)
         if not self._started:
             delta = {"role": "assistant", "content": "", **delta}
             self._started = True

@@ -7,8 +7,9 @@ import orjson
 
 from gatewayd import ids
 from gatewayd.catalog.replies import Body
-from gatewayd.completions.foreign import mapping, sequence, text
-from gatewayd.completions.gather import ToolCalls, said, thought, usage_of
+from gatewayd.completions.deltas import calls_of, sentence_in, thought, usage_of, words_of
+from gatewayd.completions.foreign import mapping, sequence
+from gatewayd.completions.tool_calls import ToolCallAssembler
 from gatewayd.dialects.ollama import (
     Timing,
     counters,
@@ -41,7 +42,7 @@ class ChatLines:
         self._model = model
         self._generate = generate
         self._clock = clock
-        self._calls = ToolCalls()
+        self._calls = ToolCallAssembler()
         self._counted: Body = {}
         self._reason: Any = None
         self.is_failed = False
@@ -67,8 +68,7 @@ class ChatLines:
 
     def _event(self, event: Mapping[str, Any]) -> bytes:
         if event.get("error"):
-            error = event["error"]
-            return self._failed(text(mapping(error).get("message")) or text(error) or "the source failed")
+            return self._failed(sentence_in(event["error"]) or "the source failed")
         usage = usage_of(event)
         if usage:
             self._counted["usage"] = {**self._counted.get("usage", {}), **usage}
@@ -80,9 +80,9 @@ class ChatLines:
 
     def _choice(self, choice: Mapping[str, Any]) -> bytes:
         delta = mapping(choice.get("delta"))
-        self._calls.add(delta.get("tool_calls"))
+        self._calls.add(calls_of(delta))
         self._reason = choice.get("finish_reason") or self._reason
-        words = said(delta) or text(delta.get("refusal"))
+        words = words_of(delta)
         thoughts = thought(delta)
         measured = logprobs(choice)
         if not (words or thoughts or measured):

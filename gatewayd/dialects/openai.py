@@ -16,8 +16,8 @@ from gatewayd.chat.orders import has_history
 from gatewayd.chat.presets import OWN_PARAMS
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import OWN_FIELDS
+from gatewayd.completions.choices import as_delta, as_end
 from gatewayd.completions.foreign import mapping, sequence
-from gatewayd.completions.gather import ToolCalls
 from gatewayd.errors import GatewayError, invalid
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -182,42 +182,14 @@ def render_completion(
         frames.append({**head, "choices": [], "sources": body["sources"]})
     for position, choice in enumerate(sequence(body.get("choices"))):
         delta = as_delta(mapping(choice), position)
-        last = {"index": delta["index"], "delta": {}, "finish_reason": delta["finish_reason"]}
         frames += [
             {**head, **extra, "choices": [{**delta, "finish_reason": None}]},
-            {**head, "choices": [last]},
+            {**head, "choices": [as_end(delta)]},
         ]
         extra = {}
     if include_usage and isinstance(body.get("usage"), dict):
         frames.append({**head, "choices": [], "usage": body["usage"]})
     return [b"data: " + orjson.dumps(frame) + b"\n\n" for frame in frames]
-
-
-def as_delta(choice: Mapping[str, Any], position: int) -> Body:
-    """Return a finished choice as one of a stream: the message as `delta`, whole tool calls with their index.
-
-    A choice without a finish reason gets the one that its message tells, one without an index its position.
-    """
-    delta = dict(mapping(choice.get("message")) or mapping(choice.get("delta")))
-    calls = _indexed(delta.pop("tool_calls", None))
-    if calls:
-        delta["tool_calls"] = calls
-    index = choice.get("index")
-    kept = {name: value for name, value in choice.items() if name != "message"}
-    return {
-        **kept,
-        "index": index if type(index) is int else position,
-        "delta": delta,
-        "finish_reason": choice.get("finish_reason") or ("tool_calls" if calls else "stop"),
-    }
-
-
-def _indexed(value: object) -> list[Body]:
-    """Return whole tool calls with their index, an id and arguments as JSON text."""
-    calls = ToolCalls()
-    found = (call for call in sequence(value) if isinstance(call, dict))
-    calls.add([{**call, "index": index} for index, call in enumerate(found)])
-    return [{"index": index, **call} for index, call in enumerate(calls.calls())]
 
 
 def render_error(error: GatewayError, kind_type: str) -> bytes:

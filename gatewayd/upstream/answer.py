@@ -1,15 +1,17 @@
 """The chunks of one streamed answer, read from a provider as they are asked for."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, Protocol, Self
 
 from gatewayd.catalog.replies import Chunk
+from gatewayd.completions.limits import MAX_STREAM_BYTES, AnswerSizeError
 from gatewayd.upstream.client import TransportError, UpstreamResponse
 from gatewayd.upstream.failures import Failures
 from gatewayd.upstream.sse import FramingError
 
-MAX_STREAM = 256 * 1024 * 1024
-"""Bytes of the longest answer, and so of what is gathered of one, such as the arguments of tool calls."""
+SLICE_BYTES = 16 * 1024
+"""Bytes of an answer that are looked at before others have their turn."""
 
 Begin = Callable[[], Awaitable[UpstreamResponse]]
 """Sends the request and returns a good answer; raises TransportError or GatewayError."""
@@ -67,6 +69,7 @@ class AnswerChunks:
         self._whole = whole
         self._response: UpstreamResponse | None = None
         self._held: Chunk | None = None
+        self._rest = b""
         self._size = 0
         self._is_whole = False
         self._ended = False
@@ -86,16 +89,15 @@ class AnswerChunks:
             while chunk is None:
                 if reader.error is not None or reader.is_done or self._ended:
                     return await self._finish(response)
-                read = await response.read_some()
-                self._size += len(read)
-                if self._size > MAX_STREAM:
-                    raise FramingError(f"its answer is over {MAX_STREAM} bytes")
+                read = await (self._next_slice() if self._rest else self._read(response))
                 chunk = reader.feed(read) if read else self._last()
             alive = True
         except TransportError as error:
             raise self._failures.from_transport(error) from error
         except FramingError as error:
             raise self._failures.broken(str(error)) from error
+        except AnswerSizeError as error:
+            raise self._failures.broken(error.reason) from error
         finally:
             if not alive:
                 self._close()
@@ -109,6 +111,23 @@ class AnswerChunks:
         self._ended = self._is_closed = True
         if self._response is not None:
             self._response.close()
+
+    async def _read(self, response: UpstreamResponse) -> bytes:
+        """Return what came, or the start of it."""
+        read = await response.read_some()
+        self._size += len(read)
+        if self._size > MAX_STREAM_BYTES:
+            raise FramingError(f"its answer is over {MAX_STREAM_BYTES} bytes")
+        return self._sliced(read) if len(read) > SLICE_BYTES else read
+
+    async def _next_slice(self) -> bytes:
+        """Return more of what came, after others had their turn."""
+        await asyncio.sleep(0)
+        return self._sliced(self._rest)
+
+    def _sliced(self, read: bytes) -> bytes:
+        self._rest = read[SLICE_BYTES:]
+        return read[:SLICE_BYTES]
 
     async def _start(self) -> UpstreamResponse:
         """Send the request; an answer that came whole is held as the only chunk."""

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from gatewayd import ids
+from gatewayd.completions.deltas import sentence_in
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.upstream.client import TransportError
 
@@ -84,7 +85,7 @@ class Failures:
 
     def from_event(self, error: object) -> GatewayError:
         """Return the error for an error object inside an answer whose status was 200."""
-        said = self.clean(find_message({"error": error}) or "an error without a message")
+        said = self.clean(sentence_in({"error": error}) or "an error without a message")
         return self.error(_kind_of_event(error), f"it reported: {said}")
 
     def clean(self, text: str) -> str:
@@ -115,28 +116,6 @@ class Failures:
         return f"({self.clean(message if message is not None else text)})"
 
 
-def find_message(answer: object, depth: int = 0) -> str | None:
-    """Return the sentence inside the error shapes that providers use, or None.
-
-    Known are `{"error": {"message"}}`, `{"error": "..."}`, `{"detail": "..." | [{"msg"}]}`, `{"message"}`,
-    `{"text"}`, `{"errors": [...]}` and a list around any of them.
-    """
-    if isinstance(answer, str):
-        return answer or None
-    if depth > 4:
-        return None
-    if isinstance(answer, list):
-        found = [find_message(item, depth + 1) for item in answer[:5]]
-        return "; ".join(text for text in found if text) or None
-    if not isinstance(answer, Mapping):
-        return None
-    for name in ("error", "message", "detail", "msg", "text", "errors"):
-        text = find_message(answer.get(name), depth + 1)
-        if text:
-            return text
-    return None
-
-
 def parse_retry_after(value: str | None, now: int) -> int | None:
     """Return the seconds of a Retry-After header (seconds or an HTTP date), or None if it means nothing."""
     if value is None:
@@ -159,7 +138,7 @@ def _seconds_until(date: str, now: int) -> float:
 
 def _message_of_json(body: bytes) -> str | None:
     try:
-        return find_message(orjson.loads(body))
+        return sentence_in(orjson.loads(body))
     except orjson.JSONDecodeError:
         return None
 

@@ -8,7 +8,8 @@ import orjson
 
 from gatewayd.catalog.replies import Body, Chunk
 from gatewayd.completions.foreign import sequence, text
-from gatewayd.upstream.sse import DONE_WORD, MAX_LINE, DataFramer, FramingError, decode, error_of, whole_only
+from gatewayd.completions.limits import MAX_LINE_BYTES
+from gatewayd.upstream.sse import DONE_WORD, DataFramer, FramingError, decode, error_of, whole_only
 
 TYPE: Final = re.compile(r"[a-z_]{1,64}")
 """What may stand in an `event:` line: every name of the protocol, and those that it may get."""
@@ -31,7 +32,7 @@ class MessageReader:
     what is not an event, ends the stream and is left in `error`, after the chunk of what came before.
     """
 
-    def __init__(self, model_id: str, max_line: int = MAX_LINE) -> None:
+    def __init__(self, model_id: str, max_line: int = MAX_LINE_BYTES) -> None:
         self._framer = DataFramer(max_line)
         self._model_id = model_id
         self._has_started = False

@@ -1,6 +1,7 @@
 """Splits a stream of JSON lines; pure."""
 
-from gatewayd.upstream.sse import MAX_LINE, FramingError
+from gatewayd.completions.limits import MAX_LINE_BYTES
+from gatewayd.upstream.sse import FramingError
 
 
 class LineFramer:
@@ -9,7 +10,7 @@ class LineFramer:
     A line that is too long ends the stream: what came before it is returned, and `broken` tells.
     """
 
-    def __init__(self, max_line: int = MAX_LINE) -> None:
+    def __init__(self, max_line: int = MAX_LINE_BYTES) -> None:
         self._max_line = max_line
         self._rest = bytearray()
         self.broken: FramingError | None = None

@@ -6,6 +6,8 @@ from typing import Any
 from gatewayd.catalog.interfaces import CallContext, Forwarded
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.completions.choices import complete_choices
+from gatewayd.completions.limits import AnswerSizeError
 from gatewayd.dialects.anthropic import without_foreign
 from gatewayd.errors import GatewayError
 from gatewayd.upstream.answer import AnswerChunks
@@ -52,10 +54,14 @@ class OpenAiSource:
         )
         if not isinstance(answer.get("choices"), list):
             raise self._exchange.failures.broken("its answer has no 'choices'")
+        try:
+            is_changed = complete_choices(answer)
+        except AnswerSizeError as error:
+            raise self._exchange.failures.broken(error.reason) from error
         if "event" in answer:
             del answer["event"]
-            return Completion(body=answer)
-        return Completion(raw=raw, body=answer)
+            is_changed = True
+        return Completion(body=answer) if is_changed else Completion(raw=raw, body=answer)
 
     def stream(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
         """Answer in chunks; the provider's bytes are kept where they may pass."""

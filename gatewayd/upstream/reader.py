@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from gatewayd.catalog.replies import Body, Chunk
+from gatewayd.completions.limits import AnswerSizeError
 from gatewayd.upstream.sse import DONE_WORD, FramingError, decode, whole_only
 
 
@@ -80,7 +81,10 @@ class DecodingReader:
             except FramingError as error:
                 self._broken = error
                 break
-            events += self._decoder.decode(event)
+            try:
+                events += self._decoder.decode(event)
+            except AnswerSizeError as error:
+                self._broken = FramingError(error.reason)
         if not self._is_over:
             self._broken = self._framer.broken
         return Chunk(events=events) if events else None

@@ -13,13 +13,8 @@ from typing import Any
 import orjson
 
 from gatewayd.catalog.replies import Chunk
-from gatewayd.dialects.numbering import CHUNK, CallNumbers
-
-MAX_LINE = 1024 * 1024
-"""Bytes of the longest line, and of the longest event."""
-
-MAX_DEPTH = 200
-"""Levels of JSON that are certainly written again."""
+from gatewayd.completions.limits import MAX_DEPTH, MAX_LINE_BYTES, AnswerSizeError
+from gatewayd.completions.numbering import CHUNK, CallNumbers
 
 ROOM = 16
 """Levels that an answer of ours puts around a provider's JSON."""
@@ -60,7 +55,7 @@ class DataFramer:
     the first line that is JSON in place of a field.
     """
 
-    def __init__(self, max_line: int = MAX_LINE) -> None:
+    def __init__(self, max_line: int = MAX_LINE_BYTES) -> None:
         self._max_line = max_line
         self._rest = bytearray()
         self._data: list[bytes] = []
@@ -159,7 +154,7 @@ class ChunkReader:
     before. `is_complete` tells whether a finish reason or `[DONE]` was seen.
     """
 
-    def __init__(self, max_line: int = MAX_LINE) -> None:
+    def __init__(self, max_line: int = MAX_LINE_BYTES) -> None:
         self._framer = DataFramer(max_line)
         self._max_line = max_line
         self._max_held = min(max_line, MAX_HELD)
@@ -279,7 +274,11 @@ class ChunkReader:
             event["choices"] = choices = []
             is_foreign = True
         self._finished = self._finished or any(_is_finished(choice) for choice in choices)
-        is_foreign = self._numbers.mend(event) or is_foreign
+        try:
+            is_foreign = self._numbers.mend(event) or is_foreign
+        except AnswerSizeError as error:
+            self.error = FramingError(error.reason)
+            return None
         return orjson.dumps(event) if is_foreign or b"\n" in payload else payload
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gatewayd.catalog.replies import Body, Chunk
+from gatewayd.completions.choices import as_delta
 from gatewayd.completions.foreign import sequence
-from gatewayd.dialects.openai import as_delta
 from gatewayd.upstream.sse import FramingError
 
 

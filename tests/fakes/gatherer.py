@@ -5,8 +5,9 @@ from typing import Any
 
 from gatewayd import ids
 from gatewayd.catalog.replies import Body
+from gatewayd.completions.deltas import REASONING, said, thought, usage_of
 from gatewayd.completions.foreign import mapping, sequence, text
-from gatewayd.completions.gather import REASONING, ToolCalls, said, thought, usage_of
+from gatewayd.completions.tool_calls import ToolCallAssembler
 
 _GATHERED = frozenset({*REASONING, "role", "content", "refusal", "tool_calls", "function_call"})
 
@@ -26,8 +27,8 @@ class _Choice:
         self._content: list[str] = []
         self._thoughts: list[str] = []
         self._refusal: list[str] = []
-        self._calls = ToolCalls(new_id)
-        self._function = ToolCalls(new_id)
+        self._calls = ToolCallAssembler(new_id)
+        self._function = ToolCallAssembler(new_id)
         self._logprobs: Body = {}
         self._message: Body = {}
         self._fields: Body = {}

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from gatewayd.chat.assembling import UNNAMED, Assembly, sentence_of
+from gatewayd.chat.assembling import PART_CHARACTERS, UNNAMED, Assembly
 from gatewayd.chat.records import ToolStep
+from gatewayd.completions.limits import MAX_KEPT_CHARACTERS, AnswerSizeError
 
 
 def make(*deltas: Any, tags: Any = None) -> Assembly:
@@ -149,9 +150,28 @@ def test_nonsense_says_nothing(nonsense: Any) -> None:
         ({"message": "b"}, "b"),
         ({"detail": {"message": "c"}}, "c"),
         ({"content": "d"}, "d"),
-        ({}, UNNAMED),
+        ({"code": 5}, UNNAMED),
         (True, UNNAMED),
     ],
 )
 def test_error_becomes_a_sentence(error: Any, sentence: str) -> None:
-    assert sentence_of(error) == sentence
+    assembly = make()
+    assembly.feed([{"error": error}])
+    assert assembly.error == sentence
+
+
+def test_text_over_the_limit_ends_it_with_what_there_is() -> None:
+    assembly = make()
+    part = "x" * (MAX_KEPT_CHARACTERS // 4)
+    with pytest.raises(AnswerSizeError, match=f"its text is over {MAX_KEPT_CHARACTERS} characters"):
+        assembly.feed([{"choices": [{"delta": {"content": part}}]}] * 5)
+    assembly.finish()
+    assert len(assembly.content()) == 4 * len(part)
+
+
+def test_changes_between_text_and_reasoning_count() -> None:
+    assembly = make()
+    deltas = [{"content": "x"}, {"reasoning_content": "y"}]
+    with pytest.raises(AnswerSizeError):
+        for _ in range(MAX_KEPT_CHARACTERS // PART_CHARACTERS):
+            assembly.feed([{"choices": [{"delta": delta}]} for delta in deltas])

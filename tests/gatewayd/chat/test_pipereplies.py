@@ -114,6 +114,38 @@ def test_what_is_no_answer_is_the_functions_failure(item: Any) -> None:
     assert caught.value.kind is Kind.PLUGIN_FAILED
 
 
+def test_chunks_without_an_index_get_one() -> None:
+    given = {"choices": [{"delta": {"content": "a"}}, {"index": None, "delta": {"content": "b"}}]}
+    events = read(given, {"object": "x", "choices": [{"delta": {}, "finish_reason": "length"}]})
+    assert [choice["index"] for event in events for choice in event["choices"]] == [0, 1, 0]
+    assert {event["object"] for event in events} == {"chat.completion.chunk"}
+    assert given["choices"][0] == {"delta": {"content": "a"}}
+    assert gathered(given)["choices"][0]["message"]["content"] == "a"
+
+
+def test_calls_of_one_index_are_told_apart() -> None:
+    pieces = [{"index": 0, "id": name, "name": name, "arguments": "{}"} for name in "ab"]
+    events = read(*({"choices": [{"delta": {"tool_calls": [piece]}}]} for piece in pieces))
+    calls = [event["choices"][0]["delta"]["tool_calls"][0] for event in events[:2]]
+    assert [(call["index"], call["function"]["name"]) for call in calls] == [(0, "a"), (1, "b")]
+    assert ends(events) == ["tool_calls"]
+
+
+def test_every_choice_of_a_whole_completion_is_kept() -> None:
+    answers = [{"message": {"content": text}} for text in "ab"]
+    events = read({"choices": answers, "x_groq": {"usage": {"total_tokens": 3}}})
+    assert [choice["index"] for event in events for choice in event["choices"]] == [0, 1, 0, 1]
+    assert ends(events) == ["stop", "stop"]
+    assert events[-1]["usage"] == {"total_tokens": 3}
+
+
+def test_many_sources_cost_no_more_each() -> None:
+    gathering = Gathering()
+    for number in range(60_000):
+        gathering.add({"sources": [number]})
+    assert len(gathering.body("m")["sources"]) == 60_000
+
+
 def test_numbers_are_text() -> None:
     assert said(read(4, 2.5)) == "42.5"
 
@@ -150,7 +182,8 @@ def test_text_and_nothing_are_whole_answers() -> None:
 def test_a_returned_completion_keeps_what_it_says() -> None:
     body = whole_mapping("m", {"id": "own", "choices": [{"message": {"content": "x"}}]})
     assert (body["id"], body["object"], body["model"]) == ("own", "chat.completion", "m")
-    assert body["choices"] == [{"message": {"content": "x"}}]
+    message = {"role": "assistant", "content": "x"}
+    assert body["choices"] == [{"index": 0, "message": message, "finish_reason": "stop"}]
     with pytest.raises(GatewayError):
         whole_mapping("m", {"choices": {1}})
 

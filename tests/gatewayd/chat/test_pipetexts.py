@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from gatewayd.chat.pipetexts import Texts
+from gatewayd.completions.limits import MAX_LINE_BYTES
+from gatewayd.errors import GatewayError, Kind
 
 HELLO = {"choices": [{"delta": {"content": "Grüße"}}]}
 LINE = 'data: {"choices": [{"delta": {"content": "Grüße"}}]}'
@@ -64,3 +66,25 @@ def test_what_is_left_at_the_end_is_returned() -> None:
     assert read(b"dat") == ["dat"]
     assert read(b"\xc3") == ["\N{REPLACEMENT CHARACTER}"]
     assert read('data: {"a": 1') == ['{"a": 1']
+
+
+def test_a_long_line_in_small_pieces_costs_no_more_each() -> None:
+    # In quadratic time this takes long.
+    value = "}" * 400_000
+    line = f'data: {{"a": "{value}"}}'
+    assert read(*(bytes([byte]) for byte in line.encode())) == [{"a": value}]
+    assert read(line[:20], *line[20:]) == [{"a": value}]
+
+
+def test_json_that_closes_but_is_none_waits_for_its_end() -> None:
+    assert read(b"data: {x", b"}", b"}", b"\n") == ["{x}}"]
+
+
+@pytest.mark.parametrize("kind", [str, bytes])
+def test_a_line_over_the_limit(kind: type) -> None:
+    texts = Texts()
+    part = "x" * 65536
+    with pytest.raises(GatewayError, match=f"a line over {MAX_LINE_BYTES} characters") as caught:
+        for item in ["data: ", *[part] * 17]:
+            texts.feed(item if kind is str else item.encode())
+    assert caught.value.kind is Kind.PLUGIN_FAILED

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.chat.thinking import TAGS, Thinking, chosen_tags
+from gatewayd.chat.thinking import MAX_TAG_CHARACTERS, TAGS, Thinking, chosen_tags
 
 
 def divide(text: str, size: int, tags: Any = None) -> list[tuple[bool, str]]:
@@ -61,3 +61,18 @@ def test_no_tags_divide_nothing() -> None:
     assert divide("<think>a</think>", 3, chosen_tags({"reasoning_tags": False})) == [
         (False, "<think>a</think>")
     ]
+
+
+def test_tags_that_repeat_cost_no_more_each() -> None:
+    # In quadratic time this takes long.
+    text = "<think></think>" * 150_000
+    assert divide(text + "a", len(text) + 1) == [(False, "a")]
+
+
+def test_blanks_that_never_end_are_text() -> None:
+    text = " " * 300_000
+    assert divide(text, 1) == [(False, text)]
+
+
+def test_long_tags_of_ones_own_do_not_count() -> None:
+    assert chosen_tags({"reasoning_tags": ["<", ">" * (MAX_TAG_CHARACTERS + 1)]}) is None

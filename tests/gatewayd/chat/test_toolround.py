@@ -151,3 +151,11 @@ def test_sums_of_usages() -> None:
         "none": 4,
         "is": True,
     }
+
+
+def test_much_reasoning_in_small_pieces_costs_no_more_each() -> None:
+    # In quadratic time this takes long.
+    part = Round(Joined())
+    for _ in range(150_000):
+        part.feed([event({"reasoning_content": "hm, well"})])
+    assert len(part.message()["reasoning_content"]) == 1_200_000

@@ -2,7 +2,9 @@
 
 import itertools
 
-from gatewayd.dialects.anthropic_blocks import Block, Blocks
+import pytest
+
+from gatewayd.dialects.anthropic_blocks import INVALID_INPUT, Block, Blocks
 
 
 def blocks(*deltas):
@@ -66,3 +68,19 @@ def test_a_call_is_ready_when_its_name_is_whole():
     made.add(tool(index=0, function={"arguments": '{"a"'}))
     assert made.queue[0].is_ready
     assert not made.queue[0].is_ended
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("", {}),
+        (" ", {}),
+        ('{"a":1}', {"a": 1}),
+        ("5", {INVALID_INPUT: "5"}),
+        ('{"a":1}}', {INVALID_INPUT: '{"a":1}}'}),
+        ('{"a":' * 250 + "1" + "}" * 250, {INVALID_INPUT: '{"a":' * 250 + "1" + "}" * 250}),
+    ],
+)
+def test_input(arguments, expected):
+    made = blocks(tool(index=0, id="c1", function={"name": "f", "arguments": arguments}))
+    assert made.whole()[0]["input"] == expected

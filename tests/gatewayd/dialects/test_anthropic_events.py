@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatewayd.completions.limits import MAX_TOOL_CALLS, AnswerSizeError
 from gatewayd.dialects.anthropic_events import EventDecoder
 
 START = {
@@ -229,3 +230,20 @@ def test_odd_events_give_nothing():
     ]
     assert run(decoder, *odd, stop(9)) == []
     assert not decoder.is_complete
+
+
+def test_too_many_tool_calls():
+    decoder = EventDecoder(1, include_usage=False)
+    with pytest.raises(AnswerSizeError, match="tool calls"):
+        for index in range(MAX_TOOL_CALLS + 1):
+            decoder.decode(block(index, type="tool_use", id=f"t{index}", name="f", input={}))
+
+
+def test_a_signature_in_small_pieces_costs_no_more_each():
+    # In quadratic time this takes long.
+    decoder = EventDecoder(1, include_usage=False)
+    run(decoder, block(0, type="thinking", thinking="hm"))
+    for _ in range(100_000):
+        decoder.decode(delta(0, type="signature_delta", signature="abcdefgh"))
+    (last,) = decoder.decode(stop(0))
+    assert last["choices"][0]["delta"]["thinking_blocks"][0]["signature"] == "abcdefgh" * 100_000

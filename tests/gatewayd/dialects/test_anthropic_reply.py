@@ -3,70 +3,10 @@
 import pytest
 
 from gatewayd.dialects.anthropic_reply import (
-    Thought,
-    calls_of,
     message_id,
     stop_of,
-    thoughts_of,
     usage_of,
-    words_of,
 )
-
-SIGNED = {"type": "thinking", "thinking": "ab", "signature": "s"}
-
-
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ({}, []),
-        ({"reasoning_content": None, "reasoning": {"effort": "low"}, "thinking": True}, []),
-        ({"reasoning_content": "ab"}, [Thought("ab")]),
-        ({"reasoning": "ab", "reasoning_content": "ab", "thinking": "ab"}, [Thought("ab")]),
-        ({"reasoning": "ab", "reasoning_content": "cd"}, [Thought("cd"), Thought("ab")]),
-        ({"reasoning_content": "ab", "thinking_blocks": [SIGNED]}, [Thought("ab", "s")]),
-        (
-            {"reasoning_content": "ab", "thinking_blocks": [{**SIGNED, "thinking": ""}]},
-            [Thought("ab"), Thought("", "s")],
-        ),
-        (
-            {"thinking_blocks": [{"type": "redacted_thinking", "data": "x"}, {"type": "odd"}, 5]},
-            [Thought(data="x")],
-        ),
-        (
-            {"reasoning_details": [{"type": "reasoning.summary", "summary": "ab"}], "reasoning": "ab"},
-            [Thought("ab")],
-        ),
-        (
-            {
-                "reasoning_details": [
-                    {"type": "reasoning.text", "text": "ab", "signature": "s"},
-                    {"type": "reasoning.encrypted", "format": "anthropic-claude-v1", "data": "x"},
-                    {"type": "reasoning.encrypted", "format": "openai-responses-v1", "data": "y"},
-                ]
-            },
-            [Thought("ab", "s"), Thought(data="x")],
-        ),
-        ({"content": [{"type": "thinking", "thinking": "ab"}]}, [Thought("ab")]),
-    ],
-)
-def test_thoughts(message, expected):
-    assert thoughts_of(message) == expected
-
-
-def test_words():
-    assert words_of({"content": "a", "refusal": "b"}) == "ab"
-    assert (
-        words_of({"content": [{"type": "text", "text": "a"}, {"type": "thinking", "thinking": "b"}]}) == "a"
-    )
-    assert words_of({"content": None}) == words_of({}) == ""
-
-
-def test_calls():
-    assert calls_of({"tool_calls": [{"id": "a"}, None]}) == [{"id": "a"}]
-    assert calls_of({"tool_calls": [], "function_call": {"name": "f"}}) == [
-        {"index": 0, "function": {"name": "f"}}
-    ]
-    assert calls_of({"tool_calls": [{"id": "a"}], "function_call": {"name": "f"}}) == [{"id": "a"}]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Chunk
-from gatewayd.completions.gather import thought, usage_of
+from gatewayd.completions.deltas import thought, usage_of
 from gatewayd.errors import GatewayError
 from gatewayd.upstream.anthropic import AnthropicSource
 from gatewayd.upstream.config import ProviderConfig, SourceKind

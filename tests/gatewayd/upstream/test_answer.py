@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any, ClassVar
 
 import pytest
 
 from gatewayd.catalog.replies import Chunk
+from gatewayd.completions.limits import MAX_TOOL_CALLS
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.upstream import answer
-from gatewayd.upstream.answer import AnswerChunks
+from gatewayd.upstream.answer import SLICE_BYTES, AnswerChunks
 from gatewayd.upstream.config import ProviderConfig, SourceKind
 from gatewayd.upstream.exchange import Exchange
+from gatewayd.upstream.failures import Failures
 from gatewayd.upstream.sse import ChunkReader
 from gatewayd.upstream.whole import as_chunk
 from tests.fakes.upstream import (
@@ -96,8 +99,69 @@ async def test_a_cancelled_wait_closes_the_connection(fake: FakeUpstream, exchan
 async def test_an_endless_answer_ends(
     fake: FakeUpstream, exchange: Exchange, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer, "MAX_STREAM", 1000)
+    monkeypatch.setattr(answer, "MAX_STREAM_BYTES", 1000)
     fake.script(Reply(steps=openai_stream(["word"] * 20)))
     with pytest.raises(GatewayError, match="provider 'p': its answer is over 1000 bytes"):
         async for _ in ask(exchange):
             pass
+
+
+async def test_too_many_tool_calls_end_the_answer_and_close_the_connection(
+    fake: FakeUpstream, exchange: Exchange
+) -> None:
+    calls = [
+        {"index": index, "id": f"c{index}", "function": {"name": "f", "arguments": "{}"}}
+        for index in range(MAX_TOOL_CALLS + 1)
+    ]
+    events = [sse(openai_chunk(tool_calls=calls[at : at + 500])) for at in range(0, len(calls), 500)]
+    fake.script(Reply(steps=[sse(openai_chunk(content="a")), *events, SILENCE]))
+    found = []
+    with pytest.raises(
+        GatewayError, match=f"provider 'p': it has over {MAX_TOOL_CALLS} tool calls"
+    ) as caught:
+        async for chunk in ask(exchange):
+            found += chunk.events
+    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert len(found[-1]["choices"][0]["delta"]["tool_calls"]) == 500
+    await asyncio.wait_for(fake.closed.wait(), 5)
+
+
+class Read:
+    """An answer whose body came in one read."""
+
+    status = 200
+    headers: ClassVar = {"Content-Type": "text/event-stream"}
+
+    def __init__(self, body: bytes) -> None:
+        self._reads = [body]
+
+    async def read_some(self) -> bytes:
+        return self._reads.pop() if self._reads else b""
+
+    async def finish(self) -> None:
+        return
+
+    def close(self) -> None:
+        return
+
+
+async def test_much_that_came_at_once_leaves_others_their_turn() -> None:
+    words = [str(number) for number in range(5000)]
+    body = b"".join(openai_stream(words))
+
+    async def begin() -> Any:
+        return Read(body)
+
+    turns: list[int] = []
+    loop = asyncio.get_running_loop()
+
+    def turn() -> None:
+        turns.append(len(found))
+        loop.call_soon(turn)
+
+    found: list[Chunk] = []
+    loop.call_soon(turn)
+    async for chunk in AnswerChunks(begin, ChunkReader(), Failures("p")):
+        found.append(chunk)
+    assert said(found) == "".join(words)
+    assert len(set(turns)) >= len(body) // SLICE_BYTES

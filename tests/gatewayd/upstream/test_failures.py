@@ -1,9 +1,10 @@
 import orjson
 import pytest
 
+from gatewayd.completions.deltas import sentence_in
 from gatewayd.errors import Kind
 from gatewayd.upstream.client import TransportError
-from gatewayd.upstream.failures import MAX_MESSAGE, Failures, find_message, parse_retry_after
+from gatewayd.upstream.failures import MAX_MESSAGE, Failures, parse_retry_after
 
 KEY = "acme-0123456789-abcdefgh"
 FAILURES = Failures("acme", KEY)
@@ -51,7 +52,7 @@ def test_kinds_by_status(status, kind):
     ],
 )
 def test_messages(answer, message):
-    assert find_message(answer) == message
+    assert sentence_in(answer) == message
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayd.upstream.failures import find_message
-from gatewayd.upstream.sse import MAX_LINE, ChunkReader, DataFramer, FramingError, decode, error_of, mend
+from gatewayd.completions.deltas import sentence_in
+from gatewayd.completions.limits import MAX_LINE_BYTES
+from gatewayd.upstream.sse import ChunkReader, DataFramer, FramingError, decode, error_of, mend
 from tests.fakes.upstream import openai_chunk, sse
 
 
@@ -52,7 +53,7 @@ def test_any_split_gives_the_same_payloads(text, cuts):
 Outcome = tuple[bytes, str, bool, bool]
 
 
-def outcome(reads: list[bytes], max_line: int = MAX_LINE) -> Outcome:
+def outcome(reads: list[bytes], max_line: int = MAX_LINE_BYTES) -> Outcome:
     """Return all frames as one text, the error, whether the answer is complete, and whether it is done."""
     reader = ChunkReader(max_line)
     chunks = [reader.feed(read) for read in reads]
@@ -269,7 +270,7 @@ def test_an_endless_line_is_refused_before_it_is_held() -> None:
     while reader.error is None:
         assert reader.feed(b"data: " + b"x" * 50_000) is None
         fed += 1
-    assert fed < 2 * MAX_LINE / 50_000
+    assert fed < 2 * MAX_LINE_BYTES / 50_000
 
 
 def test_payloads_before_a_huge_line_are_not_lost() -> None:
@@ -344,7 +345,7 @@ ERRORS = [
 def test_errors_in_their_shapes(error: dict, first: bytes) -> None:
     events, reader = read_all([first, first + sse(error) + sse(b"[DONE]")])
     assert len(events) == (2 if first else 0)
-    assert find_message({"error": reader.error}) == "no"
+    assert sentence_in({"error": reader.error}) == "no"
     assert not reader.is_complete
 
 

@@ -1,8 +1,11 @@
-"""Tests for gatewayd.dialects.numbering."""
+"""Tests for gatewayd.completions.numbering."""
 
 from typing import Any
 
-from gatewayd.dialects.numbering import CHUNK, CallNumbers
+import pytest
+
+from gatewayd.completions.limits import MAX_CHOICES, AnswerSizeError
+from gatewayd.completions.numbering import CHUNK, CallNumbers
 from tests.fakes.upstream import openai_chunk
 
 
@@ -48,6 +51,44 @@ def test_arguments_as_an_object() -> None:
     event = openai_chunk(tool_calls=[piece("f", {"a": [1]}, index=0, id="a")])
     assert CallNumbers().mend(event)
     assert event["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"] == '{"a":[1]}'
+
+
+def test_name_and_arguments_outside_of_function() -> None:
+    event = openai_chunk(tool_calls=[{"index": 0, "id": "a", "name": "f", "arguments": {"x": 1}}])
+    assert CallNumbers().mend(event)
+    assert event["choices"][0]["delta"]["tool_calls"] == [
+        {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x":1}'}}
+    ]
+
+
+def test_arguments_that_come_once_more_are_left_out() -> None:
+    numbers = CallNumbers()
+    assert not numbers.mend(openai_chunk(tool_calls=[piece("f", '{"x":1}', index=0, id="a")]))
+    again = openai_chunk(tool_calls=[piece("f", '{"x": 1}', index=0, id="a")])
+    assert numbers.mend(again)
+    assert again["choices"][0]["delta"]["tool_calls"][0]["function"] == {"name": "f", "arguments": ""}
+
+
+def test_a_second_call_without_a_name_has_that_of_the_first() -> None:
+    numbers = CallNumbers()
+    assert not numbers.mend(openai_chunk(tool_calls=[piece("f", '{"x":1}', index=0, id="a")]))
+    second = openai_chunk(tool_calls=[piece(arguments='{"y":1}', index=0, id="b")])
+    assert numbers.mend(second)
+    assert second["choices"][0]["delta"]["tool_calls"] == [
+        {"index": 1, "id": "b", "function": {"name": "f", "arguments": '{"y":1}'}}
+    ]
+
+
+def test_as_many_choices_as_an_answer_may_have() -> None:
+    choices = [{"index": index, "delta": {}} for index in range(MAX_CHOICES + 1)]
+    with pytest.raises(AnswerSizeError, match=f"over {MAX_CHOICES} choices"):
+        CallNumbers().mend({**openai_chunk(), "choices": choices})
+    numbers = CallNumbers()
+    with pytest.raises(AnswerSizeError, match=f"over {MAX_CHOICES} choices"):
+        for index in range(MAX_CHOICES + 1):
+            event = openai_chunk(tool_calls=[piece("f", "{}", index=0, id="a")])
+            event["choices"][0]["index"] = index
+            numbers.mend(event)
 
 
 def test_each_choice_counts_for_itself() -> None:

@@ -1,0 +1,73 @@
+"""Completes the choices of an answer with what providers and functions leave out; pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gatewayd.completions.foreign import mapping, sequence
+from gatewayd.completions.limits import check_choices
+from gatewayd.completions.tool_calls import whole_calls
+
+
+def complete_choices(completion: dict[str, Any]) -> bool:
+    """Give each choice of a whole answer what is missing, and tell whether anything was.
+
+    An index is its position, a finish reason what the message tells, a message without a role an
+    assistant's, and a `delta` in place of a message the message. Raises AnswerSizeError for too many choices.
+    """
+    choices = sequence(completion.get("choices"))
+    check_choices(len(choices))
+    changed = False
+    for position, choice in enumerate(choices):
+        if isinstance(choice, dict) and not _is_complete(choice):
+            _complete(choice, position)
+            changed = True
+    return changed
+
+
+def as_delta(choice: Mapping[str, Any], position: int) -> dict[str, Any]:
+    """Return a finished choice as one of a stream: the message as `delta`, whole tool calls with their index.
+
+    A choice without a finish reason gets the one that its message tells, one without an index its position.
+    """
+    delta = dict(mapping(choice.get("message")) or mapping(choice.get("delta")))
+    calls = [
+        {"index": index, **call} for index, call in enumerate(whole_calls(delta.pop("tool_calls", None)))
+    ]
+    if calls:
+        delta["tool_calls"] = calls
+    index = choice.get("index")
+    kept = {name: value for name, value in choice.items() if name != "message"}
+    return {
+        **kept,
+        "index": index if type(index) is int else position,
+        "delta": delta,
+        "finish_reason": choice.get("finish_reason") or reason_of(calls),
+    }
+
+
+def as_end(delta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the choice that ends a choice of `as_delta` in a later chunk."""
+    return {"index": delta["index"], "delta": {}, "finish_reason": delta["finish_reason"]}
+
+
+def reason_of(calls: Sequence[Any]) -> str:
+    """Return the finish reason of an answer whose provider named none."""
+    return "tool_calls" if calls else "stop"
+
+
+def _is_complete(choice: Mapping[str, Any]) -> bool:
+    message = choice.get("message")
+    has_role = isinstance(message, dict) and "role" in message
+    return has_role and type(choice.get("index")) is int and bool(choice.get("finish_reason"))
+
+
+def _complete(choice: dict[str, Any], position: int) -> None:
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        message = dict(mapping(choice.pop("delta", None)))
+    message.setdefault("role", "assistant")
+    choice["message"] = message
+    if type(choice.get("index")) is not int:
+        choice["index"] = position
+    if not choice.get("finish_reason"):
+        choice["finish_reason"] = reason_of(sequence(message.get("tool_calls")))
