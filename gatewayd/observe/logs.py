@@ -8,15 +8,21 @@ filter, because a traceback holds them too.
 import json
 import logging
 import os
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TextIO
 
-from gatewayd.observe.redact import escape, redact, redact_value
+from gatewayd.observe.redact import CONTROLS, escape, quote, redact, redact_value
 
 MAX_MESSAGE = 8192
 """Characters of a message, field or traceback that are kept."""
+
+_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
+_AMBIGUOUS_VALUE = re.compile(rf'[\s"=\\{CONTROLS}]|^$')
+# A message ends where the first field begins, ` name=`.
+_AMBIGUOUS_MESSAGE = re.compile(rf'["=\\{CONTROLS}]|^$')
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -33,6 +39,10 @@ class LogFormat(StrEnum):
 class TextFormatter(logging.Formatter):
     """Writes `time level logger: message name=value`; a traceback follows on lines that begin with `  | `.
 
+    Each field can be read back, whatever its value holds, as in logfmt: a message or value with a quote, an
+    equals sign, a backslash or a character that is escaped, a value with white space, and an empty one are
+    written as `redact.quote` does; in a name any other character than `A-Za-z0-9_.-` is `_`.
+
     With `journal`, time and level are left out (the journal keeps them) and each line begins with `<N>`.
     """
 
@@ -42,8 +52,11 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as lines without a final newline."""
-        fields = "".join(f" {name}={_shown(value)}" for name, value in _fields(record).items())
-        lines = [f"{record.name}: {_message(record)}{fields}"]
+        fields = "".join(f" {_key(name)}={_shown(value)}" for name, value in _fields(record).items())
+        message = _message(record)
+        lines = [
+            f"{record.name}: {quote(message) if _AMBIGUOUS_MESSAGE.search(message) else message}{fields}"
+        ]
         lines += [f"  | {escape(line)}" for line in _traceback(record).splitlines()]
         if self._journal:
             return "\n".join(f"<{priority(record.levelno)}>{line}" for line in lines)
@@ -153,22 +166,25 @@ def _message(record: logging.LogRecord) -> str:
         text = record.getMessage()
     except (TypeError, ValueError):  # a format string that does not fit its arguments
         text = f"{record.msg} {record.args}"
-    return escape(redact(_cut(text)))
+    return redact(_cut(text))
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
     found = {name: value for name, value in vars(record).items() if name not in _STANDARD}
     return {
-        escape(name): redact_value(name, _cut(value) if isinstance(value, str) else value)
+        name: redact_value(name, _cut(value) if isinstance(value, str) else value)
         for name, value in found.items()
         if value is not None
     }
 
 
 def _shown(value: object) -> str:
-    text = escape(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    plain = text and not any(character in text for character in ' "=')
-    return text if plain else '"' + text.replace('"', '\\"') + '"'
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return quote(text) if _AMBIGUOUS_VALUE.search(text) else text
+
+
+def _key(name: str) -> str:
+    return _NO_NAME.sub("_", name) or "_"
 
 
 def _traceback(record: logging.LogRecord) -> str:

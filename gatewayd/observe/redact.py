@@ -37,7 +37,20 @@ _PATTERNS = (
     (re.compile(r"(://[^\s/:@]*:)[^\s/@]+(?=@)"), rf"\1{REDACTED}"),
 )
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROLS = (
+    "\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f\ud800-\udfff"
+)
+"""What is escaped, as ranges for a regular expression.
+
+Control characters (C0, C1, line ends), format characters that are invisible or change the direction of text
+(UAX 9, UTS 39), and surrogates.
+"""
+
+_CONTROL = re.compile(f"[{CONTROLS}]")
+MAX_LATIN = 0xFF
+MAX_BASIC = 0xFFFF
+
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -68,11 +81,24 @@ def redact_value(name: str, value: object) -> object:
 
 
 def escape(text: str) -> str:
-    """Return `text` on one line: control, direction and surrogate characters as backslash escapes."""
+    """Return `text` on one line: control, invisible, direction and surrogate characters as escapes."""
     return _CONTROL.sub(_escaped, text)
+
+
+def quote(text: str) -> str:
+    """Return `text` in double quotes, on one line, so that it can be read back exactly.
+
+    A quote and a backslash have a backslash before them; what `escape` escapes is `\\n`, `\\r`, `\\t`,
+    `\\xhh`, `\\uhhhh` or `\\Uhhhhhhhh`.
+    """
+    return '"' + escape(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 
 
 def _escaped(found: re.Match[str]) -> str:
     character = found.group()
     code = ord(character)
-    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+    if character in _SHORT:
+        return _SHORT[character]
+    if code > MAX_BASIC:
+        return f"\\U{code:08x}"
+    return f"\\u{code:04x}" if code > MAX_LATIN else f"\\x{code:02x}"

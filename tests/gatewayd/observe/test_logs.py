@@ -3,6 +3,7 @@ import io
 import json
 import logging
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,14 +11,19 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from gatewayd.observe.logs import (
     MAX_MESSAGE,
+    JsonFormatter,
     LogFormat,
+    TextFormatter,
     configure,
     priority,
     writes_to_journal,
 )
+from gatewayd.observe.redact import redact
 
 KEY = "sk-" + "0123456789abcdef" * 4
 log = logging.getLogger("gatewayd.test")
@@ -73,7 +79,63 @@ def test_a_line_cannot_be_forged() -> None:
     lines = text_lines()
     log.info("unknown path %s", "/x\nforged line\x1b[2J", extra={"agent": "curl\r\nforged"})
     (line,) = lines()
-    assert line.endswith("unknown path /x\\nforged line\\x1b[2J agent=curl\\r\\nforged")
+    assert line.endswith('"unknown path /x\\nforged line\\x1b[2J" agent="curl\\r\\nforged"')
+
+
+FIELD = re.compile(r' ([A-Za-z0-9_.-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s"=\\]+))')
+ESCAPE = re.compile(r"\\(?:x(..)|u(.{4})|U(.{8})|(.))")
+SHORT = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def unquoted(text: str) -> str:
+    """Return what `quote` was given."""
+    return ESCAPE.sub(
+        lambda found: (
+            SHORT.get(found[4], found[4]) if found[4] else chr(int(found[1] or found[2] or found[3], 16))
+        ),
+        text,
+    )
+
+
+def read_back(rest: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return the message and the fields of what follows the name of the logger in a line of text."""
+    quoted = re.match(r'"((?:[^"\\]|\\.)*)"', rest)
+    if quoted is None:
+        message = re.split(r" [A-Za-z0-9_.-]+=", rest, maxsplit=1)[0]
+        fields = rest[len(message) :]
+    else:
+        message, fields = unquoted(quoted[1]), rest[quoted.end() :]
+    assert FIELD.sub("", fields) == ""
+    found = [(name, plain or unquoted(text)) for name, text, plain in FIELD.findall(fields)]
+    return message, found
+
+
+TEXTS = st.one_of(
+    st.text(),
+    st.text(alphabet='ab =_"\\\n\r\t\x1b\x85\u2028\u202e\u200b'),
+    st.sampled_from(['x\\" by=admin', '" by="admin', "a by=admin", "\\", '"', "", "by=", "\\n", " ", "a\\"]),
+)
+
+
+@settings(deadline=None)
+@given(message=TEXTS, values=st.lists(TEXTS, max_size=3), journal=st.booleans())
+@example(message='made "x" by=admin', values=['Ada" by=admin x="', "a\\"], journal=False)
+def test_what_is_in_a_line_is_read_back(message: str, values: list[str], journal: bool) -> None:
+    sent = {f"field_{place}": value for place, value in enumerate(values)}
+    entry = {"name": "gatewayd.test", "levelno": 20, "levelname": "INFO", "msg": "%s", "args": (message,)}
+    record = logging.makeLogRecord({**entry, **sent})
+    line = TextFormatter(journal=journal).format(record)
+    assert len(line.splitlines()) == 1
+    line.encode()
+    expected = redact(message), [(name, redact(value)) for name, value in sent.items()]
+    assert read_back(line.partition("gatewayd.test: ")[2]) == expected
+    told = json.loads(JsonFormatter().format(record))
+    assert (told["message"], [(name, told[name]) for name in sent]) == expected
+
+
+def test_the_name_of_a_field_is_no_text() -> None:
+    record = logging.makeLogRecord({"name": "x", "levelno": 20, "msg": "m", "a b=c\n": 1, "": 2})
+    assert TextFormatter(journal=True).format(record) == "<6>x: m a_b_c_=1 _=2"
 
 
 def test_a_traceback_follows_on_marked_lines_without_secrets() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayd.observe.redact import REDACTED, escape, is_sensitive, redact, redact_value
+from gatewayd.observe.redact import REDACTED, escape, is_sensitive, quote, redact, redact_value
 
 KEY = "sk-" + "0123456789abcdef" * 4
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
@@ -100,9 +100,13 @@ def test_containers_keep_their_shape() -> None:
 
 
 def test_control_characters_are_escaped() -> None:
-    assert escape("a\r\nb\tc\x1b[31m\x00\x85\u2028\u202e\ud800") == (
-        "a\\r\\nb\\tc\\x1b[31m\\x00\\x85\\u2028\\u202e\\ud800"
+    assert escape("a\r\nb\tc\x1b[31m\x00\x85\u2028\u202e\ud800\u200b\u200f\U000e0041") == (
+        "a\\r\\nb\\tc\\x1b[31m\\x00\\x85\\u2028\\u202e\\ud800\\u200b\\u200f\\U000e0041"
     )
+
+
+def test_a_quoted_text_ends_where_it_ends() -> None:
+    assert quote('a\\" by=admin\n') == '"a\\\\\\" by=admin\\n"'
 
 
 @settings(deadline=None)
