@@ -6,7 +6,8 @@ from aiohttp import web
 
 from gatewayd.http.connections import expect, hold
 from gatewayd.http.edge import Wrapper
-from gatewayd.http.routes import Handler, Route
+from gatewayd.http.routes import Access, Handler, Route
+from gatewayd.scim.rendering import ROOT
 
 Application = web.Application
 
@@ -22,7 +23,8 @@ def build(edge: Wrapper, rows: Iterable[Route], *, body_limit: int) -> web.Appli
 def register(app: web.Application, row: Route, handler: Handler) -> None:
     """Add one row to an application."""
     invite = hold if row.invites else expect
-    for path in spellings(row.path):
+    doubled = (doubled_slashes(row.path),) if row.access is Access.SCIM else ()
+    for path in (*spellings(row.path), *doubled):
         resource = app.router.add_resource(path)
         resource.add_route(row.method, handler, expect_handler=invite)
         if row.method == "GET":
@@ -35,3 +37,14 @@ def spellings(path: str) -> tuple[str, ...]:
         return (path,)
     bare = path.rstrip("/")
     return (bare, f"{bare}/")
+
+
+def doubled_slashes(path: str) -> str:
+    """Return the path of a provisioning row with any number of slashes for each one below the base address.
+
+    A provider appends `/Users` to a base address that ends in a slash. The row stays the same, and with it who
+    is let in: no path is rewritten after it was checked.
+    """
+    parts = path.removeprefix(ROOT).split("/")[1:]
+    repeated = "".join(f"{{slash{place}:/+}}{part}" for place, part in enumerate(parts))
+    return f"{ROOT}{repeated}{{slash:/*}}"

@@ -243,7 +243,7 @@ class Edge:
         return around
 
     async def _reply(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if is_unsafe(request.raw_path.partition("?")[0]):
+        if is_unsafe(single_slashes(request.raw_path.partition("?")[0])):
             unsafe = GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
             return await self._unrouted(_refuse(unsafe), request)
         hosts = request.headers.getall(hdrs.HOST, ())
@@ -270,6 +270,16 @@ class Edge:
 def has_slash(raw_path: str) -> bool:
     """Tell whether a path has an encoded slash."""
     return "%2f" in raw_path.partition("?")[0].lower()
+
+
+def single_slashes(path: str) -> str:
+    """Return a path of provisioning with one slash for several below the base address, others as they are.
+
+    The rows of provisioning take such paths themselves (`app.doubled_slashes`).
+    """
+    if not path.startswith(f"{ROOT}/"):
+        return path
+    return ROOT + SLASHES.sub("/", path.removeprefix(ROOT))
 
 
 @lru_cache(maxsize=256)

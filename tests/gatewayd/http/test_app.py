@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewayd.http.app import spellings
+from gatewayd.http.app import doubled_slashes, spellings
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,10 @@ from gatewayd.http.app import spellings
 )
 def test_spellings(path: str, expected: tuple[str, ...]) -> None:
     assert spellings(path) == expected
+
+
+def test_doubled_slashes() -> None:
+    assert doubled_slashes("/api/v1/scim/v2/Users/{id}") == (
+        "/api/v1/scim/v2{slash0:/+}Users{slash1:/+}{id}{slash:/*}"
+    )
+    assert doubled_slashes("/api/v1/scim/v2") == "/api/v1/scim/v2{slash:/*}"

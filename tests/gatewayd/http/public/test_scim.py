@@ -1,5 +1,6 @@
 """Tests for gatewayd.http.public.scim."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from ipaddress import ip_network
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.http.edge import EdgeOptions
-from tests.fakes.scimsite import ROOT, ScimSite, serving_scim
+from tests.fakes.scimsite import ROOT, TOKEN, ScimSite, serving_scim
 
 USER = "urn:ietf:params:scim:schemas:core:2.0:User"
 GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
@@ -445,3 +446,43 @@ async def test_addresses_are_those_that_the_client_sees(
         reply = await site.call("POST", "/Users", ADA, headers)
         wanted = f"{base or site_of(site)}{ROOT}/Users/{reply.body['id']}"
         assert reply.headers["Location"] == reply.body["meta"]["location"] == wanted
+
+
+async def test_a_base_address_with_a_slash_may_come_before_another_slash(site: ScimSite) -> None:
+    created = await site.call("POST", "//Users", ADA)
+    assert created.status == 201
+    user_id, group_id = created.body["id"], await add_group(site, "Staff")
+    assert created.headers["Location"] == f"{site_of(site)}{ROOT}/Users/{user_id}"
+    for path in (
+        "//Users",
+        f"///Users//{user_id}/",
+        f"//Groups/{group_id}",
+        "//Groups//",
+        "//ServiceProviderConfig",
+        "//ResourceTypes//User",
+        f"//Schemas/{USER}",
+    ):
+        shown = await site.call("GET", path)
+        assert shown.status == 200, path
+        assert "//" not in str(shown.body.get("meta", {}).get("location", "")).removeprefix("http://")
+        stranger = await site.call("GET", path, headers={"Authorization": "Bearer wrong"})
+        assert stranger.error == (401, None), path
+    assert (await site.call("PATCH", f"//Users//{user_id}", patch())).status == 200
+    assert (await site.call("POST", "//Users//.search", {"schemas": [SEARCH]})).status == 200
+    assert (await site.call("DELETE", f"//Users/{user_id}")).status == 204
+    assert (await site.call("DELETE", "//Users")).status == 405
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["//..//Users", "//./Users", "//%2e%2e/Users", "/%2fUsers", "//Users//..", "//Users/%5c", "//nothing"],
+)
+async def test_other_paths_with_two_slashes_are_none(site: ScimSite, path: str) -> None:
+    sent = (
+        f"GET {ROOT}{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
+    )
+    reader, writer = await asyncio.open_connection(site.client.host, site.client.port)
+    writer.write(sent.encode())
+    answer = await reader.read()
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 404 ")
