@@ -10,6 +10,7 @@ from gatewayd.assembly.accounts import Accounts
 from gatewayd.scim.activity import Activity
 from gatewayd.scim.groups import ProvisionedGroups
 from gatewayd.scim.links import Links
+from gatewayd.scim.records import PublicSite
 from gatewayd.scim.syntax import Grammar, Node, Path
 from gatewayd.scim.tokenkeeper import ScimTokenKeeper, TokenSource
 from gatewayd.scim.tokens import ScimTokens
@@ -54,9 +55,11 @@ class Provisioning:
     links: Links
     grammar: LazyGrammar
     provider: str
+    site: PublicSite
 
     async def configure(self, settings: Settings) -> None:
-        """Take the tokens of a reload, and be ready for filters when SCIM was switched on."""
+        """Take the tokens and the address of a reload, and be ready for filters when SCIM was switched on."""
+        self.site.address = settings.webui_url
         self.keeper.configure(token_source(settings))
         if settings.scim_enabled:
             await self.grammar.load()
@@ -78,6 +81,7 @@ def make_provisioning(settings: Settings, accounts: Accounts) -> Provisioning:
         links=Links(accounts.users, accounts.groups, directory, accounts.commits, provider),
         grammar=grammar,
         provider=provider,
+        site=PublicSite(settings.webui_url),
     )
 
 

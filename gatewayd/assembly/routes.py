@@ -118,7 +118,9 @@ def make_doors(parts: Parts) -> Doors:
     """Return what lets the callers of the public application in and puts them out."""
     provisioning, shut_out = parts.provisioning, ShutOut()
     parts.accounts.changes.subscribe(shut_out.on_change)
-    door = ProvisioningDoor(provisioning.tokens, provisioning.activity, provisioning.provider)
+    door = ProvisioningDoor(
+        provisioning.tokens, provisioning.activity, provisioning.provider, site=provisioning.site
+    )
     return Doors(parts.accounts.authenticator, door, shut_out, parts.live.tickets)
 
 

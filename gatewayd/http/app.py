@@ -42,8 +42,8 @@ def spellings(path: str) -> tuple[str, ...]:
 def doubled_slashes(path: str) -> str:
     """Return the path of a provisioning row with any number of slashes for each one below the base address.
 
-    A provider appends `/Users` to a base address that ends in a slash. The row stays the same, and with it who
-    is let in: no path is rewritten after it was checked.
+    A provider appends `/Users` to a base address that ends in a slash. The row stays the same, and with it
+    who is let in: no path is rewritten after it was checked.
     """
     parts = path.removeprefix(ROOT).split("/")[1:]
     repeated = "".join(f"{{slash{place}:/+}}{part}" for place, part in enumerate(parts))

@@ -10,10 +10,10 @@ from aiohttp import hdrs, web
 
 from gatewayd import ids
 from gatewayd.errors import GatewayError, Kind, shortened
-from gatewayd.http.context import FAILURE, REQUEST_ID, client_address
+from gatewayd.http.context import FAILURE, REQUEST_ID, SITE, client_address
 from gatewayd.http.routes import Route
 from gatewayd.scim.activity import Activity, Seen
-from gatewayd.scim.records import Resource
+from gatewayd.scim.records import PublicSite, Resource
 from gatewayd.scim.rendering import ROOT
 from gatewayd.scim.searching import PARAMETERS
 from gatewayd.scim.tokens import ScimTokens
@@ -43,21 +43,29 @@ DEED: web.RequestKey[Deed] = web.RequestKey("deed", Deed)
 class ProvisioningDoor:
     """Lets SCIM clients in by their token, and notes each of their requests, refused ones too.
 
-    `provider` names who they are in the audit.
+    `provider` names who they are in the audit. The addresses of resources are on `site`, when it has one.
     """
 
     def __init__(
-        self, tokens: ScimTokens, activity: Activity, provider: str, clock: ids.Clock = ids.now
+        self,
+        tokens: ScimTokens,
+        activity: Activity,
+        provider: str,
+        clock: ids.Clock = ids.now,
+        site: PublicSite | None = None,
     ) -> None:
         self._tokens = tokens
         self._activity = activity
         self._provider = provider
         self._clock = clock
+        self._site = site or PublicSite()
 
     def check(self, request: web.Request) -> None:
         """Raise unauthenticated unless the request has the SCIM token, in one header `Authorization`."""
         self._tokens.check(token_of(", ".join(request.headers.getall(hdrs.AUTHORIZATION, []))))
         request[DEED] = Deed()
+        if self._site.address:
+            request[SITE] = self._site.address
 
     def note(self, route: Route | None, request: web.Request, status: int) -> None:
         """Audit an answered request and remember it; `route` is None for one that no row takes."""

@@ -21,6 +21,13 @@ class ResourceType(StrEnum):
     GROUP = "Group"
 
 
+@dataclass(slots=True)
+class PublicSite:
+    """Where the gateway is reached, such as `https://ai.example.org`; empty for wherever a client asks."""
+
+    address: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """One page of users or groups, as the store is asked for it.

@@ -89,7 +89,9 @@ class Settings(PluginFields, RetrievalFields, PermissionFields):
         restart(SERVER), "gatewayd", "Name of this gateway, shown to people.", min_length=1, max_length=128
     )
     webui_url: types.UrlOrEmpty = setting(
-        reload(SERVER), "", "Address under which people reach this gateway, for links."
+        reload(SERVER),
+        "",
+        "Address under which people reach this gateway, for links and the addresses of SCIM resources.",
     )
     cors_allow_origin: types.WebOrigins = setting(
         restart(SERVER), (), "Web origins whose pages may call the API; none when empty."

@@ -13,6 +13,7 @@ from gatewayd.http.provisioning import ProvisioningDoor
 from gatewayd.http.public.scim import ScimGroupRoutes, ScimUserRoutes
 from gatewayd.http.public.scim_discovery import ScimDiscoveryRoutes
 from gatewayd.scim.activity import Activity
+from gatewayd.scim.records import PublicSite
 from gatewayd.scim.tokens import ScimTokens
 from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.provisioning import Provisioning
@@ -75,7 +76,11 @@ class ScimSite:
 
 @asynccontextmanager
 async def serving_scim(
-    provider: str = "okta", *, enabled: bool = True, options: EdgeOptions | None = None
+    provider: str = "okta",
+    *,
+    enabled: bool = True,
+    options: EdgeOptions | None = None,
+    address: str = "",
 ) -> AsyncIterator[ScimSite]:
     scim, tokens, activity = Provisioning(provider), ScimTokens(enabled, (TOKEN,)), Activity()
     rows = [
@@ -83,7 +88,7 @@ async def serving_scim(
         *ScimGroupRoutes(scim.groups, provider).routes(),
         *ScimDiscoveryRoutes().routes(),
     ]
-    door = ProvisioningDoor(tokens, activity, provider, lambda: 1_000)
+    door = ProvisioningDoor(tokens, activity, provider, lambda: 1_000, PublicSite(address))
     authenticator = scim.accounts.authenticator
     async with serving(rows, door=door, authenticator=authenticator, options=options) as client:
         yield ScimSite(scim, client, tokens, activity)

@@ -82,6 +82,16 @@ async def test_a_reload_puts_other_tokens_in_force(state: Path) -> None:
             assert (is_accepted(check, FIRST), is_accepted(check, SECOND)) == accepted
 
 
+async def test_a_reload_changes_the_address_of_resources(state: Path) -> None:
+    async with AsyncExitStack() as stack:
+        gateway = await assemble(settings_for(state, WEBUI_URL="https://one.example.org/"), stack)
+        assert gateway.provisioning.site.address == "https://one.example.org"
+        await reload(gateway, settings_for(state, WEBUI_URL="https://two.example.org"))
+        assert gateway.provisioning.site.address == "https://two.example.org"
+        await reload(gateway, settings_for(state))
+        assert gateway.provisioning.site.address == ""
+
+
 async def test_the_provider_is_that_of_the_settings(state: Path) -> None:
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state, SCIM_AUTH_PROVIDER="okta"), stack)

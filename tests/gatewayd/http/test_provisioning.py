@@ -165,7 +165,10 @@ async def test_a_wrong_method_is_told_the_right_ones(
 @pytest.mark.parametrize(
     "path",
     [
-        f"{ROOT}//Users",
+        f"{ROOT}//..//Users",
+        f"{ROOT}//%2e%2e/Users",
+        f"{ROOT}//nothing",
+        f"{ROOT}/%2fUsers",
         "/api//v1/scim/v2/Users",
         "//api/v1/scim/v2/Users",
         f"{ROOT}/Users/..",
