@@ -9,7 +9,8 @@ def shown(user: User) -> Identity:
     """Return what the provider sent; for an account made by hand what the account can tell.
 
     Then the user name is the e-mail address, the given name the display name up to its first blank, and the
-    family name the rest, None when there is none.
+    family name the rest. A name without a blank is both: providers want a user with either (Okta's test of
+    SCIM servers).
     """
     if user.identity.user_name is not None:
         return user.identity
@@ -19,7 +20,7 @@ def shown(user: User) -> Identity:
         display_name=user.name,
         formatted_name=user.name,
         given_name=given or None,
-        family_name=family.strip() or None,
+        family_name=family.strip() or given or None,
         emails=(Email(user.email, primary=True),),
     )
 

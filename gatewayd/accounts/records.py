@@ -34,6 +34,16 @@ class Email:
 
 
 @dataclass(frozen=True, slots=True)
+class ProviderRole:
+    """A role of a person at an identity provider, as it was sent; it gives no right here."""
+
+    value: str | None = None
+    display: str | None = None
+    type: str | None = None
+    primary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """What an identity provider says about a person, as it was sent.
 
@@ -48,6 +58,7 @@ class Identity:
     given_name: str | None = None
     family_name: str | None = None
     emails: tuple[Email, ...] = ()
+    roles: tuple[ProviderRole, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The door of provisioning: who may come in, and what is written down about every request."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,10 +23,16 @@ audit_log = logging.getLogger("gatewayd.audit")
 LONGEST: Final = 1000
 """Characters that the audit keeps of a filter, and of the JSON of one attribute."""
 
+MAX_IDS_SHOWN: Final = 3
+MAX_ID_SHOWN: Final = 64
+"""Characters that are shown of an id that no user has."""
+
 
 @dataclass(slots=True)
 class Deed:
     """What a request did, for the audit: on what, and the resource before and after without its members.
+
+    `skipped` are the ids of members that no user has.
 
     A request that was not let in has none.
     """
@@ -35,6 +41,7 @@ class Deed:
     before: Resource | None = None
     after: Resource | None = None
     changes: str = ""
+    skipped: Sequence[str] = ()
 
 
 DEED: web.RequestKey[Deed] = web.RequestKey("deed", Deed)
@@ -88,6 +95,7 @@ class ProvisioningDoor:
             "before": changed(deed.before, deed.after),
             "after": changed(deed.after, deed.before),
             "members": deed.changes,
+            "skipped": listed(deed.skipped),
         }
         audit_log.info(
             "%s",
@@ -125,6 +133,15 @@ def changed(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> d
     return {
         name: told(value) for name, value in (one or {}).items() if name not in other or other[name] != value
     }
+
+
+def listed(user_ids: Sequence[str]) -> str:
+    """Return ids for a sentence: how many there are, and the first three; empty for none."""
+    if not user_ids:
+        return ""
+    named = ", ".join(repr(shortened(user_id, MAX_ID_SHOWN)) for user_id in user_ids[:MAX_IDS_SHOWN])
+    more = ", ..." if len(user_ids) > MAX_IDS_SHOWN else ""
+    return f"{len(user_ids)}: {named}{more}"
 
 
 def told(value: Any) -> Any:

@@ -40,6 +40,9 @@ from gatewayd.scim.values import (
 
 Emails = tuple[Email, ...]
 
+NO_TARGET: Final = "noTarget"
+"""The code of the error for a step that selects nothing, and does not say what to make."""
+
 _PARTS: Final = ("value", "type", "primary")
 
 
@@ -244,4 +247,4 @@ def _parts(email: Email) -> Mapping[str, Any]:
 
 def _no_target(name: str) -> GatewayError:
     message = f"cannot change {name}: nothing is selected, and it is not said what to make"
-    return invalid(message, param=name, code="noTarget")
+    return invalid(message, param=name, code=NO_TARGET)

@@ -4,13 +4,14 @@ A provider sees and changes only the members that came from one; those that were
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final
 
 from gatewayd.accounts.groups import CHANGING, MAX_MEMBERS_AT_ONCE, Groups
 from gatewayd.accounts.records import Group, GroupChange, NewGroup, Source
 from gatewayd.commits import Transactor
-from gatewayd.errors import GatewayError, invalid, shortened
+from gatewayd.errors import invalid
 from gatewayd.scim.drafts import GroupDraft, MemberChange, Verb
 from gatewayd.scim.externals import changed_store, check_draft, check_steps, new_store
 from gatewayd.scim.interfaces import Directory
@@ -34,7 +35,18 @@ from gatewayd.scim.values import too_many
 MAX_LISTED_MEMBERS: Final = 50_000
 """How many members a page of several groups may have."""
 
-_NAMED: Final = 3
+
+@dataclass(slots=True)
+class _Tally:
+    """What became of the members of one message: counts, and the ids that no user has."""
+
+    added: int = 0
+    removed: int = 0
+    skipped: dict[str, None] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        counts = [f"+{self.added}"] * bool(self.added) + [f"-{self.removed}"] * bool(self.removed)
+        return " ".join(["members", *counts]) if counts else ""
 
 
 class ProvisionedGroups:
@@ -43,6 +55,9 @@ class ProvisionedGroups:
     Errors: invalid_request with a SCIM error type as code, or with the field of a group; not_found; conflict
     with the code `taken`; too_large for more than 10,000 members in one message; not_configured for an
     external id of nobody. What fails changes nothing, what changes nothing writes nothing.
+
+    Ids of members that no user has are skipped: a provider does not repeat a message that was refused, and
+    one account that was removed here would keep all other changes of the group out.
     """
 
     def __init__(
@@ -58,16 +73,17 @@ class ProvisionedGroups:
         """Add a group; the entry has its members only when there are none."""
         draft = read_group(body)
         check_draft(draft, self._provider)
-        members = draft.members or ()
+        tally = _Tally()
         async with self._transactor.exclusive(CHANGING):
-            await self._check_known(members)
+            members = await self._known(draft.members or (), tally)
             new = NewGroup(draft.display_name, scim=new_store(draft, self._provider))
             group = await self._groups.create(new)
-            if not members:
-                return Written(GroupEntry(group, ()), None, self._audited(group))
-            added = await self._groups.add_members(group.id, members, Source.SCIM, draft.displays)
-            group = await self._groups.get(group.id)
-        return Written(GroupEntry(group), None, self._audited(group), _tally(added, 0))
+            if members:
+                displays = draft.displays
+                tally.added = await self._groups.add_members(group.id, members, Source.SCIM, displays)
+                group = await self._groups.get(group.id)
+        entry = GroupEntry(group, None if members else ())
+        return Written(entry, None, self._audited(group), str(tally), tuple(tally.skipped))
 
     async def get(self, group_id: str, *, with_members: bool) -> GroupEntry:
         """Return a group; not_found when there is none."""
@@ -122,45 +138,37 @@ class ProvisionedGroups:
         after = before
         if change != GroupChange():
             after = await self._groups.change(before.id, change)
-        added, removed = await self._change_members(before.id, changes)
-        if added or removed:
+        tally = await self._change_members(before.id, changes)
+        if tally.added or tally.removed:
             after = await self._groups.get(before.id)
-        return Written(GroupEntry(after), self._audited(before), self._audited(after), _tally(added, removed))
+        told = self._audited(before), self._audited(after)
+        return Written(GroupEntry(after), *told, str(tally), tuple(tally.skipped))
 
-    async def _change_members(self, group_id: str, changes: Sequence[MemberChange]) -> tuple[int, int]:
-        """Return how many members were added, and how many removed."""
-        added = removed = 0
+    async def _change_members(self, group_id: str, changes: Sequence[MemberChange]) -> _Tally:
+        tally = _Tally()
         for change in changes:
             match change.verb:
                 case _ if change.is_naming:
-                    more, fewer = await self._name(group_id, change)
-                    added, removed = added + more, removed + fewer
+                    await self._name(group_id, change, tally)
                 case Verb.ADD:
-                    added += await self._add(group_id, change)
+                    wanted = await self._known(change.user_ids, tally)
+                    tally.added += await self._add(group_id, wanted, change.displays)
                 case Verb.REPLACE:
-                    more, fewer = await self._set(group_id, change)
-                    added, removed = added + more, removed + fewer
+                    wanted = await self._known(change.user_ids, tally)
+                    more, fewer = await self._groups.set_members(
+                        group_id, wanted, Source.SCIM, change.displays
+                    )
+                    tally.added, tally.removed = tally.added + more, tally.removed + fewer
                 case Verb.REMOVE if change.where is None:
-                    removed += await self._remove(group_id, change.user_ids)
+                    tally.removed += await self._remove(group_id, change.user_ids)
                 case Verb.REMOVE:
-                    removed += await self._remove_where(group_id, change.where)
-        return added, removed
+                    tally.removed += await self._remove_where(group_id, change.where)
+        return tally
 
-    async def _add(self, group_id: str, change: MemberChange) -> int:
-        """Add those who are users; that none of them is one is an error."""
-        user_ids = change.user_ids
+    async def _add(self, group_id: str, user_ids: Sequence[str], displays: Mapping[str, str]) -> int:
         if not user_ids:
             return 0
-        _check_count(user_ids)
-        known = await self._directory.list_known(user_ids)
-        if not known:
-            raise _unknown(user_ids)
-        wanted = [user_id for user_id in user_ids if user_id in known]
-        return await self._groups.add_members(group_id, wanted, Source.SCIM, change.displays)
-
-    async def _set(self, group_id: str, change: MemberChange) -> tuple[int, int]:
-        await self._check_known(change.user_ids)
-        return await self._groups.set_members(group_id, change.user_ids, Source.SCIM, change.displays)
+        return await self._groups.add_members(group_id, user_ids, Source.SCIM, displays)
 
     async def _remove(self, group_id: str, user_ids: Sequence[str]) -> int:
         if not user_ids:
@@ -172,21 +180,19 @@ class ProvisionedGroups:
         gone = await self._selected(group_id, where)
         return sum([await self._remove(group_id, batch) for batch in _batches(gone)])
 
-    async def _name(self, group_id: str, change: MemberChange) -> tuple[int, int]:
+    async def _name(self, group_id: str, change: MemberChange, tally: _Tally) -> None:
         """Call members otherwise, or, by adding them anew, as their accounts are."""
         user_ids = await self._selected(group_id, change.where)
         if not user_ids and change.where is not None and change.display is not None:
             message = "cannot change members.display: there is no such member"
             raise invalid(message, param="members.display", code="noTarget")
-        added = removed = 0
         for batch in _batches(user_ids):
             displays = {}
             if change.display is None:
-                removed += await self._remove(group_id, batch)
+                tally.removed += await self._remove(group_id, batch)
             else:
                 displays = dict.fromkeys(batch, change.display)
-            added += await self._groups.add_members(group_id, batch, Source.SCIM, displays)
-        return added, removed
+            tally.added += await self._add(group_id, batch, displays)
 
     async def _selected(self, group_id: str, where: Node | None) -> list[str]:
         """Return the ids of the members for whom a filter holds; None holds for all."""
@@ -196,14 +202,14 @@ class ProvisionedGroups:
         is_one = selector(where, ResourceType.GROUP, "members")
         return [member.id for member in members if is_one(render_member(member, ""))]
 
-    async def _check_known(self, user_ids: Sequence[str]) -> None:
+    async def _known(self, user_ids: Sequence[str], tally: _Tally) -> Sequence[str]:
+        """Return those of the ids that users have, and note the others as skipped."""
         if not user_ids:
-            return
+            return ()
         _check_count(user_ids)
         known = await self._directory.list_known(user_ids)
-        unknown = [user_id for user_id in user_ids if user_id not in known]
-        if unknown:
-            raise _unknown(unknown)
+        tally.skipped.update((user_id, None) for user_id in user_ids if user_id not in known)
+        return [user_id for user_id in user_ids if user_id in known]
 
     async def _fitting(self, groups: Sequence[Group]) -> Sequence[Group]:
         """Return as many of the groups as may be shown at once with their members, at least one."""
@@ -232,17 +238,6 @@ def _batches(user_ids: Sequence[str]) -> Iterator[Sequence[str]]:
         yield user_ids[start : start + MAX_MEMBERS_AT_ONCE]
 
 
-def _tally(added: int, removed: int) -> str:
-    counts = [f"+{added}"] * bool(added) + [f"-{removed}"] * bool(removed)
-    return " ".join(["members", *counts]) if counts else ""
-
-
 def _check_count(user_ids: Sequence[str]) -> None:
     if len(user_ids) > MAX_MEMBERS_AT_ONCE:
         raise too_many("members", MAX_MEMBERS_AT_ONCE)
-
-
-def _unknown(user_ids: Sequence[str]) -> GatewayError:
-    named = ", ".join(repr(shortened(user_id, 64)) for user_id in user_ids[:_NAMED])
-    more = f" and {len(user_ids) - _NAMED} more" if len(user_ids) > _NAMED else ""
-    return invalid(f"cannot find members {named}{more}", param="members", code="invalidValue")

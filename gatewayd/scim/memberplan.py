@@ -52,8 +52,7 @@ def merged(changes: Iterable[MemberChange]) -> Changes:
 
     Additions and removals by ids become one removal and one addition after it, until a filter or a name
     comes. What came before a replacement is left out. So unknown ids are looked for in what is left: one that
-    is taken out again is never missed, and those of a run of additions are refused when all of them are
-    unknown.
+    is taken out again is never missed.
 
     Raises too_large, code `tooMany`, for more than 50 changes that are left, or more than 20 that read
     members.

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gatewayd.accounts.records import Email
-from gatewayd.scim.addresses import patched_emails
+from gatewayd.errors import GatewayError
+from gatewayd.scim.addresses import NO_TARGET, patched_emails
 from gatewayd.scim.drafts import MemberChange, Verb
 from gatewayd.scim.memberplan import member_changes, merged
 from gatewayd.scim.reading import read_name
@@ -29,17 +30,22 @@ from gatewayd.scim.values import (
 def patched_user(resource: Resource, steps: Iterable[Step]) -> Resource:
     """Return what a user becomes; `resource` is what is shown of its writable attributes, and stays as it is.
 
-    The result is fit for `reading.read_user`. An `externalId` that was taken away is null there. Raises
-    invalid_request, code `invalidFilter`, `noTarget`, `invalidValue` or `mutability`, and too_large.
+    A step that selects nothing yet waits until the others are done: Entra ID sends the parts of a new element
+    as operations of their own, in any order. The result is fit for `reading.read_user`. An `externalId` that
+    was taken away is null there. Raises invalid_request, code `invalidFilter`, `noTarget`, `invalidValue` or
+    `mutability`, and too_large.
     """
     changed = dict(resource)
+    waiting: list[Step] = []
     for step in steps:
-        if step.attribute == "name":
-            _put(changed, "name", _name(changed.get("name") or {}, step))
-        elif step.attribute == "emails":
-            _put(changed, "emails", _emails(changed.get("emails") or [], step))
-        else:
-            _put_single(changed, step, ResourceType.USER)
+        try:
+            _put_step(changed, step)
+        except GatewayError as error:
+            if error.code != NO_TARGET:
+                raise
+            waiting.append(step)
+    for step in waiting:
+        _put_step(changed, step)
     return changed
 
 
@@ -57,6 +63,16 @@ def plan_group(resource: Resource, steps: Iterable[Step]) -> tuple[Resource, tup
         else:
             _put_single(changed, step, ResourceType.GROUP)
     return changed, merged(changes)
+
+
+def _put_step(changed: Resource, step: Step) -> None:
+    """Write what one step does to a user, or nothing when it is refused."""
+    if step.attribute == "name":
+        _put(changed, "name", _name(changed.get("name") or {}, step))
+    elif step.attribute == "emails":
+        _put(changed, "emails", _emails(changed.get("emails") or [], step))
+    else:
+        _put_single(changed, step, ResourceType.USER)
 
 
 def _put_single(changed: Resource, step: Step, resource: ResourceType) -> None:

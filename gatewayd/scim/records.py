@@ -116,10 +116,11 @@ class Written(Generic[Item]):
     """What a write left behind, and for the audit the resource before (None when it is new) and after.
 
     `before` and `after` hold no members and no location. `changes` describes what they cannot show, for
-    example `members +2 -1`.
+    example `members +2 -1`. `skipped` are the ids of members that no user has, which were left out.
     """
 
     entry: Item
     before: Resource | None
     after: Resource
     changes: str = ""
+    skipped: Sequence[str] = ()

@@ -9,7 +9,7 @@ from typing import Any
 
 from gatewayd.accounts.identities import address_of, shown
 from gatewayd.accounts.records import Identity, NewUser, Role, User, UserChange
-from gatewayd.accounts.texts import MAX_NAME
+from gatewayd.accounts.texts import MAX_NAME, folded
 from gatewayd.accounts.users import CHANGING, Users
 from gatewayd.commits import Transactor
 from gatewayd.scim.drafts import UserDraft
@@ -70,7 +70,7 @@ class ProvisionedUsers:
         draft = replace(draft, identity=_completed(draft.identity))
         async with self._transactor.exclusive(CHANGING):
             before = await self._users.get(user_id)
-            after = await self._apply(before, draft)
+            after = await self._apply(before, draft, is_whole=True)
         return await self._written(before, after)
 
     async def patch(self, user_id: str, body: Mapping[str, Any]) -> Written[UserEntry]:
@@ -84,7 +84,7 @@ class ProvisionedUsers:
             # A pending account shows that it is not active; only who says so himself means it.
             is_about_active = any(step.attribute == "active" for step in planned)
             draft = replace(draft, active=draft.active if is_about_active else None)
-            after = await self._apply(before, draft)
+            after = await self._apply(before, draft, is_whole=False)
         return await self._written(before, after)
 
     async def deactivate(self, user_id: str) -> Written[UserEntry]:
@@ -106,8 +106,12 @@ class ProvisionedUsers:
         entries = await self._entries(page.items, with_groups=with_groups)
         return Found(entries, page.total, first(search))
 
-    async def _apply(self, before: User, draft: UserDraft) -> User:
-        return await self._users.change(before.id, _change(before, draft, self._provider), None)
+    async def _apply(self, before: User, draft: UserDraft, *, is_whole: bool) -> User:
+        change = UserChange(active=draft.active, scim=changed_store(before, draft, self._provider))
+        if draft.active and before.role is Role.PENDING:
+            change = replace(change, role=Role.USER)
+        change = _described(before, change, draft.identity, is_whole=is_whole)
+        return await self._users.change(before.id, change, None)
 
     async def _written(self, before: User, after: User) -> Written[UserEntry]:
         entry = (await self._entries([after], with_groups=True))[0]
@@ -126,22 +130,21 @@ class ProvisionedUsers:
         return audited(self._rendered(user))
 
 
-def _change(before: User, draft: UserDraft, provider: str) -> UserChange:
-    """Return what an account lacks of a draft; its own words about the person stay while they agree."""
-    change = UserChange(active=draft.active, scim=changed_store(before, draft, provider))
-    if draft.active and before.role is Role.PENDING:
-        change = replace(change, role=Role.USER)
-    if draft.identity == shown(before):
+def _described(before: User, change: UserChange, identity: Identity, *, is_whole: bool) -> UserChange:
+    """Return a change with what it says about the person; the account's own words stay while they agree.
+
+    The account has the address that the provider shows, and no other: one that was taken away is free.
+    """
+    address = _moved_to(before, identity)
+    if identity == shown(before) and not (is_whole and address):
         return change
-    identity = draft.identity
-    return replace(change, identity=identity, email=_moved_to(before, identity), name=_name(identity))
+    return replace(change, identity=identity, email=address, name=_name(identity))
 
 
 def _moved_to(before: User, identity: Identity) -> str | None:
-    """Return the new e-mail address of an account, None when nothing is said about it."""
-    was = shown(before)
-    is_about_it = identity.emails or identity.user_name != was.user_name
-    return address_of(identity) if is_about_it and address_of(identity) != address_of(was) else None
+    """Return the new e-mail address of an account, None when it is the present one."""
+    address = address_of(identity)
+    return None if folded(address) == before.email else address
 
 
 def _completed(identity: Identity) -> Identity:

@@ -47,6 +47,7 @@ class UserRow(Model):
     given_name = Name(max_length=255, null=True)
     family_name = Name(max_length=255, null=True)
     emails = Json(null=True)
+    roles = Json(null=True)
     user_name_key = Name(max_length=ADDRESS_KEY_LENGTH, db_default="")
     display_name_key = Name(max_length=KEY_LENGTH, db_default="")
     formatted_name_key = Name(max_length=KEY_LENGTH, db_default="")

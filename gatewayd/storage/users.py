@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tortoise.expressions import Q
 
-from gatewayd.accounts.records import Email, Identity, Role, User
+from gatewayd.accounts.records import Email, Identity, ProviderRole, Role, User
 from gatewayd.accounts.texts import folded
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.storage import lookups
@@ -166,6 +166,7 @@ def record_of(row: UserRow) -> User:
 
 def _identity_of(row: UserRow) -> Identity:
     emails = decode(row.emails, f"the emails of user {row.id}")
+    roles = decode(row.roles, f"the roles of user {row.id}")
     return Identity(
         user_name=row.user_name,
         display_name=row.display_name,
@@ -173,6 +174,7 @@ def _identity_of(row: UserRow) -> Identity:
         given_name=row.given_name,
         family_name=row.family_name,
         emails=tuple(Email(**each) for each in emails or ()),
+        roles=tuple(ProviderRole(**each) for each in roles or ()),
     )
 
 
@@ -184,6 +186,7 @@ def _columns(user: User) -> dict[str, Any]:
     columns |= {item.name: getattr(person, item.name) for item in fields(person)}
     emails = [asdict(each) for each in person.emails]
     columns["emails"] = encode_optional(emails or None, "emails")
+    columns["roles"] = encode_optional([asdict(each) for each in person.roles] or None, "roles")
     return {**columns, "role": user.role.value, "name_key": folded(user.name), **lookups.keys_of(user)}
 
 

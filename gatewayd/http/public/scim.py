@@ -6,8 +6,8 @@ from typing import Any
 
 from aiohttp import hdrs, web
 
-from gatewayd.http.context import base_url
-from gatewayd.http.provisioning import DEED, Deed
+from gatewayd.http.context import REPLY_HEADERS, base_url
+from gatewayd.http.provisioning import DEED, Deed, listed
 from gatewayd.http.public.scim_messages import (
     MEDIA_TYPES,
     Asked,
@@ -20,6 +20,7 @@ from gatewayd.http.public.scim_messages import (
     search_of,
 )
 from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.warnings import warning_headers
 from gatewayd.scim.groups import ProvisionedGroups
 from gatewayd.scim.projection import Projection
 from gatewayd.scim.records import GroupEntry, Resource, ResourceType, UserEntry, Written
@@ -190,8 +191,11 @@ class ScimGroupRoutes:
 
 
 def note(request: web.Request, written: Written[Any], target: str) -> None:
-    """Tell the audit what a request did."""
-    request[DEED] = Deed(target, written.before, written.after, written.changes)
+    """Tell the audit what a request did, and the client which members were skipped."""
+    request[DEED] = Deed(target, written.before, written.after, written.changes, written.skipped)
+    if written.skipped:
+        sentence = f"members were skipped that no user has as id, {listed(written.skipped)}"
+        request[REPLY_HEADERS].update(warning_headers([sentence]))
 
 
 def _id(request: web.Request) -> str:

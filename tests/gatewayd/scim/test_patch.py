@@ -1,5 +1,6 @@
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -207,6 +208,30 @@ def test_operations_apply_in_their_order() -> None:
 )
 def test_what_cannot_be_done_is_refused_and_nothing_changes(operation: Any, code: str) -> None:
     assert refusal(op("replace", "displayName", "Changed"), operation) == code
+
+
+ORDERS = list(
+    permutations(
+        (
+            op("Add", 'emails[type eq "other"].value', "other@example.org"),
+            op("Add", 'emails[type eq "other"].primary', "True"),
+            op("Replace", "name.givenName", "Zed"),
+        )
+    )
+)
+
+
+@pytest.mark.parametrize("operations", ORDERS)
+def test_the_parts_of_a_new_address_come_in_any_order(operations: Any) -> None:
+    changed = patched(ADA, *operations)
+    made = {"value": "other@example.org", "type": "other", "primary": True}
+    assert [email for email in changed["emails"] if email["primary"]] == [made]
+    assert changed["name"]["givenName"] == "Zed"
+
+
+def test_a_part_whose_address_never_comes_has_no_target() -> None:
+    part = op("replace", 'emails[type eq "other"].primary', True)
+    assert refusal(part, op("add", 'emails[type eq "third"].value', "a@b.c")) == "noTarget"
 
 
 # Groups ---------------------------------------------------------------------------------------------------

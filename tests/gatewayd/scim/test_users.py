@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -251,19 +252,68 @@ async def test_patch_says_exactly_what_is_left(scim: Provisioning) -> None:
     )
     assert shown.keys() == {"schemas", "id", "userName", "active", "groups", "meta"}
     user = await scim.account(user_id)
-    assert (user.email, user.name, user.scim) == ("mail@example.org", "Ada@Example.org", None)
+    assert (user.email, user.name, user.scim) == ("ada@example.org", "Ada@Example.org", None)
     assert await scim.shown_user(user_id) == shown
 
 
-async def test_an_address_given_by_hand_stays_while_nobody_speaks_of_addresses(scim: Provisioning) -> None:
+async def test_an_address_given_by_hand_stays_until_the_provider_says_another(scim: Provisioning) -> None:
     user_id = (await scim.users.create({"userName": "p@example.org", "displayName": "P"})).entry.user.id
     await scim.accounts.users.change(user_id, UserChange(email="hand@example.org"), None)
     shown = await scim.patch_user(user_id, replacing("name.givenName", "Zed"))
     assert shown["emails"] == [{"value": "hand@example.org", "type": "work", "primary": True}]
-    await scim.users.replace(user_id, {"userName": "p@example.org", "displayName": "Q"})
     assert (await scim.account(user_id)).email == "hand@example.org"
-    await scim.users.replace(user_id, {"userName": "q@example.org", "displayName": "Q"})
-    assert (await scim.account(user_id)).email == "q@example.org"
+    await scim.users.replace(user_id, {"userName": "p@example.org", "displayName": "Q"})
+    assert (await scim.account(user_id)).email == "p@example.org"
+    assert "emails" not in await scim.shown_user(user_id)
+
+
+OLD, NEW = {"value": "old@x.org", "primary": True}, {"value": "new@x.org", "type": "home"}
+
+
+@pytest.mark.parametrize(
+    ("operations", "email"),
+    [
+        ([removing("emails")], "ann@example.org"),
+        ([replacing("emails", [])], "ann@example.org"),
+        ([replacing("emails", [NEW])], "new@x.org"),
+        ([removing('emails[type eq "work"]')], "new@x.org"),
+        ([removing("emails", value=[{"value": "OLD@x.org"}])], "new@x.org"),
+        ([replacing('emails[type eq "work"].value', "third@x.org")], "third@x.org"),
+        ([replacing('emails[type eq "home"].primary', "True")], "new@x.org"),
+        ([removing("emails"), replacing("userName", "ann2@example.org")], "ann2@example.org"),
+    ],
+)
+async def test_an_address_that_is_taken_away_is_free(scim: Provisioning, operations: Any, email: str) -> None:
+    user_id = await scim.add_user(emails=[OLD, NEW])
+    user = await scim.account(user_id)
+    shown = await scim.patch_user(user_id, *operations)
+    changed = await scim.account(user_id)
+    assert (changed.email, changed.token_version) == (email, user.token_version), "sessions go on"
+    assert await scim.accounts.users_store.find_by_email("old@x.org") is None
+    assert email in [shown["userName"], *(each["value"] for each in shown.get("emails", []))]
+    assert await scim.add_user("bob", emails=[{"value": "old@x.org"}])
+
+
+async def test_a_replacement_without_addresses_frees_them(scim: Provisioning) -> None:
+    ann, bob = await scim.add_user(emails=[OLD]), await scim.add_user("bob", emails=[NEW])
+    refused = await refusal(scim.users.replace(ann, {"userName": "ann@example.org", "emails": [NEW]}))
+    assert (refused.kind, refused.code) == (Kind.CONFLICT, "taken")
+    await scim.users.replace(ann, {"userName": "ann@example.org"})
+    await scim.users.replace(bob, {"userName": "bob@example.org", "emails": [OLD]})
+    await scim.users.replace(ann, {"userName": "ann@example.org", "emails": [NEW]})
+    assert [(await scim.account(each)).email for each in (ann, bob)] == ["new@x.org", "old@x.org"]
+
+
+async def test_an_address_that_an_account_kept_hidden_goes_with_the_next_replacement(
+    scim: Provisioning,
+) -> None:
+    user_id = await scim.add_user()
+    users = scim.accounts.users_store
+    assert await users.change(replace(await scim.account(user_id), email="hidden@x.org"))
+    await scim.patch_user(user_id, replacing("active", False))
+    assert (await scim.account(user_id)).email == "hidden@x.org"
+    await scim.users.replace(user_id, {"userName": "ann@example.org", "displayName": "ann@example.org"})
+    assert (await scim.account(user_id)).email == "ann@example.org"
 
 
 async def test_a_display_name_that_is_put_together_is_not_too_long(scim: Provisioning) -> None:

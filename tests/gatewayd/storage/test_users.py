@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Email, Identity, Role, Source, User
+from gatewayd.accounts.records import Email, Identity, ProviderRole, Role, Source, User
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.database import Database
 from gatewayd.storage.users import TortoiseUsers
@@ -37,6 +37,7 @@ ADA = Identity(
     given_name="Ada",
     family_name=None,
     emails=(Email("u1@Example.org", primary=True), Email("ada@home.example", "Home")),
+    roles=(ProviderRole("admin", "Administrator", primary=True), ProviderRole(display="Ä", type="x")),
 )
 PROVISIONED = replace(FULL, identity=ADA)
 OKTA = {"okta": {"external_id": "0"}}

@@ -487,3 +487,18 @@ async def test_addresses_are_those_of_the_configured_site() -> None:
         assert user["groups"][0]["$ref"] == f"{address}{ROOT}/Groups/{group_id}"
         config = await site.ok("GET", "/ServiceProviderConfig")
         assert config["meta"]["location"] == f"{address}{ROOT}/ServiceProviderConfig"
+
+
+async def test_skipped_members_are_told_in_a_header(site: ScimSite) -> None:
+    ada, group_id = await add(site, "ada"), await add_group(site, "Staff")
+    stale = [{"value": f"stale{number}"} for number in range(4)]
+    body = patch({"op": "replace", "path": "members", "value": [*stale, {"value": ada}]})
+    changed = await site.call("PATCH", f"/Groups/{group_id}", body)
+    assert (changed.status, changed.body) == (204, None)
+    warning = "members were skipped that no user has as id, 4: 'stale0', 'stale1', 'stale2', ..."
+    assert changed.headers["X-Gateway-Warning"] == warning
+    replaced = await site.call("PUT", f"/Groups/{group_id}", {"displayName": "Staff", "members": stale[:1]})
+    assert (replaced.status, replaced.body["members"]) == (200, [])
+    assert replaced.headers["X-Gateway-Warning"].endswith("1: 'stale0'")
+    created = await site.call("POST", "/Groups", {"displayName": "Crew", "members": [*stale, {"value": ada}]})
+    assert (created.status, [each["value"] for each in created.body["members"]]) == (201, [ada])
