@@ -273,7 +273,7 @@ def member_requests(group: str, name: str, members: list[dict[str, str]]) -> lis
     adding = {"op": "add", "path": "members", "value": members[-1:]}
     return [
         ("POST", "/Groups", {"displayName": name, "members": members}),
-        ("PUT", group, {"displayName": name, "members": members}),
+        ("PUT", group, {"displayName": f"{name} again", "members": members}),
         ("PATCH", group, {"Operations": [replacing]}),
         ("PATCH", group, {"Operations": [adding]}),
     ]
