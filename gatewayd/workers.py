@@ -17,7 +17,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self
 
@@ -55,6 +55,10 @@ class WorkerOptions:
     cpu_seconds: int = 0
     nice: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
+
+    def with_argument(self, argument: str) -> "WorkerOptions":
+        """Return the same with one more argument."""
+        return replace(self, arguments=(*self.arguments, argument))
 
 
 class WorkerDiedError(Exception):

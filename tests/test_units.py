@@ -19,6 +19,9 @@ SERVICES = sorted(FOLDER.glob("*.service"))
 SOCKETS = sorted(FOLDER.glob("*.socket"))
 UNITS = [*SERVICES, *SOCKETS, *sorted(FOLDER.glob("*.timer")), *sorted(FOLDER.glob("*.path"))]
 
+# What processes that read documents confine themselves with; no set of systemd 252 has it.
+LANDLOCK = "landlock_create_ruleset landlock_add_rule landlock_restrict_self"
+
 # Tenths of the exposure that systemd-analyze computes: 15 is 1.5, within "OK".
 EXPOSURE_LIMIT = 15
 
@@ -73,6 +76,10 @@ def test_units_are_correct(runnable: Path) -> None:
 def test_services_are_hardened(unit: str, runnable: Path) -> None:
     threshold = f"--threshold={EXPOSURE_LIMIT}"
     run("systemd-analyze", "security", "--offline=true", "--no-pager", threshold, str(runnable / unit))
+
+
+def test_readers_of_documents_may_confine_themselves() -> None:
+    assert LANDLOCK in SERVICE["SystemCallFilter"]
 
 
 def test_the_service_follows_the_protocol_of_the_daemon() -> None:
@@ -197,8 +204,8 @@ def test_an_ingestion_may_do_no_more_than_the_daemon() -> None:
     own = {"RemoveIPC", "ProtectHome", "RestrictAddressFamilies"}
     text = (FOLDER / "gatewayd.service").read_text()
     hardening = directives_of(text[text.index("NoNewPrivileges") :])
-    # The daemon sets the priority of its children.
-    calls = [row for row in hardening.pop("SystemCallFilter") if row != "setpriority"]
+    # The daemon sets the priority of its children, and these confine themselves.
+    calls = [row for row in hardening.pop("SystemCallFilter") if row not in ("setpriority", LANDLOCK)]
     assert INGEST["SystemCallFilter"] == calls
     for name in set(hardening) - own - {"WantedBy", "Also"}:
         assert INGEST[name] == hardening[name], name

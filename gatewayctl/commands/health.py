@@ -15,6 +15,7 @@ VIEW: View[Health] = View(
         "STARTED": lambda row: row.started_at,
         "UPTIME": lambda row: f"{row.uptime_seconds} s",
         "DATABASE": lambda row: "ok" if row.database else "failing",
+        "SANDBOX": lambda row: row.extraction_sandbox,
         "SOURCES": lambda row: [_source(state) for state in row.sources],
     },
 )

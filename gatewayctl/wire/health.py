@@ -14,7 +14,11 @@ class SourceState(Reply):
 
 
 class Health(Reply):
-    """The daemon's state; `status` is `pass`, `warn` (a source has a problem) or `fail` (no database)."""
+    """The daemon's state; `status` is `pass`, `warn` (a source has a problem) or `fail` (no database).
+
+    `extraction_sandbox` says how the processes are confined that read documents: `full`, `off`, or what it is
+    without; None where documents are read elsewhere.
+    """
 
     status: str
     version: str
@@ -23,3 +27,4 @@ class Health(Reply):
     uptime_seconds: int
     database: bool
     sources: list[SourceState] = Field(default_factory=list)
+    extraction_sandbox: str | None = None

@@ -11,9 +11,10 @@ from gatewayd.assembly.embedding import Embedding, make_embedding
 from gatewayd.assembly.indexes import open_index
 from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.chat.attachments import Documents as AttachedDocuments
-from gatewayd.errors import GatewayError
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
-from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.extract.records import Sandbox
+from gatewayd.ingest.blobs import INCOMING, LocalBlobs
 from gatewayd.ingest.chunking import ChunkRules
 from gatewayd.ingest.files import Files, UploadRules
 from gatewayd.ingest.intake import Intake
@@ -36,6 +37,7 @@ from gatewayd.knowledge.scopes import Scopes
 from gatewayd.knowledge.sync import Sync
 from gatewayd.knowledge.uploads import Uploads
 from gatewayd.knowledge.wholes import Wholes
+from gatewayd.sandbox import confinement
 from gatewayd.settings import Settings
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.database import Database
@@ -95,6 +97,7 @@ class Documents:
     attachments: DocumentAttachments
     checks: Checks
     reindexing: Reindexing
+    confinement: str | None
 
     async def start(self) -> None:
         """Begin to process what waits; have the model ready where there is something to search.
@@ -211,6 +214,7 @@ class _Builder:
             attachments=self._attachments(holdings, scopes, retrieval),
             checks=self._checks(holdings, spaces),
             reindexing=Reindexing(spaces, stores.spaces, self._tasks),
+            confinement=find_confinement(settings),
         )
 
     def _library(self) -> Library:
@@ -253,6 +257,9 @@ def make_extractor(settings: Settings, tasks: Tasks, stack: AsyncExitStack) -> E
         stack.push_async_callback(external.close)
         return external
     options = PoolOptions(
+        # What is left there is swept at the next start.
+        folder=settings.data_dir / BLOBS / INCOMING,
+        sandbox=Sandbox(settings.ingest_sandbox),
         workers=extraction_workers(settings),
         memory=settings.ingest_memory_limit,
         seconds=settings.ingest_timeout,
@@ -262,6 +269,26 @@ def make_extractor(settings: Settings, tasks: Tasks, stack: AsyncExitStack) -> E
     pool = ExtractorPool(options, tasks)
     stack.push_async_callback(pool.close)
     return pool
+
+
+def find_confinement(settings: Settings) -> str | None:
+    """Return how the processes are confined that read documents, None when there are none: full, off or what
+    it is without.
+
+    Raises not_configured when less is possible than the settings require.
+    """
+    if settings.content_extraction_engine == "external":
+        return None
+    sandbox = Sandbox(settings.ingest_sandbox)
+    if sandbox is Sandbox.OFF:
+        return sandbox
+    missing = " and ".join(confinement.missing())
+    if missing and sandbox is Sandbox.REQUIRE:
+        sentence = f'cannot have ingest_sandbox = "require": the kernel lacks or does not permit {missing}'
+        raise GatewayError(Kind.NOT_CONFIGURED, sentence)
+    if missing:
+        log.warning("processes that read documents are confined without %s: the kernel lacks it", missing)
+    return f"without {missing}" if missing else "full"
 
 
 def extraction_workers(settings: Settings) -> int:

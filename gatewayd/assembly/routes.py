@@ -208,7 +208,9 @@ def control_rows(parts: Parts) -> Sequence[Route]:
             parts.provisioning.provider,
         ).routes(),
         *control_settings.SettingRoutes(accounts.runtime, writes).routes(),
-        *control_health.ControlHealthRoutes(parts.health, parts.catalog, __version__).routes(),
+        *control_health.ControlHealthRoutes(
+            parts.health, parts.catalog, __version__, parts.documents.confinement
+        ).routes(),
         *control_chat.ControlChatRoutes(
             parts.pipeline, parts.catalog, parts.documents.collections, viewers
         ).routes(),

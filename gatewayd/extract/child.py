@@ -10,21 +10,23 @@ import orjson
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.readers import read
-from gatewayd.extract.records import MB, OVER_MEMORY, Document, Limits
+from gatewayd.extract.records import MB, OVER_MEMORY, Document, Limits, Sandbox
 from gatewayd.ingest.chunking import ChunkRules, cut
+from gatewayd.sandbox.confinement import confine
 from gatewayd.workers import Parent
 
 
 def main() -> None:
     """Answer `{path, name, content_type}` with a text and `{pages, title, chunks}` until nobody asks.
 
-    The argument is a JSON object with `text` (characters), `size`, `overlap`, `tokens` (of chunks) and
-    `seconds` (processor time for a document).
+    The first argument is a JSON object with `text` (characters), `size`, `overlap`, `tokens` (of chunks),
+    `seconds` (processor time for a document) and `sandbox`, the second one the folder of documents.
     """
     options = orjson.loads(sys.argv[1])
     limits = Limits(text=options["text"])
     rules = ChunkRules(options["size"], options["overlap"], options["tokens"])
     parent = Parent()
+    _confine(Sandbox(options["sandbox"]), Path(sys.argv[2]))
     for message, _ in parent.messages():
         _allow(options["seconds"])
         try:
@@ -38,6 +40,15 @@ def main() -> None:
             parent.refuse(message, GatewayError(Kind.UNAVAILABLE, sentence))
         else:
             parent.answer(message, header, blob)
+
+
+def _confine(sandbox: Sandbox, folder: Path) -> None:
+    """Leave this process nothing but the folder of its documents and its own modules."""
+    if sandbox is Sandbox.OFF:
+        return
+    missing = confine([folder])
+    if missing and sandbox is Sandbox.REQUIRE:
+        sys.exit(f"cannot be confined: {' and '.join(missing)} failed")
 
 
 def _extract(message: dict[str, Any], limits: Limits, rules: ChunkRules) -> tuple[dict[str, Any], bytes]:

@@ -11,12 +11,13 @@ import orjson
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.places import Places
-from gatewayd.extract.records import MB, OVER_MEMORY
+from gatewayd.extract.reader import Reader
+from gatewayd.extract.records import MB, OVER_MEMORY, Sandbox
 from gatewayd.ingest.chunking import ChunkRules
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
 from gatewayd.ingest.records import Chunk, Extraction
 from gatewayd.tasks import Tasks
-from gatewayd.workers import Worker, WorkerDiedError, WorkerOptions
+from gatewayd.workers import WorkerDiedError, WorkerOptions
 
 CHILD: Final = "gatewayd.extract.child"
 NICENESS: Final = 10
@@ -33,9 +34,13 @@ class PoolOptions:
     read for more than `turn` seconds. `memory` is the bytes of address space of a process. `seconds` is
     processor time for a document; by the clock it may take `patience` times that, for the machine may be
     busy. `text_limit` is the characters of its text. A process is replaced after `documents` of them or when
-    it holds `resident` bytes, and ended when it had nothing to do for `idle` seconds.
+    it holds `resident` bytes, and ended when it had nothing to do for `idle` seconds. `folder` is where the
+    processes find their documents: on the file system that these are on. `sandbox` says how they are
+    confined.
     """
 
+    folder: Path
+    sandbox: Sandbox = Sandbox.AUTO
     workers: int = 1
     spare: int = 3
     turn: float = 5.0
@@ -57,8 +62,8 @@ class ExtractorPool:
         self._tasks = tasks
         self._places = Places(options.workers, options.spare, options.turn)
         # Those without work and since when, the one that has rested longest first.
-        self._resting: list[tuple[Worker, float]] = []
-        self._busy: set[Worker] = set()
+        self._resting: list[tuple[Reader, float]] = []
+        self._busy: set[Reader] = set()
         self._reaper: str | None = None
         self._is_closed = False
         arguments = {
@@ -67,6 +72,7 @@ class ExtractorPool:
             "overlap": options.rules.overlap,
             "tokens": options.rules.tokens,
             "seconds": options.seconds,
+            "sandbox": options.sandbox,
         }
         self._worker_options = WorkerOptions(
             CHILD, (orjson.dumps(arguments).decode(),), memory=options.memory, nice=NICENESS
@@ -75,18 +81,18 @@ class ExtractorPool:
     async def extract(self, path: Path, name: str, content_type: str | None, owner: str) -> Extraction:
         """Return the text and the chunks of the document at `path`; waits while no process is free for the
         owner."""
-        message = {"path": str(path), "name": name, "content_type": content_type}
+        message = {"name": name, "content_type": content_type}
         async with self._places.taken(owner):
-            worker = await self._take()
+            reader = await self._take()
             is_good = False
             try:
-                header, blob = await self._ask(worker, message)
+                header, blob = await self._ask(reader, path, message)
                 is_good = True
             except GatewayError as error:
                 is_good = error.kind is not Kind.TIMEOUT and error.code != OVER_MEMORY
                 raise
             finally:
-                self._give_back(worker, is_good=is_good)
+                self._give_back(reader, is_good=is_good)
         return await asyncio.to_thread(_unpacked, header, blob)
 
     async def close(self) -> None:
@@ -94,33 +100,33 @@ class ExtractorPool:
         self._is_closed = True
         if self._reaper is not None:
             await self._tasks.stop(self._reaper)
-        workers = [*self._busy, *(worker for worker, _ in self._resting)]
+        readers = [*self._busy, *(reader for reader, _ in self._resting)]
         self._resting.clear()
-        for worker in workers:
-            worker.kill()
-        for worker in workers:
-            await worker.close()
+        for reader in readers:
+            reader.worker.kill()
+        for reader in readers:
+            await reader.close()
 
-    async def _take(self) -> Worker:
+    async def _take(self) -> Reader:
         if self._is_closed:
             raise GatewayError(Kind.UNAVAILABLE, "cannot read documents: the gateway is stopping")
         while self._resting:
-            worker, _ = self._resting.pop()
-            if worker.is_alive:
-                self._busy.add(worker)
-                return worker
-            await worker.close()
-        worker = await Worker.start(self._worker_options, self._tasks)
+            reader, _ = self._resting.pop()
+            if reader.worker.is_alive:
+                self._busy.add(reader)
+                return reader
+            await reader.close()
+        reader = await Reader.start(self._options.folder, self._worker_options, self._tasks)
         if self._is_closed:
-            worker.kill()
-        self._busy.add(worker)
-        return worker
+            reader.worker.kill()
+        self._busy.add(reader)
+        return reader
 
-    async def _ask(self, worker: Worker, message: dict[str, Any]) -> tuple[Any, bytes]:
+    async def _ask(self, reader: Reader, path: Path, message: dict[str, Any]) -> tuple[Any, bytes]:
         longest = self._options.patience * self._options.seconds
         try:
             async with asyncio.timeout(longest):
-                return await worker.call(message)
+                return await reader.ask(path, message)
         except TimeoutError as error:
             sentence = f"cannot read the file: it took more than {longest:g} seconds"
             raise GatewayError(Kind.TIMEOUT, sentence, code=OUT_OF_TIME) from error
@@ -144,16 +150,17 @@ class ExtractorPool:
         sentence = f"cannot read the file: its reader {death.reason}"
         return GatewayError(Kind.UNAVAILABLE, sentence, code=WORKER_DIED)
 
-    def _give_back(self, worker: Worker, *, is_good: bool) -> None:
+    def _give_back(self, reader: Reader, *, is_good: bool) -> None:
         """Keep a process for the next document, or replace it."""
-        self._busy.discard(worker)
+        worker = reader.worker
+        self._busy.discard(reader)
         if not is_good:
             worker.kill()
         is_worn = worker.calls >= self._options.documents or worker.resident > self._options.resident
         if self._is_closed or not is_good or is_worn or not worker.is_alive:
-            self._tasks.spawn(f"end of worker {worker.pid}", worker.close())
+            self._tasks.spawn(f"end of worker {worker.pid}", reader.close())
             return
-        self._resting.append((worker, asyncio.get_running_loop().time()))
+        self._resting.append((reader, asyncio.get_running_loop().time()))
         if self._reaper is None:
             self._reaper = self._tasks.spawn("end of workers without work", self._reap())
 
@@ -162,13 +169,13 @@ class ExtractorPool:
         loop = asyncio.get_running_loop()
         try:
             while self._resting:
-                worker, since = self._resting[0]
+                reader, since = self._resting[0]
                 left = since + self._options.idle - loop.time()
                 if left > 0:
                     await asyncio.sleep(left)
                 else:
                     del self._resting[0]
-                    await worker.close()
+                    await reader.close()
         finally:
             self._reaper = None
 

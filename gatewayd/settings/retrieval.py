@@ -68,6 +68,15 @@ class RetrievalFields(BaseSettings):
         restart(DOCUMENTS), 5, "Attempts at a document that another attempt may help.", ge=1, le=100
     )
 
+    ingest_sandbox: Annotated[
+        Literal["auto", "require", "off"], types.Expect('"auto", "require", or "off"')
+    ] = setting(
+        restart(DOCUMENTS),
+        "auto",
+        "Confinement of the processes that extract documents, by Landlock and seccomp: as far as the kernel "
+        "can, wholly or the daemon does not start, or none.",
+    )
+
     rag_embedding_engine: Annotated[
         Literal["", "fastembed", "directory", "openai", "ollama"],
         types.Expect('"fastembed", "directory", "openai", "ollama", or "" for a model from a package'),

@@ -50,7 +50,7 @@ async def serve(state: Path) -> None:
     tasks = Tasks()
     async with AsyncExitStack() as stack:
         stack.push_async_callback(tasks.close)
-        pool = ExtractorPool(PoolOptions(workers=cores), tasks)
+        pool = ExtractorPool(PoolOptions(state / "incoming", workers=cores), tasks)
         stack.push_async_callback(pool.close)
         embedder = await stack.enter_async_context(opened_embedder(state, tasks, threads=cores))
         alone = Alone(pool, embedder, cores + 1)

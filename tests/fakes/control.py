@@ -145,7 +145,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *KeyRoutes(accounts.keys, accounts.users, writes, accounts.clock).routes(),
         *ModelRoutes(control.catalog, viewers, accounts.users, accounts.groups, writes).routes(),
         *SettingRoutes(accounts.runtime, writes).routes(),
-        *ControlHealthRoutes(control.health, control.catalog, "1.2.3", accounts.clock).routes(),
+        *ControlHealthRoutes(control.health, control.catalog, "1.2.3", "full", accounts.clock).routes(),
         *ControlChatRoutes(pipeline, control.catalog, control.documents.collections, viewers).routes(),
         *document_rows(control, viewers, writes),
         *control.live.rows(viewers),

@@ -47,7 +47,7 @@ async def refused_by_pool(folder: Path, data: bytes, *, ends: int = 0, **options
     path = folder / "blob"
     path.write_bytes(data)
     tasks = Tasks()
-    pool = ExtractorPool(PoolOptions(**options), tasks)
+    pool = ExtractorPool(PoolOptions(folder / "incoming", **options), tasks)
     call = Worker.call
 
     async def ended(worker: Worker, *arguments: Any) -> Any:

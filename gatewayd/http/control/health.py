@@ -32,11 +32,17 @@ class ControlHealthRoutes:
     """The daemon's state on the control socket; made when the daemon starts, which begins its uptime."""
 
     def __init__(
-        self, database: Database, sources: Sources, version: str, clock: ids.Clock = ids.now
+        self,
+        database: Database,
+        sources: Sources,
+        version: str,
+        confinement: str | None = None,
+        clock: ids.Clock = ids.now,
     ) -> None:
         self._database = database
         self._sources = sources
         self._version = version
+        self._confinement = confinement
         self._clock = clock
         self._started_at = clock()
 
@@ -60,5 +66,6 @@ class ControlHealthRoutes:
                 uptime_seconds=self._clock() - self._started_at,
                 database=problem is None,
                 sources=states,
+                extraction_sandbox=self._confinement,
             )
         )

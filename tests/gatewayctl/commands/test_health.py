@@ -18,8 +18,10 @@ async def test_a_daemon_in_order(ctl: Ctl, control: Control) -> None:
         "uptime_seconds",
         "database",
         "sources",
+        "extraction_sandbox",
     ]
     assert shown["uptime_seconds"] == 90
+    assert shown["extraction_sandbox"] == "full"
     assert shown["sources"] == [{"name": "fake", "models": 2, "problem": None}]
     assert (await ctl("health", "-o", "name")).out == "pass\n"
     assert "fake: 2 models" in (await ctl("health")).out

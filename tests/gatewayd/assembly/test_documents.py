@@ -11,16 +11,19 @@ from gatewayd.assembly.documents import (
     attachment_options,
     chunk_rules,
     extraction_workers,
+    find_confinement,
     make_extractor,
     search_options,
     upload_rules,
 )
 from gatewayd.assembly.embedding import Embedding
 from gatewayd.assembly.gateway import assemble
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.pool import ExtractorPool
 from gatewayd.ingest.records import Space
 from gatewayd.ingest.spaces import Spaces
 from gatewayd.knowledge.fusion import Fusion
+from gatewayd.sandbox import confinement
 from gatewayd.settings import Settings, load
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.extractor import ExternalExtractor
@@ -122,3 +125,24 @@ def test_each_setting_reaches_its_service(state: Path) -> None:
     options = attachment_options(settings)
     assert (options.full_context, options.full_context_limit) == (True, 5000)
     assert (options.system_context, options.template) == (True, "{{CONTEXT}}")
+
+
+def test_how_readers_are_confined_is_told_and_required_at_the_start(
+    state: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    required = settings_for(state, INGEST_SANDBOX="require")
+    assert find_confinement(required) == "full"
+    monkeypatch.setattr(confinement, "missing", lambda: ["Landlock", "seccomp"])
+    with pytest.raises(GatewayError, match="does not permit Landlock and seccomp") as caught:
+        find_confinement(required)
+    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert find_confinement(settings_for(state, INGEST_SANDBOX="off")) == "off"
+    elsewhere = {
+        "CONTENT_EXTRACTION_ENGINE": "external",
+        "EXTERNAL_DOCUMENT_LOADER_URL": "http://127.0.0.1:1",
+        "INGEST_SANDBOX": "require",
+    }
+    assert find_confinement(settings_for(state, **elsewhere)) is None
+    assert caplog.records == []
+    assert find_confinement(settings_for(state)) == "without Landlock and seccomp"
+    assert "confined without Landlock and seccomp" in caplog.text

@@ -10,12 +10,12 @@ from gatewayd.extract.records import OVER_MEMORY
 from gatewayd.tasks import Tasks
 from gatewayd.workers import Worker, WorkerOptions
 
-OPTIONS = {"text": 1000, "size": 100, "overlap": 0, "tokens": 50, "seconds": 7.5}
+OPTIONS = {"text": 1000, "size": 100, "overlap": 0, "tokens": 50, "seconds": 7.5, "sandbox": "require"}
 
 
 @pytest.fixture
-async def child() -> AsyncIterator[Worker]:
-    arguments = (orjson.dumps(OPTIONS).decode(),)
+async def child(tmp_path: Path) -> AsyncIterator[Worker]:
+    arguments = (orjson.dumps(OPTIONS).decode(), str(tmp_path))
     worker = await Worker.start(WorkerOptions("gatewayd.extract.child", arguments, memory=400 << 20), Tasks())
     yield worker
     await worker.close()

@@ -30,12 +30,12 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
 
 
 @pytest.fixture
-async def make() -> AsyncIterator[Callable[..., ExtractorPool]]:
+async def make(tmp_path: Path) -> AsyncIterator[Callable[..., ExtractorPool]]:
     tasks = Tasks()
     pools: list[ExtractorPool] = []
 
     def made(**options: Any) -> ExtractorPool:
-        pools.append(ExtractorPool(PoolOptions(**options), tasks))
+        pools.append(ExtractorPool(PoolOptions(tmp_path / "incoming", **options), tasks))
         return pools[-1]
 
     yield made

@@ -1,0 +1,54 @@
+"""What processes are confined by that compute on foreign bytes, and what of it the kernel lacks."""
+
+import mimetypes
+import site
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from gatewayd.sandbox import landlock, seccomp
+
+LANDLOCK: Final = "Landlock"
+SECCOMP: Final = "seccomp"
+
+PACKAGE: Final = Path(__file__).parents[1]
+# Where the system has the libraries that modules are linked with, and what finds them.
+LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
+DEVICES: Final = ("/dev/null", "/dev/urandom", "/dev/random")
+
+
+def missing() -> Sequence[str]:
+    """Return what the kernel lacks, or does not permit: LANDLOCK, SECCOMP."""
+    available = {LANDLOCK: landlock.version() > 0, SECCOMP: seccomp.is_available()}
+    return [name for name, is_there in available.items() if not is_there]
+
+
+def confine(readable: Sequence[Path]) -> Sequence[str]:
+    """Take from this process all files but some and its own modules, the network and other processes, for
+    good.
+
+    Returns what could not be done: LANDLOCK, SECCOMP. To be called before a second thread begins.
+    """
+    failed = []
+    try:
+        landlock.restrict([*readable, *_own_files()])
+    except OSError:
+        failed.append(LANDLOCK)
+    try:
+        seccomp.restrict()
+    except OSError:
+        failed.append(SECCOMP)
+    return failed
+
+
+def _own_files() -> Iterator[Path]:
+    """Yield where the modules of this process are, which are imported when they are needed."""
+    installed = {Path(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())}
+    for folder in map(Path, sys.path):
+        # A copy of the source code may be among other things.
+        if folder != PACKAGE.parent or folder in installed:
+            yield folder
+    yield PACKAGE
+    yield Path(sys.base_prefix, "lib")
+    yield from map(Path, (*LIBRARIES, *DEVICES, *mimetypes.knownfiles))

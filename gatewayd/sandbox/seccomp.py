@@ -1,0 +1,161 @@
+"""Limits the system calls of this process (seccomp(2)): no network, no programs, no processes, no writing.
+
+A call that is not allowed fails with EPERM. The filter is a program of the kernel's packet filter (BPF),
+which reads `struct seccomp_data`.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
+import platform
+import struct
+import termios
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from gatewayd.sandbox import syscalls
+from gatewayd.sandbox.syscalls import Architecture, Numbers
+
+# linux/audit.h
+AUDIT_ARCHITECTURES: Final = {Architecture.X86_64: 0xC000003E, Architecture.AARCH64: 0xC00000B7}
+# The calls of another convention on x86_64 (x32) begin here.
+X32: Final = 0x40000000
+
+# linux/prctl.h, linux/seccomp.h
+PR_GET_SECCOMP: Final = 21
+PR_SET_SECCOMP: Final = 22
+PR_SET_NO_NEW_PRIVS: Final = 38
+SECCOMP_MODE_FILTER: Final = 2
+KILL: Final = 0x80000000
+ERRNO: Final = 0x00050000
+ALLOW: Final = 0x7FFF0000
+# Where struct seccomp_data has the number, the architecture and the arguments.
+NUMBER: Final = 0
+ARCHITECTURE: Final = 4
+ARGUMENTS: Final = 16
+
+# linux/bpf_common.h
+LOAD: Final = 0x20
+EQUAL: Final = 0x15
+NOT_LESS: Final = 0x35
+ANY_BIT: Final = 0x45
+RETURN: Final = 0x06
+
+CLONE_THREAD: Final = 0x00010000
+TEMPORARY: Final = 0o20000000
+WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | TEMPORARY
+FCNTL_COMMANDS: Final = (
+    *(fcntl.F_DUPFD, fcntl.F_DUPFD_CLOEXEC, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL, fcntl.F_SETFL),
+)
+IOCTL_REQUESTS: Final = (termios.FIOCLEX, termios.FIONCLEX, termios.FIONBIO, termios.FIONREAD, termios.TCGETS)
+
+
+class _Program(ctypes.Structure):
+    """`struct sock_fprog`."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def is_available() -> bool:
+    """Tell whether the kernel filters system calls, and their numbers are known."""
+    return _architecture() is not None and _libc().prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0
+
+
+def restrict() -> None:
+    """Limit the system calls of this process, for good; OSError when the kernel refuses.
+
+    To be called before a second thread begins: only the caller's thread and those that it starts are limited.
+    """
+    architecture = _architecture()
+    if architecture is None:
+        raise OSError(errno.ENOSYS, "the numbers of the system calls are not known")
+    instructions = filter_of(architecture, os.getpid())
+    program = _Program(len(instructions) // 8, instructions)
+    libc = _libc()
+    for arguments in (
+        (PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
+        (PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0),
+    ):
+        if libc.prctl(*arguments):
+            raise OSError(ctypes.get_errno(), "cannot limit the system calls")
+
+
+def filter_of(architecture: Architecture, pid: int) -> bytes:
+    """Return the filter for the process `pid` as the kernel reads it."""
+    return b"".join(struct.pack("=HBBI", *each) for each in _instructions(architecture, pid))
+
+
+Instruction = tuple[int, int, int, int]
+"""Code, how many to skip when it is true and when it is false, and a number."""
+
+
+def _instructions(architecture: Architecture, pid: int) -> Iterator[Instruction]:
+    yield LOAD, 0, 0, ARCHITECTURE
+    yield EQUAL, 1, 0, AUDIT_ARCHITECTURES[architecture]
+    yield RETURN, 0, 0, KILL
+    yield LOAD, 0, 0, NUMBER
+    if architecture is Architecture.X86_64:
+        yield NOT_LESS, 0, 1, X32
+        yield _refusal(errno.EPERM)
+    for numbers in syscalls.FREE.values():
+        yield from _case(numbers[architecture], [(RETURN, 0, 0, ALLOW)])
+    for numbers, block in _conditions(pid):
+        yield from _case(numbers[architecture], block)
+    for numbers in syscalls.ABSENT.values():
+        yield from _case(numbers[architecture], [_refusal(errno.ENOSYS)])
+    yield _refusal(errno.EPERM)
+
+
+def _conditions(pid: int) -> Iterator[tuple[Numbers, list[Instruction]]]:
+    yield syscalls.OPEN, _without(1, WRITING)
+    yield syscalls.OPENAT, _without(2, WRITING)
+    # A thread, and no process.
+    yield (
+        syscalls.CLONE,
+        [_load(0), (ANY_BIT, 0, 1, CLONE_THREAD), (RETURN, 0, 0, ALLOW), _refusal(errno.EPERM)],
+    )
+    # An abort is a signal to oneself.
+    yield syscalls.TGKILL, _among(0, [pid])
+    yield syscalls.PRLIMIT64, _among(0, [0, pid])
+    # Others let a signal be sent to another process.
+    yield syscalls.FCNTL, _among(1, FCNTL_COMMANDS)
+    yield syscalls.IOCTL, _among(1, IOCTL_REQUESTS)
+
+
+def _case(number: int | None, block: list[Instruction]) -> Iterator[Instruction]:
+    """Yield what is done for one system call; a block ends with a return."""
+    if number is not None:
+        yield EQUAL, 0, len(block), number
+        yield from block
+
+
+def _load(argument: int) -> Instruction:
+    # The lower half comes first; all arguments that are looked at are of 32 bits.
+    return LOAD, 0, 0, ARGUMENTS + 8 * argument
+
+
+def _without(argument: int, bits: int) -> list[Instruction]:
+    return [_load(argument), (ANY_BIT, 0, 1, bits), _refusal(errno.EPERM), (RETURN, 0, 0, ALLOW)]
+
+
+def _among(argument: int, values: Iterable[int]) -> list[Instruction]:
+    block = [_load(argument)]
+    for value in values:
+        block += [(EQUAL, 0, 1, value), (RETURN, 0, 0, ALLOW)]
+    return [*block, _refusal(errno.EPERM)]
+
+
+def _refusal(number: int) -> Instruction:
+    return RETURN, 0, 0, ERRNO | number
+
+
+def _architecture() -> Architecture | None:
+    """Return the architecture of this process, None for one of 32 bits or one that is not known."""
+    if ctypes.sizeof(ctypes.c_void_p) != 8:
+        return None
+    return {"x86_64": Architecture.X86_64, "aarch64": Architecture.AARCH64}.get(platform.machine())
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
