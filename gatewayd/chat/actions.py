@@ -16,18 +16,20 @@ from gatewayd.chat.filtering import refusal
 from gatewayd.chat.modelfacts import assigned, describe_model
 from gatewayd.chat.outlets import call_scope, check_messages, with_absent
 from gatewayd.chat.rewriting import Rewriting, messages_of
-from gatewayd.chat.toolcalls import ToolEffects
+from gatewayd.chat.toolcalls import ToolEffects, read_safely
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins.context import CallScope, RequestFacts
-from gatewayd.plugins.invoke import PluginError
+from gatewayd.plugins.invoke import PluginError, attempt
+from gatewayd.plugins.items import Items, joined
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family, Plugin, PluginKind
 from gatewayd.plugins.registry import Registry
-from gatewayd.plugins.results import read_result
+from gatewayd.plugins.results import is_mcp
 from gatewayd.tasks import Purpose, Tasks
 
-_PLAIN: Final = (dict, list, str, bool, int, float)
+_RETURNED: Final = (dict, list, bool, int, float)
+"""Values that go to the caller as they are; a list of the items of MCP does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,10 @@ class Actions:
         """Run `<function id>` or `<function id>.<sub-action id>` and return what it returned, as JSON values.
 
         `body` is `{"model", "messages", "chat_id"?, "session_id"?, "id"?, ...}`. Messages that come back
-        changed are kept in the chat, as are pages and files; of these the text alone is returned. It runs on
-        when the caller leaves. Raises not_found for an unknown action, model or foreign chat, forbidden for
-        an action that is not on for the model, conflict when it is stopped, else what the function raises.
+        changed are kept in the chat, as are texts, pages and files; of these the text alone is returned. It
+        runs on when the caller leaves. Raises not_found for an unknown action, model or foreign chat,
+        forbidden for an action that is not on for the model, conflict when it is stopped, else what the
+        function raises.
         """
         check_messages(body)
         plugin = self._find(action_id)
@@ -103,23 +106,45 @@ class Actions:
         arguments = {"body": with_absent(body), "__id__": button.sub_id}
         try:
             value = await button.loaded.call("action", scope, arguments)
+            value = await joined(value) if isinstance(value, Items) else value
         except PluginError as failure:
             raise refusal(failure) from failure
         if isinstance(value, BaseModel):
-            value = value.model_dump()
+            value = await _dumped(value, button)
         if value is None:
             return None
-        if not isinstance(value, _PLAIN) or not_json(value) is not None:
-            return await self._shown(value, button, scope)
+        if isinstance(value, str) or is_mcp(value):
+            return await self._told(value, button, scope)
+        if not isinstance(value, _RETURNED) or not_json(value) is not None:
+            result = await read_safely(value, button.loaded.plugin.name)
+            return (await self._effects.show(scope, result))[0]
         if is_stored and isinstance(value, dict):
             await self._rewriting.keep_messages(scope.target.chat_id, messages_of(body), messages_of(value))
         return value
 
-    async def _shown(self, value: Any, button: _Button, scope: CallScope) -> str:
-        """Show pages and keep files of a result, and return its text."""
-        result = read_result(value, button.loaded.plugin.name)
-        effects = self._effects
-        await effects.tell(scope.target, "embeds", result.embeds)
-        files = [await effects.kept(scope.actor, item) for item in result.media]
-        await effects.tell(scope.target, "files", files)
-        return result.text
+    async def _told(self, value: Any, button: _Button, scope: CallScope) -> str:
+        """Keep a text, or the texts and files of a list, with the message, and return the text (6.5).
+
+        A text is kept as a source, as that of a tool is.
+        """
+        plugin = button.loaded.plugin
+        result = await read_safely(value, plugin.name)
+        said, _ = await self._effects.show(scope, result)
+        if said and not result.is_notice and button.loaded.flag("citation", default=True):
+            source = {
+                "source": {"name": plugin.name},
+                "document": [said],
+                "metadata": [{"source": plugin.id}],
+                "tool_result": True,
+            }
+            await self._effects.events.emit(scope.target, {"type": "source", "data": source})
+        return said
+
+
+async def _dumped(value: BaseModel, button: _Button) -> Any:
+    """Return a model as an object; code of the plugin, which may do so itself, runs in a thread."""
+    outcome = await asyncio.to_thread(attempt, value.model_dump)
+    if outcome.error is not None:
+        name, error = button.loaded.plugin.id, type(outcome.error).__name__
+        raise GatewayError(Kind.PLUGIN_FAILED, f"cannot read the result of action {name!r}: {error}")
+    return outcome.value

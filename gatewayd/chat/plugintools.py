@@ -1,7 +1,6 @@
 """The tools of plugins: which of them an actor may use, and how one is called."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from typing import Any, Protocol
 
 from gatewayd.accounts.records import Actor
@@ -10,7 +9,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.invoke import PluginError
-from gatewayd.plugins.items import Items
+from gatewayd.plugins.items import Items, joined
 from gatewayd.plugins.records import Family, Plugin
 
 
@@ -74,7 +73,7 @@ class PluginTool:
         """Call the method; what it raises is told in its own words, and what it yields is joined."""
         try:
             value = await self._loaded.call(self.name, scope, arguments)
-            return await _joined(value) if isinstance(value, Items) else value
+            return await joined(value) if isinstance(value, Items) else value
         except PluginError as failure:
             raise GatewayError(failure.kind, failure.text or failure.message) from failure
 
@@ -100,8 +99,3 @@ class PluginTools:
         is_cited = loaded.flag("citation", default=True)
         tools = [PluginTool(loaded, spec) for spec in loaded.plugin.specs]
         return [OfferedTool(tool.name, tool, is_cited, handles_files) for tool in tools]
-
-
-async def _joined(items: Items) -> str:
-    async with aclosing(items):
-        return "".join([item async for item in items if isinstance(item, str)])

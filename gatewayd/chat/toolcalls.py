@@ -62,7 +62,22 @@ class ToolEffects:
         if values:
             await self.events.emit(target, {"type": name, "data": {name: list(values)}})
 
-    async def kept(self, actor: Actor, item: Media) -> dict[str, Any]:
+    async def show(self, scope: CallScope, result: ToolResult) -> tuple[str, tuple[dict[str, Any], ...]]:
+        """Show the pages of a result and keep its files; return its text and the references to the files.
+
+        The text says which files cannot be kept.
+        """
+        files, problems = [], []
+        for item in result.media:
+            try:
+                files.append(await self._kept(scope.actor, item))
+            except GatewayError as error:
+                problems.append(f"The {item.type} of this result is lost: {error.message}.")
+        await self.tell(scope.target, "embeds", result.embeds)
+        await self.tell(scope.target, "files", files)
+        return "\n".join(part for part in (result.text, *problems) if part), tuple(files)
+
+    async def _kept(self, actor: Actor, item: Media) -> dict[str, Any]:
         """Return the reference to bytes that are kept as a file; not_configured when nothing keeps files."""
         if self.keep is None:
             raise GatewayError(Kind.NOT_CONFIGURED, "this gateway keeps no files")
@@ -109,27 +124,14 @@ class ToolCalls:
     async def _step(self, call: Body, result: ToolResult) -> ToolStep:
         function = mapping(call.get("function"))
         name, arguments = text(function.get("name")), text(function.get("arguments"))
-        files, problems = await self._files(result.media)
-        said = "\n".join(part for part in (result.text, *problems) if part)
+        said, files = await self._effects.show(self._scope, result)
         offered = self._tools.get(name)
         sources: tuple[Source, ...] = ()
         if self._emits_sources and offered is not None and offered.is_cited and said:
             sources = (source_of(offered, arguments, said),)
-        await self._effects.tell(self._scope.target, "embeds", result.embeds)
-        await self._effects.tell(self._scope.target, "files", files)
         for source in sources:
             await self._effects.events.emit(self._scope.target, {"type": "source", "data": source})
         return ToolStep(text(call.get("id")), name, arguments, said, files, result.embeds, sources)
-
-    async def _files(self, media: Sequence[Media]) -> tuple[tuple[dict[str, Any], ...], list[str]]:
-        """Return the references to the files that are kept, and what went wrong with the others."""
-        files, problems = [], []
-        for item in media:
-            try:
-                files.append(await self._effects.kept(self._scope.actor, item))
-            except GatewayError as error:
-                problems.append(f"The {item.type} of this result is lost: {error.message}.")
-        return tuple(files), problems
 
 
 async def read_safely(value: Any, name: str) -> ToolResult:

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
+from contextlib import aclosing
 from typing import Any, Final, Protocol
 
 from gatewayd.plugins.homes import Home, StoppedError, give
@@ -228,3 +229,9 @@ class ThreadProducer:
                 return
             if asked is not None:
                 give(asked, Outcome(error=StopAsyncIteration()))
+
+
+async def joined(items: Items) -> str:
+    """Return the texts of a generator one after the other; what else it yields is left out."""
+    async with aclosing(items):
+        return "".join([item async for item in items if isinstance(item, str)])

@@ -38,11 +38,15 @@ class ServerReply:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a result is: text for the model, HTML or addresses to show, and files to keep."""
+    """What a result is: text for the model, HTML or addresses to show, and files to keep.
+
+    With `is_notice` the text is no part of the result: it tells the model what the user sees.
+    """
 
     text: str
     embeds: tuple[str, ...] = ()
     media: tuple[Media, ...] = ()
+    is_notice: bool = False
 
 
 def read_result(value: Any, name: str) -> ToolResult:
@@ -65,11 +69,16 @@ def is_html(value: Any) -> bool:
     return _is_a(value[0] if isinstance(value, tuple) and value else value, HTML)
 
 
+def is_mcp(value: Any) -> bool:
+    """Whether a result is a list of the items of MCP."""
+    return isinstance(value, list) and bool(value) and all(_is_mcp(item) for item in value)
+
+
 def _page(page: Any, name: str) -> ToolResult:
     if not _is_inline(page.headers):
         return ToolResult(_body(page))
     word = _WORDS.get(page.status_code // 100, "unknown")
-    return ToolResult(_shown(name, word), (_body(page),))
+    return ToolResult(_shown(name, word), (_body(page),), is_notice=True)
 
 
 def _page_with_context(page: Any, context: Any, name: str) -> ToolResult:
@@ -84,7 +93,7 @@ def _server_reply(reply: ServerReply, name: str) -> ToolResult:
     is_page = headers.get("content-type", "").lower().startswith("text/html")
     if _is_inline(headers) and is_page:
         shown = headers.get("location") or _text(reply.data)
-        return ToolResult(_shown(name, "success"), (shown,))
+        return ToolResult(_shown(name, "success"), (shown,), is_notice=True)
     return read_result(reply.data, name)
 
 
@@ -104,19 +113,21 @@ def _body(response: Any) -> str:
 
 
 def _list(items: Sequence[Any]) -> ToolResult:
-    if items and all(_is_mcp(item) for item in items):
+    if is_mcp(items):
         return _mcp(items)
     media = [_media_of(item) if isinstance(item, str) else None for item in items]
     found = tuple(item for item in media if item is not None)
     if not found:
         return ToolResult(_text(items))
     rest = [item for item, read in zip(items, media, strict=True) if read is None]
-    return ToolResult(_text(rest) if rest else _kept(found), media=found)
+    return ToolResult(_text(rest) if rest else _kept(found), media=found, is_notice=not rest)
 
 
 def _string(value: str) -> ToolResult:
     media = _media_of(value) if value.startswith("data:image/") else None
-    return ToolResult(value) if media is None else ToolResult(_kept((media,)), media=(media,))
+    if media is None:
+        return ToolResult(value)
+    return ToolResult(_kept((media,)), media=(media,), is_notice=True)
 
 
 def _is_mcp(item: Any) -> bool:
@@ -135,7 +146,7 @@ def _mcp(items: Sequence[Mapping[str, Any]]) -> ToolResult:
             media.append(Media(item["type"], content, str(item.get("mimeType") or f"{item['type']}/*")))
         else:
             texts.append(_mcp_text(item))
-    return ToolResult("\n".join(texts) if texts else _kept(media), media=tuple(media))
+    return ToolResult("\n".join(texts) if texts else _kept(media), media=tuple(media), is_notice=not texts)
 
 
 def _mcp_text(item: Mapping[str, Any]) -> str:

@@ -164,6 +164,79 @@ async def test_a_page_that_is_not_inline_is_its_text() -> None:
         assert world.events.emitted == []
 
 
+MCP = """[
+    {'type': 'text', 'text': 'one'},
+    {'type': 'image', 'data': 'aGk=', 'mimeType': 'image/png'},
+    {'type': 'text', 'text': 'two'},
+]"""
+IMAGE = {"type": "image", "url": "/kept"}
+
+
+async def test_texts_of_an_mcp_list_are_joined_and_pictures_are_files_of_the_message() -> None:
+    async with function_world(action(f"return {MCP}")) as world:
+        assert await press(world, chat_id="c1", id="r") == "one\ntwo"
+        assert [(item.type, item.content) for item in world.kept] == [("image", b"hi")]
+        source = {
+            "source": {"name": "A"},
+            "document": ["one\ntwo"],
+            "metadata": [{"source": "a"}],
+            "tool_result": True,
+        }
+        assert [event for _, event in world.events.emitted] == [
+            {"type": "files", "data": {"files": [IMAGE]}},
+            {"type": "source", "data": source},
+        ]
+        assert {target.message_id for target, _ in world.events.emitted} == {"r"}
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "kinds"),
+    [
+        ("'done'", "done", ["source"]),
+        ("''", "", []),
+        ("'data:image/png;base64,aGk='", "The user sees the result: image.", ["files"]),
+        ("[{'type': 'image', 'data': 'aGk='}]", "The user sees the result: image.", ["files"]),
+        ("[{'type': 'resource', 'resource': {'text': 'page'}}]", "page", ["source"]),
+    ],
+)
+async def test_texts_and_pictures_are_kept_with_the_message(value: str, said: str, kinds: list[str]) -> None:
+    async with function_world(action(f"return {value}")) as world:
+        assert await press(world, chat_id="c1", id="r") == said
+        assert [event["type"] for _, event in world.events.emitted] == kinds
+
+
+async def test_an_action_that_is_not_cited_leaves_no_source() -> None:
+    source = "class Action:\n    citation = False\n    async def action(self, body):\n        return 'done'\n"
+    async with function_world(function("a", source)) as world:
+        assert await press(world, chat_id="c1", id="r") == "done"
+        assert world.events.emitted == []
+
+
+async def test_what_an_action_yields_is_one_text() -> None:
+    async with function_world(action("yield 'do'\nyield 7\nyield 'ne'")) as world:
+        assert await press(world) == "done"
+
+
+async def test_a_file_that_cannot_be_kept_is_told_of_in_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(_: object, __: object) -> dict[str, Any]:
+        raise GatewayError(Kind.TOO_LARGE, "cannot accept the file: it is too large")
+
+    monkeypatch.setattr(FunctionWorld, "_keep", lambda _, actor, item: fail(actor, item))
+    async with function_world(action(f"return {MCP}")) as world:
+        lost = "The image of this result is lost: cannot accept the file: it is too large."
+        assert await press(world) == f"one\ntwo\n{lost}"
+
+
+async def test_a_model_that_cannot_be_read_fails_the_action_alone() -> None:
+    extra = (
+        "from pydantic import BaseModel\nclass Said(BaseModel):\n"
+        "    def model_dump(self, **_):\n        raise ValueError('x')\n"
+    )
+    async with function_world(action("return Said()", extra=extra)) as world:
+        failure = await refusal(world)
+        assert (failure.kind, "'a': ValueError" in failure.message) == (Kind.PLUGIN_FAILED, True)
+
+
 async def test_an_object_that_is_no_json_is_its_text() -> None:
     async with function_world(action("return {'a': {1}}")) as world:
         assert json.loads(await press(world)) == {"a": "{1}"}
