@@ -179,11 +179,10 @@ def test_what_an_event_must_have_stands_in_its_row() -> None:
 
 def test_only_names_with_the_prefix_are_not_stored() -> None:
     assert f".Li {UNSTORED_PREFIX}\nare never stored" in PAGE
-    data = {"content": "", "files": [], "embeds": []}
     for row in EVENT_TYPES:
         for name in row.names:
             is_stored = row.effect is not Effect.NONE and not name.startswith(UNSTORED_PREFIX)
-            assert (row.effect_of(name, data) is not Effect.NONE) == is_stored
+            assert (row.effect_of(name) is not Effect.NONE) == is_stored
 
 
 # Import names ---------------------------------------------------------------------------------------------

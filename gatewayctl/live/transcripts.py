@@ -33,6 +33,8 @@ def message_lines(message: StoredMessage) -> Iterator[str]:
     yield from (f"{INDENT}{line}" for line in message.content.splitlines())
     for number, name in enumerate(source_names(message.sources), start=1):
         yield f"{INDENT}[{number}] {name}"
+    for source in filter(_is_execution, message.sources):
+        yield f"{INDENT}code: {_name(source, 'name', 'id')}"
     for file in message.files:
         yield f"{INDENT}file: {_name(file, 'name', 'filename', 'id', 'url')}"
     if message.embeds:
@@ -47,6 +49,8 @@ def source_names(sources: Iterable[Any]) -> Sequence[str]:
     """Return the names of what a message cites, in the order in which it numbers them."""
     names: dict[str, str] = {}
     for source in sources:
+        if _is_execution(source):
+            continue
         own = source.get("source") if isinstance(source, Mapping) else None
         own = own if isinstance(own, Mapping) else {}
         cited = source.get("metadata") if isinstance(source, Mapping) else None
@@ -55,6 +59,11 @@ def source_names(sources: Iterable[Any]) -> Sequence[str]:
             key = str(facts.get("source") or own.get("id") or own.get("name") or "N/A")
             names.setdefault(key, str(facts.get("name") or own.get("name") or key))
     return list(names.values())
+
+
+def _is_execution(source: Any) -> bool:
+    """Tell whether a source is one of code that ran, which nothing cites by a number."""
+    return isinstance(source, Mapping) and source.get("type") == "code_execution"
 
 
 def _depths(messages: Sequence[StoredMessage]) -> Mapping[str, int]:

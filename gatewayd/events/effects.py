@@ -6,6 +6,9 @@ from typing import Any, Final
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.events.records import Effect, Target
 
+CODE_EXECUTION: Final = "code_execution"
+"""The `type` of a source that is `{"type", "id", "name", "code", "language", "result"?}` (6.2)."""
+
 _UNSTORED: Final = ("local:", "temporary:", "channel:")
 
 # Which list of the payload goes into which list of the message; a status and a source go in whole.
@@ -43,6 +46,8 @@ class StoredEffects:
                     await self._store.append_content(chat_id, message_id, data["content"])
             case Effect.REPLACE_CONTENT:
                 await self._store.replace_content(chat_id, message_id, data["content"])
+            case Effect.APPEND_SOURCES if _is_execution(data):
+                await self._store.put_item(chat_id, message_id, effect.value, data)
             case Effect.APPEND_STATUS | Effect.APPEND_SOURCES:
                 await self._store.append_items(chat_id, message_id, effect.value, [data])
             case Effect.APPEND_EMBEDS | Effect.APPEND_FILES:
@@ -58,3 +63,8 @@ class StoredEffects:
         if not await self._store.append_items(chat_id, message_id, kind, data[field]):
             return data
         return {**data, field: list(await self._store.items(chat_id, message_id, kind))}
+
+
+def _is_execution(source: Mapping[str, Any]) -> bool:
+    """Tell whether a source is one of code that runs, which is sent anew under its id when it has ended."""
+    return source.get("type") == CODE_EXECUTION and isinstance(source.get("id"), str)

@@ -1,6 +1,6 @@
 """What events need: stored messages to write to, and a bus between processes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from gatewayd.events.records import Frame
@@ -22,6 +22,10 @@ class MessageEffects(Protocol):
 
     async def append_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
         """Add JSON values to the end of `statusHistory`, `embeds`, `files` or `sources`, in their order."""
+        ...
+
+    async def put_item(self, chat_id: str, message_id: str, kind: str, value: Mapping[str, Any]) -> bool:
+        """Put an object in the place of the one with the same `type` and `id` of a list, or at its end."""
         ...
 
     async def replace_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:

@@ -86,7 +86,7 @@ class Events:
                 extra={"type": name, "chat_id": target.chat_id, "message_id": target.message_id},
             )
             return Effect.NONE
-        return row.effect_of(name, data)
+        return row.effect_of(name)
 
     async def _store(self, target: Target, effect: Effect, envelope: Envelope) -> bool:
         try:

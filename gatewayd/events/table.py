@@ -40,16 +40,9 @@ class EventType:
         """Every name of the type."""
         return (self.name, *self.aliases)
 
-    def effect_of(self, name: str, data: Any) -> Effect:
-        """Return what an event of this type does under one of its names; `data` has passed the check.
-
-        A source of a code that ran (`data.type` is set) is not stored.
-        """
-        if name.startswith(UNSTORED_PREFIX):
-            return Effect.NONE
-        if self.effect is Effect.APPEND_SOURCES and data.get("type"):
-            return Effect.NONE
-        return self.effect
+    def effect_of(self, name: str) -> Effect:
+        """Return what an event of this type does under one of its names."""
+        return Effect.NONE if name.startswith(UNSTORED_PREFIX) else self.effect
 
 
 def an_object(data: Any) -> Fault | None:

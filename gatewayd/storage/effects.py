@@ -1,6 +1,6 @@
 """What events do to stored messages: single statements, so that their order is the database's."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -10,7 +10,7 @@ from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, fits
 from gatewayd.storage.mending import encode_mended
-from gatewayd.storage.messages import lock, one, replace_items
+from gatewayd.storage.messages import append_items, lock, one, replace_items
 from gatewayd.storage.statements import Statement
 from gatewayd.storage.transactions import writing
 
@@ -62,6 +62,21 @@ class EffectRows:
                 return bool(await statement.run(f"SELECT 1 FROM chat_messages WHERE {message}"))  # noqa: S608
             return bool(await statement.run(_insertion(statement, chat_id, message_id, kind, texts)))
 
+    async def put_item(self, chat_id: str, message_id: str, kind: str, value: Mapping[str, Any]) -> bool:
+        """Put an object in the place of the one with the same `type` and `id` of a list, or at its end."""
+        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+            return False
+        text = encode_mended(value, kind)
+        async with writing("add to the message"):
+            # Two that come at the same time would both find no object to replace.
+            found = await lock(chat_id, message_id)
+            if found is None:
+                return False
+            statement = Statement(ChatMessageItemRow._meta.db)
+            if not await statement.run(_replacement(statement, found["number"], kind, text)):
+                await append_items(found["number"], kind, [value])
+        return True
+
     async def replace_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
         """Make a list of a message these values."""
         if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
@@ -93,6 +108,24 @@ async def _update(statement: Statement, changes: str, chat_id: str, message_id: 
             f"UPDATE chat_messages SET {changes} WHERE {message} RETURNING number"  # noqa: S608 - no values
         )
     return bool(rows)
+
+
+def _replacement(statement: Statement, number: int, kind: str, text: str) -> str:
+    """Return the statement that replaces the objects of a list with the `type` and `id` of an encoded one."""
+    encoded = orjson.loads(text)
+    written, names = statement.bind(text), ("type", "id")
+    if statement.is_postgres:
+        written, members = f"{written}::jsonb", [f"value ->> '{name}'" for name in names]
+    else:
+        members = [f"json_extract(value, '$.{name}')" for name in names]
+    same = [
+        f"{member} = {statement.bind(encoded[name])}" for member, name in zip(members, names, strict=True)
+    ]
+    return (
+        f"UPDATE chat_message_items SET value = {written}"  # noqa: S608 - no values
+        f" WHERE message_id = {statement.bind(number)} AND kind = {statement.bind(kind)}"
+        f" AND {' AND '.join(same)} RETURNING id"
+    )
 
 
 def _insertion(statement: Statement, chat_id: str, message_id: str, kind: str, texts: Sequence[str]) -> str:

@@ -156,6 +156,11 @@ async def write(chat_id: str, messages: Sequence[Message]) -> None:
 async def replace_items(number: int, kind: str, values: Sequence[Any]) -> None:
     """Replace a list of a message, inside the transaction that has locked it."""
     await ChatMessageItemRow.filter(message_id=number, kind=kind).delete()
+    await append_items(number, kind, values)
+
+
+async def append_items(number: int, kind: str, values: Sequence[Any]) -> None:
+    """Add to a list of a message, inside the transaction that has locked it."""
     await insert(ChatMessageItemRow, [_item(number, kind, value) for value in values])
 
 

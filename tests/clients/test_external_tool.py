@@ -17,6 +17,14 @@ EVERYBODY = [{"principal_type": "user", "principal_id": "*", "permission": "read
 STATUS: dict[str, Any] = {"type": "status", "data": {"description": "looking", "done": False}}
 FILE = {"type": "file", "url": "https://example.org/a.pdf", "name": "a.pdf"}
 SOURCE = {"source": {"name": "a book"}, "document": ["text"], "metadata": [{"source": "a book"}]}
+EXECUTION = {
+    "type": "code_execution",
+    "id": "run1",
+    "name": "sum",
+    "code": "print(1+1)",
+    "language": "python",
+    "result": {"output": "2", "files": [{"name": "a.png", "url": "/a"}]},
+}
 
 STORED: dict[str, tuple[dict[str, Any], str, Any]] = {
     "status": ({"description": "looking", "done": False}, "statusHistory", None),
@@ -24,7 +32,7 @@ STORED: dict[str, tuple[dict[str, Any], str, Any]] = {
     "replace": ({"content": "new"}, "content", "new"),
     "files": ({"files": [FILE]}, "files", [FILE]),
     "source": (SOURCE, "sources", None),
-    "citation": (SOURCE, "sources", None),
+    "citation": (EXECUTION, "sources", None),
 }
 """Type -> its data, the field of the message that it changes, and what that is then (None: the data)."""
 

@@ -248,6 +248,15 @@ class MemoryEffects:
         before = await self.items(chat_id, message_id, kind)
         return await self.replace_items(chat_id, message_id, kind, [*before, *values])
 
+    async def put_item(self, chat_id: str, message_id: str, kind: str, value: Mapping[str, Any]) -> bool:
+        """Replace the object of the same type and id, or add it."""
+        values = list(await self.items(chat_id, message_id, kind))
+        keys = [(one.get("type"), one.get("id")) if isinstance(one, dict) else None for one in values]
+        key = (value["type"], value["id"])
+        place = keys.index(key) if key in keys else len(values)
+        values[place : place + 1] = [dict(value)]
+        return await self.replace_items(chat_id, message_id, kind, values)
+
     async def replace_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
         """Make a list of a message these values."""
         message = self._state.message(chat_id, message_id)

@@ -24,7 +24,7 @@ def test_a_message_with_everything() -> None:
         created_at="2026-01-01T00:00:00Z",
         content="A heron.\n\nTwo.",
         status=[{"description": "looking", "done": True}, {"action": "search"}, {"x": 1}, "odd"],
-        sources=[{"source": {"name": "pump.md"}}],
+        sources=[{"type": "code_execution", "name": "sum"}, {"source": {"name": "pump.md"}}],
         files=[{"name": "a.png"}, {"type": "image", "url": "u"}],
         embeds=["<p>"],
         error="it broke",
@@ -39,6 +39,7 @@ def test_a_message_with_everything() -> None:
         "  ",
         "  Two.",
         "  [1] pump.md",
+        "  code: sum",
         "  file: a.png",
         "  file: u",
         "  1 embeds",
@@ -96,6 +97,7 @@ def test_branches_are_indented_where_the_chat_parts() -> None:
         ),
         ([{"source": {"name": "a"}}, {"source": {"name": "b"}, "metadata": []}], ["a", "b"]),
         (["odd", {"source": "odd", "metadata": ["odd"]}], ["N/A"]),
+        ([{"type": "code_execution", "id": "1", "name": "x"}, {"source": {"name": "a"}}], ["a"]),
     ],
 )
 def test_sources_are_numbered_as_they_were_cited(sources: list[Any], names: list[str]) -> None:

@@ -139,13 +139,19 @@ async def test_nothing_of_one_user_reaches_another() -> None:
     assert not waiting(his)
 
 
-async def test_code_that_ran_is_delivered_and_not_stored() -> None:
+@pytest.mark.parametrize("name", ["source", "citation"])
+async def test_code_that_ran_is_stored_once_and_delivered_each_time(name: str) -> None:
     site = filled()
     listener = site.hub.subscribe("ann")
-    data = {"type": "code_execution", "id": "1"}
-    await site.events.emit(TARGET, {"type": "source", "data": data})
-    assert (await heard(listener))[0]["data"]["data"] == data
-    assert site.message().items == OLD
+    begun = {"type": "code_execution", "id": "1", "name": "sum", "code": "1+1", "language": "python"}
+    ended = {**begun, "result": {"output": "2"}}
+    # One without an id, and a type that nobody knows, are sources like any other.
+    others: list[dict[str, Any]] = [{"type": "code_execution", "code": "x"}, {"type": "own", "id": "1"}]
+    sent = [begun, *others, {**begun, "id": "2"}, ended]
+    for data in sent:
+        assert await site.events.emit(TARGET, {"type": name, "data": data})
+    assert [event["data"]["data"] for event in await heard(listener)] == sent
+    assert site.message().items["sources"] == [*OLD["sources"], ended, *others, {**begun, "id": "2"}]
 
 
 async def test_the_plugin_may_go_on_changing_what_it_emitted() -> None:

@@ -52,15 +52,7 @@ def test_the_rows_stand_in_the_order_of_the_specification() -> None:
 def test_short_names_are_stored_and_no_other_is(name: str) -> None:
     row = find_type(name)
     assert row is not None
-    assert row.effect_of(name, {}) is STORED.get(name, Effect.NONE)
-
-
-def test_a_source_of_code_that_ran_is_not_stored() -> None:
-    for name in ("source", "citation"):
-        row = find_type(name)
-        assert row is not None
-        assert row.effect_of(name, {"type": "code_execution", "id": "1"}) is Effect.NONE
-        assert row.effect_of(name, {"type": None}) is Effect.APPEND_SOURCES
+    assert row.effect_of(name) is STORED.get(name, Effect.NONE)
 
 
 def test_calls_are_the_three_of_the_specification() -> None:

@@ -56,6 +56,24 @@ async def test_values_are_added_in_their_order(live: Chatting) -> None:
     ]
 
 
+async def test_an_object_takes_the_place_of_the_one_with_its_type_and_id(live: Chatting) -> None:
+    run = {"type": "code_execution", "id": "a'\"%", "code": "1"}
+    before = [*VALUES, {"type": "code_execution"}, {"type": "other", "id": run["id"]}]
+    await live.messages.put("c1", [message("m1", items={"sources": before}), message("m2")])
+    assert await live.effects.put_item("c1", "m1", "sources", run)
+    await live.effects.append_items("c1", "m1", "sources", ["between"])
+    assert await live.effects.put_item("c1", "m1", "sources", {**run, "result": {"output": "ü"}})
+    assert await live.effects.put_item("c1", "m1", "files", run)
+    ended = {**run, "result": {"output": "ü"}}
+    assert list(await live.effects.items("c1", "m1", "sources")) == [*before, ended, "between"]
+    assert list(await live.effects.items("c1", "m1", "files")) == [run]
+    for chat_id, message_id in (("c1", "none"), ("none", "m1"), ("c1", "x" * 999)):
+        assert not await live.effects.put_item(chat_id, message_id, "sources", run)
+    again = (live.effects.put_item("c1", "m2", "sources", {**run, "n": n}) for n in range(5))
+    assert await asyncio.gather(*again) == [True] * 5
+    assert len(await live.effects.items("c1", "m2", "sources")) == 1
+
+
 async def test_a_list_is_replaced(live: Chatting) -> None:
     await live.messages.put("c1", [message("m1", items={"files": [1, 2], "embeds": [3]})])
     assert await live.effects.replace_items("c1", "m1", "files", VALUES)
