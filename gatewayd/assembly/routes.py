@@ -128,7 +128,12 @@ def make_listening(parts: Parts, doors: Doors, tasks: Tasks) -> Listening:
     """Return the routes of the event stream and of Socket.IO; an account that is put out hears no more."""
     live = parts.live
     services = EventServices(live.events, live.hub, live.calls, live.tickets, live.chats.chats)
-    events = EventRoutes(services, body_limit=parts.settings.request_body_limit)
+    settings = parts.settings
+    events = EventRoutes(
+        services,
+        body_limit=settings.request_body_limit,
+        has_external_tools=settings.enable_forward_user_info_headers,
+    )
     parts.accounts.changes.subscribe(events.on_change)
 
     async def identify(token: str) -> Actor:

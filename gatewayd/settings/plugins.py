@@ -55,7 +55,8 @@ class PluginFields(BaseSettings):
     enable_forward_user_info_headers: types.Switch = setting(
         restart(TOOL_SERVERS),
         False,
-        "Tell tool servers and model providers who asks and for which chat, by the headers below.",
+        "Tell tool servers and model providers who asks and for which chat, by the headers below, and accept"
+        " events of external tools.",
     )
     forward_user_info_header_user_name: types.HeaderName = setting(
         restart(TOOL_SERVERS), "X-OpenWebUI-User-Name", "Header with the user's name."

@@ -165,7 +165,8 @@ def running(folder: Path) -> Iterator[Site]:
     plugins = folder / "plugins"
     plugins.mkdir(parents=True)
     (plugins / "echo.py").write_text(ECHO)
-    quiet = running_daemon(folder / "state", PLUGINS_DIR=str(plugins), GLOBAL_LOG_LEVEL="WARNING")
+    settings = {"GLOBAL_LOG_LEVEL": "WARNING", "ENABLE_FORWARD_USER_INFO_HEADERS": "true"}
+    quiet = running_daemon(folder / "state", PLUGINS_DIR=str(plugins), **settings)
     with quiet as daemon:
         form = {"email": "bench@example.org", "name": "Bench", "password": "benchmark-password"}
         site = Site(daemon, daemon.call("POST", "/api/v1/auths/signup", form)[1]["token"])

@@ -301,10 +301,13 @@ def test_a_key_of_somebody_else_tells_nothing(house: House, tool: ReportingTool)
     assert message["content"].endswith("A heron.")
 
 
-def test_by_default_nobody_is_told_who_asks(tmp_path: Path) -> None:
-    with opened(tmp_path) as (house, tool):
+def test_without_the_setting_nobody_is_told_who_asks_and_nobody_reports(tmp_path: Path) -> None:
+    with opened(tmp_path, ENABLE_FORWARD_USER_INFO_HEADERS="false") as (house, tool):
         tool.key, tool.events = house.ann.key, [STATUS]
-        _, message = ask_for_it(house)
+        turn, message = ask_for_it(house)
+        for who in (house.ann, house.admin):
+            status, answer = house.call("POST", place(turn), STATUS, who)
+            assert (status, "ENABLE_FORWARD_USER_INFO_HEADERS" in answer["detail"]) == (403, True)
         for headers in (tool.headers[0], house.provider.last().headers):
             assert not [name for name in headers if name.lower().startswith(("x-service", "x-openwebui"))]
         assert tool.told == []

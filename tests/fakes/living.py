@@ -26,6 +26,7 @@ SETTINGS = {
     "ENABLE_API_KEYS": "true",
     "USER_PERMISSIONS_FEATURES_API_KEYS": "true",
     "BYPASS_MODEL_ACCESS_CONTROL": "true",
+    "ENABLE_FORWARD_USER_INFO_HEADERS": "true",
 }
 PROVIDER = """
 [[providers]]

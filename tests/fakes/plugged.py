@@ -241,6 +241,7 @@ def wait_until(holds: Callable[[], object], seconds: float = listening.SECONDS) 
 @contextlib.contextmanager
 def plugged(state: Path, plugins: Path, **settings: str) -> Iterator[Site]:
     """Run a gateway with the plugins of a directory."""
+    settings = {"ENABLE_FORWARD_USER_INFO_HEADERS": "true", **settings}
     with running_daemon(state, PLUGINS_DIR=str(plugins), **settings) as daemon:
         form = {"email": "ada@example.org", "password": PASSWORD, "name": "Ada"}
         status, reply = daemon.call("POST", "/api/v1/auths/signup", form)

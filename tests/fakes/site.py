@@ -167,6 +167,7 @@ def opened_site(folder: Path) -> Iterator[Site]:
         configuration = folder / "gatewayd.toml"
         configuration.write_text(PROVIDERS.format(url=provider.url))
         settings = {"ENV": "dev", "REQUEST_BODY_LIMIT": str(BODY_LIMIT), "ENABLE_API_KEYS": "true"}
+        settings["ENABLE_FORWARD_USER_INFO_HEADERS"] = "true"
         with running_daemon(folder / "state", "-f", str(configuration), **settings) as daemon:
             made = Site(daemon)
             _prepare(made)

@@ -410,6 +410,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     with provider() as fake:
         sources = {"OPENAI_API_BASE_URLS": fake.openai_url, "OPENAI_API_KEYS": "k"}
         settings = {**sources, "SCIM_ENABLED": "true", "SCIM_AUTH_PROVIDER": "okta"}
+        settings["ENABLE_FORWARD_USER_INFO_HEADERS"] = "true"
         with running_daemon(tmp_path_factory.mktemp("s"), **settings) as running:
             made = running.run_ctl("setup", "--email", ROOT, "--name", "Root", "-o", "json")
             assert made.returncode == 0, made.stderr

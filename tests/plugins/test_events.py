@@ -36,7 +36,7 @@ EMITTED = (
     ("bare tags", {}),
     ("source", {"sources": [EVENTS["source"]["data"]]}),
     ("citation", {"sources": [EVENTS["citation"]["data"]]}),
-    ("code", {}),
+    ("code", {"sources": [EVENTS["code"]["data"]]}),
     ("notification", {}),
     ("untyped notification", {}),
     ("chat:message:favorite", {}),

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from gatewayd.accounts.changes import Change
 from gatewayd.accounts.records import Actor
 from gatewayd.chats.records import Chat
-from gatewayd.errors import invalid, shortened
+from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.events.calls import Calls, payload_of
 from gatewayd.events.hub import Hub
 from gatewayd.events.records import Call, Target
@@ -62,15 +62,19 @@ class EventServices:
 
 
 class EventRoutes:
-    """Lets clients listen, answer, and tools report. `on_change` is to be subscribed to account changes."""
+    """Lets clients listen, answer, and tools report. `on_change` is to be subscribed to account changes.
 
-    def __init__(self, services: EventServices, *, body_limit: int) -> None:
+    Without `has_external_tools`, which are told of chats and messages by headers (6.4), nobody reports.
+    """
+
+    def __init__(self, services: EventServices, *, body_limit: int, has_external_tools: bool = True) -> None:
         self._events = services.events
         self._hub = services.hub
         self._calls = services.calls
         self._tickets = services.tickets
         self._chats = services.chats
         self._body_limit = body_limit
+        self._has_external_tools = has_external_tools
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of the stream and of calls, then the one of 4.9."""
@@ -142,9 +146,15 @@ class EventRoutes:
     async def emit(self, request: web.Request) -> web.StreamResponse:
         """`{"type": str, "data": object}` -> true, or false when the message could not be written (4.9).
 
-        422 for what is no event, 400 for a type that tools may not send (6.4) and for a payload that does
-        not fit the type.
+        403 while the headers of 6.4 are off, 422 for what is no event, 400 for a type that tools may not send
+        (6.4) and for a payload that does not fit the type.
         """
+        if not self._has_external_tools:
+            raise GatewayError(
+                Kind.FORBIDDEN,
+                "cannot emit an event: external tools are off (setting ENABLE_FORWARD_USER_INFO_HEADERS)",
+                code="external_events_disabled",
+            )
         chat = await self._chats.owned(actor(request), request.match_info["chat_id"])
         event = await read_model(request, EventBody, self._body_limit)
         name, data = event.type, event.data

@@ -103,12 +103,15 @@ class Stream:
 
 @asynccontextmanager
 async def site_of(
-    limits: Limits | None = None, actors: dict[str, Actor] | None = None
+    limits: Limits | None = None,
+    actors: dict[str, Actor] | None = None,
+    *,
+    has_external_tools: bool = True,
 ) -> AsyncIterator[Site]:
     inner, clock = EventSite(limits=limits or Limits()), Clock()
     shut_out, tickets = ShutOut(), Tickets(clock=clock)
     services = EventServices(inner.events, inner.hub, inner.calls, tickets, Owners(inner.state))
-    routes = EventRoutes(services, body_limit=10_000)
+    routes = EventRoutes(services, body_limit=10_000, has_external_tools=has_external_tools)
     known = actors or ACTORS
     async with serving(routes.routes(), known, shut_out=shut_out, tickets=tickets) as client:
         yield Site(client, inner, routes, shut_out, clock)
@@ -514,3 +517,11 @@ async def test_a_write_that_fails_answers_false(monkeypatch: pytest.MonkeyPatch)
     async with site_of() as site:
         monkeypatch.setattr(site.inner.events, "emit", fail)
         assert await post(site, EVENT, {"type": "status", "data": {}}) == (200, False)
+
+
+async def test_nobody_reports_while_tools_are_told_nothing() -> None:
+    async with site_of(has_external_tools=False) as site:
+        for who in ("ann", "root", "bob"):
+            status, answer = await post(site, EVENT, {"type": "status", "data": {}}, who)
+            assert (status, "ENABLE_FORWARD_USER_INFO_HEADERS" in answer["detail"]) == (403, True)
+        assert (await post(site, EVENT, {"type": "status", "data": {}}, "bad"))[0] == 401
