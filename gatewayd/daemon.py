@@ -22,7 +22,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.http.server import Server
 from gatewayd.memory import return_large_blocks
 from gatewayd.observe.logs import LogFormat, configure
-from gatewayd.observe.loop import LoopErrors, StallMonitor
+from gatewayd.observe.loop import LoopErrors
 from gatewayd.observe.systemd import (
     ActivatedSockets,
     Watchdog,
@@ -138,7 +138,7 @@ class Daemon:
         if self._settings.scim_enabled:
             tasks.spawn("SCIM grammar", gateway.provisioning.grammar.load())
         tasks.spawn("documents", gateway.documents.start())
-        tasks.spawn("stall monitor", StallMonitor().run())
+        tasks.spawn("stall monitor", gateway.health.loop.run())
         interval = self._notifier.watchdog_interval
         if interval is not None:
             tasks.spawn("watchdog", Watchdog(self._notifier, gateway.database.ping, interval).run())

@@ -16,6 +16,7 @@ VIEW: View[Health] = View(
         "UPTIME": lambda row: f"{row.uptime_seconds} s",
         "DATABASE": lambda row: "ok" if row.database else "failing",
         "SANDBOX": lambda row: row.extraction_sandbox,
+        "STALLS": lambda row: f"{row.stalls}, the longest {row.longest_stall_ms} ms" if row.stalls else "0",
         "SOURCES": lambda row: [_source(state) for state in row.sources],
     },
 )
@@ -27,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def show(session: Session) -> None:
-    """Show version, uptime, database and model sources; -o name prints pass, warn or fail.
+    """Show version, uptime, database, stalls and model sources; -o name prints pass, warn or fail.
 
     A daemon that answers is no failure of the command, whatever state it is in.
     """

@@ -73,6 +73,10 @@ class MessageStore(Protocol):
         """Return all messages of a chat in the order of their making."""
         ...
 
+    async def count(self, chat_id: str) -> int:
+        """Return how many messages a chat has."""
+        ...
+
     async def find(self, chat_id: str, message_id: str) -> Message | None:
         """Return one message."""
         ...

@@ -6,14 +6,16 @@ from typing import Any
 
 from gatewayd import ids
 from gatewayd.chats.interfaces import MessageStore
-from gatewayd.chats.reading import UNTITLED, Document, Node, chained
+from gatewayd.chats.reading import MAX_MESSAGES, UNTITLED, Document, Node, chained
 from gatewayd.chats.records import Chat, Message, MessageChange
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.pace import Pace
 
 
-def new_chat(user_id: str, document: Document, now: int) -> tuple[Chat, Sequence[Message]]:
+async def new_chat(user_id: str, document: Document, now: int) -> tuple[Chat, Sequence[Message]]:
     """Return a new chat with its messages; the current one is the last where none of them is named."""
-    document = chained(document, (), ids.new_id)
-    messages = [node.fresh(now) for node in document.nodes]
+    document = await chained(document, (), ids.new_id)
+    messages = await _fresh(document.nodes, now)
     known = {message.id for message in messages}
     last = messages[-1].id if messages else None
     chat = Chat(
@@ -46,13 +48,16 @@ class Merging:
         """
         if document.is_linear and chat.current_id is not None:
             branch = await self._messages.branch(chat.id, chat.current_id)
-            document = chained(document, branch, ids.new_id)
-        document = chained(document, (), ids.new_id)
+            document = await chained(document, branch, ids.new_id)
+        document = await chained(document, (), ids.new_id)
         stored = {message.id: message for message in await self._messages.list(chat.id)}
-        new = [node.fresh(now) for node in document.nodes if node.id not in stored]
+        new = await _fresh([node for node in document.nodes if node.id not in stored], now)
+        _check_room(chat, len(stored) + len(new))
         if new:
             await self._messages.put(chat.id, new)
+        pace = Pace()
         for node in document.nodes:
+            await pace.turn()
             if node.id in stored:
                 await self.rewrite(chat.id, stored[node.id], node)
         if document.current_id in {*stored, *(message.id for message in new)}:
@@ -61,6 +66,7 @@ class Merging:
 
     async def add(self, chat: Chat, node: Node, now: int) -> Message:
         """Add a message after the current one, unless it says what it follows, and return it."""
+        _check_room(chat, await self._messages.count(chat.id) + 1)
         made = node.fresh(now)
         if "parent_id" not in node.values:
             made = replace(made, parent_id=chat.current_id)
@@ -82,6 +88,24 @@ class Merging:
         else:
             await self._messages.change(chat_id, known.id, change)
         return wanted
+
+
+async def _fresh(nodes: Sequence[Node], now: int) -> list[Message]:
+    made = []
+    pace = Pace()
+    for node in nodes:
+        await pace.turn()
+        made.append(node.fresh(now))
+    return made
+
+
+def _check_room(chat: Chat, messages: int) -> None:
+    if messages > MAX_MESSAGES:
+        raise GatewayError(
+            Kind.TOO_LARGE,
+            f"cannot add to chat {chat.id!r}: it would have more than {MAX_MESSAGES} messages",
+            param="messages",
+        )
 
 
 def _difference(known: Message, wanted: Message) -> MessageChange | None:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from gatewayd.accounts import texts
@@ -11,6 +12,14 @@ MAX_DEPTH: Final = 64
 LEAST: Final = -(2**63)
 MOST: Final = 2**63 - 1
 SHOWN_FIELD: Final = 200
+
+MAX_TEXT_CHARACTERS: Final = 4 * 2**20
+"""Characters of a text that has others than those of ASCII; images and the like are ASCII."""
+
+MAX_VALUES: Final = 20_000
+"""Values of one message, or of a chat beside its messages: lists, objects and what is in them."""
+
+_ODD_TEXT: Final = "it has a NUL character or half of a surrogate pair"
 
 # Databases keep neither of them in texts.
 _ODD: Final = re.compile("[\x00\ud800-\udfff]")
@@ -24,34 +33,62 @@ def refused(where: str, reason: str) -> GatewayError:
 
 def is_storable(text: str) -> bool:
     """Tell whether a text has neither NUL nor lone surrogates."""
-    return _ODD.search(text) is None
+    return "\x00" not in text and (text.isascii() or _ODD.search(text) is None)
 
 
-def check(value: Any, where: str, depth: int = 0) -> None:
+def check(value: Any, where: str) -> None:
     """Raise invalid_request, naming the field, unless a value is JSON that can be kept.
 
-    No NUL, no lone surrogates, integers of 64 bits, finite numbers, 64 levels at most.
+    No NUL, no lone surrogates, integers of 64 bits, finite numbers, 64 levels and 20,000 values at most, and
+    4 Mi characters in a text that is not ASCII.
     """
-    if value is None or isinstance(value, bool):
-        return
-    if depth > MAX_DEPTH:
-        raise refused(where, f"it nests deeper than {MAX_DEPTH} levels")
+    around: list[tuple[Any, Iterator[tuple[Any, Any]]]] = []
+    name: Any = ""
+    for _ in range(MAX_VALUES):
+        reason = _fault(value)
+        if reason is None and len(around) > MAX_DEPTH:
+            reason = f"it nests deeper than {MAX_DEPTH} levels"
+        if reason is not None:
+            path = [str(each) for each, _ in around[1:]] + [str(name)] * bool(around)
+            raise refused(".".join([where, *path]), reason)
+        if isinstance(value, dict):
+            around.append((name, iter(value.items())))
+        elif isinstance(value, list):
+            around.append((name, iter(enumerate(value))))
+        while around:
+            following = next(around[-1][1], None)
+            if following is not None:
+                name, value = following
+                break
+            around.pop()
+        else:
+            return
+    raise refused(where, f"it has more than {MAX_VALUES} values")
+
+
+def _fault(value: Any) -> str | None:
+    """Return why a value cannot be kept, apart from what is in it."""
     match value:
         case str():
-            _check_text(value, where)
-        case int() | float():
-            _check_number(value, where)
+            return _fault_of_text(value)
+        case bool() | None | list():
+            return None
+        case int():
+            return None if LEAST <= value <= MOST else "it is an integer of more than 64 bits"
+        case float():
+            return None if math.isfinite(value) else "it is not a finite number"
         case dict():
-            for name, member in value.items():
-                if not isinstance(name, str):
-                    raise refused(where, "its names are not all text")
-                _check_text(name, where)
-                check(member, f"{where}.{name}", depth + 1)
-        case list():
-            for position, member in enumerate(value):
-                check(member, f"{where}.{position}", depth + 1)
+            if not all(isinstance(name, str) for name in value):
+                return "its names are not all text"
+            return None if all(map(is_storable, value)) else _ODD_TEXT
         case _:
-            raise refused(where, "it is not JSON")
+            return "it is not JSON"
+
+
+def _fault_of_text(text: str) -> str | None:
+    if not text.isascii() and len(text) > MAX_TEXT_CHARACTERS:
+        return f"it is longer than {MAX_TEXT_CHARACTERS} characters"
+    return None if is_storable(text) else _ODD_TEXT
 
 
 def mended(value: Any, depth: int = 0) -> Any:
@@ -71,15 +108,3 @@ def mended(value: Any, depth: int = 0) -> Any:
             return [mended(member, depth + 1) for member in value]
         case _:
             return texts.mended(shortened(str(value)))
-
-
-def _check_text(text: str, where: str) -> None:
-    if not is_storable(text):
-        raise refused(where, "it has a NUL character or half of a surrogate pair")
-
-
-def _check_number(number: float, where: str) -> None:
-    if isinstance(number, int) and not LEAST <= number <= MOST:
-        raise refused(where, "it is an integer of more than 64 bits")
-    if not math.isfinite(number):
-        raise refused(where, "it is not a finite number")

@@ -9,11 +9,16 @@ from typing import Any, Final
 
 from gatewayd.chats.plain import check, refused
 from gatewayd.chats.records import ITEM_KINDS, Message
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.pace import Pace
 
 MAX_ID: Final = 255
 MAX_TITLE: Final = 1000
 MAX_ROLE: Final = 64
 LATEST: Final = 2**53
+MAX_MESSAGES: Final = 10_000
+"""Messages of a chat, in all its branches."""
+
 UNTITLED: Final = "New Chat"
 
 # Members of a message that have a field of their own, or are made of others.
@@ -65,7 +70,7 @@ class Document:
     is_linear: bool = False
 
 
-def read_document(value: Any, where: str = "chat") -> Document:
+async def read_document(value: Any, where: str = "chat") -> Document:
     """Return a `chat` object as read; invalid_request naming the field when something in it is wrong.
 
     `messages` counts only where there are no `history.messages`, as it is a copy of one branch of them.
@@ -84,8 +89,10 @@ def read_document(value: Any, where: str = "chat") -> Document:
     tree = (history or {}).get("messages")
     current_id = read_id((history or {}).get("currentId"), f"{where}.history.currentId")
     if tree is None and messages:
-        return Document(title, head, current_id, _read_list(messages, f"{where}.messages"), is_linear=True)
-    return Document(title, head, current_id, _read_tree(tree, f"{where}.history.messages"))
+        return Document(
+            title, head, current_id, await _read_list(messages, f"{where}.messages"), is_linear=True
+        )
+    return Document(title, head, current_id, await _read_tree(tree, f"{where}.history.messages"))
 
 
 def read_node(value: Any, where: str, node_id: str | None = None) -> Node:
@@ -115,7 +122,7 @@ def read_id(value: Any, where: str) -> str | None:
     return value
 
 
-def chained(document: Document, branch: Sequence[Message], new_id: Callable[[], str]) -> Document:
+async def chained(document: Document, branch: Sequence[Message], new_id: Callable[[], str]) -> Document:
     """Return a document whose list of messages is linked and has ids.
 
     A message without an id is the one that stands at its place in `branch`, the stored messages to the
@@ -125,7 +132,9 @@ def chained(document: Document, branch: Sequence[Message], new_id: Callable[[], 
         return document
     nodes: list[Node] = []
     follows = True
+    pace = Pace()
     for position, node in enumerate(document.nodes):
+        await pace.turn()
         stored = branch[position] if follows and position < len(branch) else None
         follows = stored is not None and _may_be(node, stored)
         known = stored.id if stored is not None and follows else ""
@@ -151,13 +160,16 @@ def _read_title(value: Any, where: str) -> str | None:
     return title or UNTITLED
 
 
-def _read_tree(value: Any, where: str) -> tuple[Node, ...]:
+async def _read_tree(value: Any, where: str) -> tuple[Node, ...]:
     if value is None:
         return ()
     if not isinstance(value, Mapping):
         raise refused(where, "expected an object")
+    _check_count(len(value), where)
     nodes = []
+    pace = Pace()
     for key, member in value.items():
+        await pace.turn()
         node_id = read_id(key, where)
         if node_id is None:
             raise refused(where, "a message has an empty id")
@@ -165,14 +177,28 @@ def _read_tree(value: Any, where: str) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def _read_list(values: list[Any], where: str) -> tuple[Node, ...]:
-    nodes = [read_node(value, f"{where}.{position}") for position, value in enumerate(values)]
+async def _read_list(values: list[Any], where: str) -> tuple[Node, ...]:
+    _check_count(len(values), where)
+    nodes = []
     known: set[str] = set()
-    for position, node in enumerate(nodes):
+    pace = Pace()
+    for position, value in enumerate(values):
+        await pace.turn()
+        node = read_node(value, f"{where}.{position}")
+        nodes.append(node)
         if node.id and node.id in known:
             raise refused(f"{where}.{position}.id", "another message of the list has it")
         known.add(node.id)
     return tuple(nodes)
+
+
+def _check_count(messages: int, where: str) -> None:
+    if messages > MAX_MESSAGES:
+        raise GatewayError(
+            Kind.TOO_LARGE,
+            f"cannot accept {where}: there are more than {MAX_MESSAGES} messages",
+            param=where,
+        )
 
 
 def _read_values(value: Mapping[str, Any], where: str) -> dict[str, Any]:

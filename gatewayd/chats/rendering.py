@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gatewayd.chats.records import Chat, Message
+from gatewayd.pace import Pace
 
 
-def show_chat(chat: Chat, messages: Sequence[Message]) -> dict[str, Any]:
+async def show_chat(chat: Chat, messages: Sequence[Message]) -> dict[str, Any]:
     """Return a whole chat; `chat.messages` is the branch to the current message."""
-    nodes, current_id = history(messages, chat.current_id)
+    nodes, current_id = await history(messages, chat.current_id)
     return {
         "id": chat.id,
         "user_id": chat.user_id,
@@ -66,7 +67,7 @@ def show_message(message: Message, parent_id: str | None, children: Sequence[str
     return {**message.attributes, **message.items, **shown}
 
 
-def history(
+async def history(
     messages: Sequence[Message], current_id: str | None
 ) -> tuple[dict[str, dict[str, Any]], str | None]:
     """Return the messages by id, in the order of their making, and which is the current one.
@@ -74,12 +75,17 @@ def history(
     That is the last one made where `current_id` names none. A message whose parent is missing is a root, and
     a ring of messages is cut, so that who walks along the parents always arrives.
     """
+    pace = Pace()
     parents = _parents(messages)
     children: dict[str, list[str]] = {message.id: [] for message in messages}
+    await pace.turn()
     for message_id, parent_id in parents.items():
         if parent_id is not None:
             children[parent_id].append(message_id)
-    nodes = {each.id: show_message(each, parents[each.id], children[each.id]) for each in messages}
+    nodes = {}
+    for each in messages:
+        await pace.turn()
+        nodes[each.id] = show_message(each, parents[each.id], children[each.id])
     if current_id not in nodes:
         current_id = messages[-1].id if messages else None
     return nodes, current_id

@@ -55,14 +55,14 @@ class Chats:
         if folder_id is not None:
             raise not_found("folder", str(folder_id))
         now = self._clock()
-        chat, messages = new_chat(actor.user_id, read_document(document), now)
+        chat, messages = await new_chat(actor.user_id, await read_document(document), now)
         await self._store.add(chat, messages)
         return await self.record(chat.id)
 
     async def get(self, actor: Actor, chat_id: str) -> Record:
         """Return the record of a chat that the actor may read."""
         chat = await self.access.owned(actor, chat_id)
-        return show_chat(chat, await self._messages.list(chat_id))
+        return await show_chat(chat, await self._messages.list(chat_id))
 
     async def owned(self, actor: Actor, chat_id: str) -> Chat:
         """Return a chat of the actor's own, or any that it may read as an administrator; else not_found."""
@@ -78,7 +78,7 @@ class Chats:
     async def find_record(self, chat_id: str) -> Record | None:
         """Return the record of a chat, whoever asks; None when there is none."""
         chat = await self._store.find(chat_id)
-        return None if chat is None else show_chat(chat, await self._messages.list(chat_id))
+        return None if chat is None else await show_chat(chat, await self._messages.list(chat_id))
 
     async def find_owner(self, chat_id: str) -> str | None:
         """Return the id of the user whose chat it is, whoever asks; None when there is none."""
@@ -110,7 +110,7 @@ class Chats:
         Top-level members replace those of their name. Messages are merged by id, and in a message its
         members; the rest stays. The current message stays what it is unless another is named.
         """
-        read = read_document(document)
+        read = await read_document(document)
         async with self._transactor.exclusive(lock_of(chat_id)):
             chat = await self.access.changeable(actor, chat_id)
             now = self._clock()

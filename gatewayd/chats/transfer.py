@@ -1,9 +1,8 @@
 """Chats as whole records: out by export, in by import, and copied."""
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
@@ -18,7 +17,20 @@ from gatewayd.chats.tags import make_tag
 from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind
 
-MOST_IMPORTED: Final = 10_000
+MAX_IMPORTED: Final = 10_000
+
+
+@runtime_checkable
+class Forms(Protocol):
+    """Records to import, each read when its turn comes: they may be more than fit into memory."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        ...
+
+    def each(self) -> AsyncIterator[Any]:
+        """Yield them in their order; may be called again."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +53,12 @@ class Transfer:
         self._transactor = transactor
         self._clock = clock
 
-    async def take(self, actor: Actor, forms: Any, owner_id: str | None = None) -> Sequence[Record]:
-        """Import records, all or none, and return them as they are stored, with new ids.
+    async def take(self, actor: Actor, forms: Any, owner_id: str | None = None) -> Sequence[Chat]:
+        """Import records, all or none, and return the chats that they have become, with new ids.
 
-        `forms` is `[{"chat", "meta"?, "pinned"?, "archived"?, "created_at"?, "updated_at"?}]`, which is what
-        `give` gives. Takes the permission chat.import. Administrators may name another owner, others get
-        forbidden. Raises invalid_request that names the member at fault (`chats.0.chat...`).
+        `forms` is `Forms` of `{"chat", "meta"?, "pinned"?, "archived"?, "created_at"?, "updated_at"?}`,
+        as `give` gives them. Takes the permission chat.import. Administrators may name another owner, others
+        get forbidden. Raises invalid_request that names the member at fault (`chats.0.chat...`).
         """
         require_chat(actor, "import")
         user_id = actor.user_id if owner_id is None else owner_id
@@ -54,22 +66,26 @@ class Transfer:
             raise GatewayError(
                 Kind.FORBIDDEN, "cannot import chats for another user: it takes an administrator"
             )
-        if not isinstance(forms, list):
+        if not isinstance(forms, Forms):
             raise refused("chats", "expected a list")
-        if len(forms) > MOST_IMPORTED:
-            raise refused("chats", f"there are more than {MOST_IMPORTED}")
+        if len(forms) > MAX_IMPORTED:
+            raise refused("chats", f"there are more than {MAX_IMPORTED}")
         now = self._clock()
-        read = []
-        for place, form in enumerate(forms):
-            read.append(_read(user_id, form, f"chats.{place}", now))
-            # Others are served in between: there may be a lot to read.
-            await asyncio.sleep(0)
+        # All are read before the first is stored: a list with a fault in it keeps nobody from writing.
+        async for _ in _each(user_id, forms, now):
+            pass
+        made = []
         async with self._transactor.transaction():
-            for each in read:
+            async for each in _each(user_id, forms, now):
                 await self._store.add(each.chat, each.messages)
                 for tag in each.tags:
                     await self._store.add_tag(each.chat.id, tag)
-        return [await self._chats.record(each.chat.id) for each in read]
+                made.append(replace(each.chat, tags=tuple(sorted({tag.id for tag in each.tags}))))
+        return made
+
+    def records(self, chats: Sequence[Chat]) -> AsyncIterator[Record]:
+        """Return the records of chats that are stored, one after the other."""
+        return self._records(chats)
 
     async def give(self, actor: Actor, chat_id: str) -> Record:
         """Return the record of a chat for keeping elsewhere; takes the permission chat.export."""
@@ -109,14 +125,21 @@ class Transfer:
                 yield found
 
 
-def _read(user_id: str, form: Any, where: str, now: int) -> Imported:
+async def _each(user_id: str, forms: Forms, now: int) -> AsyncIterator[Imported]:
+    place = 0
+    async for form in forms.each():
+        yield await _read(user_id, form, f"chats.{place}", now)
+        place += 1
+
+
+async def _read(user_id: str, form: Any, where: str, now: int) -> Imported:
     if not isinstance(form, Mapping):
         raise refused(where, "expected an object")
     meta = form.get("meta")
     if meta is not None and not isinstance(meta, dict):
         raise refused(f"{where}.meta", "expected an object")
     check(meta, f"{where}.meta")
-    chat, messages = new_chat(user_id, read_document(form.get("chat"), f"{where}.chat"), now)
+    chat, messages = await new_chat(user_id, await read_document(form.get("chat"), f"{where}.chat"), now)
     created_at = _read_time(form, "created_at", where, now)
     chat = replace(
         chat,

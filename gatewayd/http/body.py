@@ -1,26 +1,21 @@
 """Request bodies in, JSON replies out: limits, JSON strictness and validation in one place."""
 
 import asyncio
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import orjson
 from aiohttp import hdrs, web
 from pydantic import BaseModel, ValidationError
 
+from gatewayd import jsonparts, jsonslices
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.http.direct import JsonReply, is_plain
+from gatewayd.http.partsreply import PartsReply
+from gatewayd.jsonslices import JsonLimits, JsonMembers, Undecoded
 
-MAX_DEPTH: Final = 64
-MAX_INTEGER: Final = 2**64 - 1
-# Enough digits for an integer that the decoder would turn into an inexact number, as `_AS_DIGITS` shows them.
-LONG_NUMBER: Final = b"0" * 19
 SMALL_BODY: Final = 1024 * 1024
 BODY_TIMEOUT_SECONDS: Final = 30.0
-
-_CONTAINERS: Final = (dict, list)
-_AS_DIGITS: Final = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(256))
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -44,7 +39,7 @@ def check_media_type(request: web.Request, accepted: Sequence[str]) -> None:
     )
 
 
-async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes:
+async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes | bytearray:
     """Return the body.
 
     Raises too_large over `limit` bytes, invalid_request for a compressed body (415) or one that takes longer
@@ -72,46 +67,59 @@ async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes:
         raise invalid("cannot read the body: it came too slowly", code="body_timeout") from None
 
 
-def parse_json(data: bytes) -> Any:
-    """Return the JSON value of a body; no NaN, no lone surrogates, at most 64 levels deep.
-
-    In bodies up to 1 MiB an integer over 64 bits is refused, as it could not be passed on as it is.
-    """
-    try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise invalid(f"cannot read the body as JSON: {error}", code="json_invalid") from None
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
-        raise invalid(
-            f"cannot read the body as JSON: it nests deeper than {MAX_DEPTH} levels", code="json_invalid"
-        )
-    if len(data) <= SMALL_BODY and LONG_NUMBER in data.translate(_AS_DIGITS):
-        json.loads(data, parse_int=_exact)
-    return value
-
-
-async def read_object(request: web.Request, limit: int = SMALL_BODY) -> dict[str, Any]:
+async def read_object(
+    request: web.Request, limit: int = SMALL_BODY, limits: JsonLimits = jsonslices.SMALL
+) -> dict[str, Any]:
     """Return the body as a JSON object; invalid_request when it is something else."""
-    value = parse_json(await read_bytes(request, limit))
+    value = await jsonslices.decode(await read_bytes(request, limit), limits)
     if not isinstance(value, dict):
         raise invalid("cannot read the body: expected a JSON object", param="body")
     return value
 
 
-async def read_model(request: web.Request, model: type[Model], limit: int = SMALL_BODY) -> Model:
+async def read_model(
+    request: web.Request, model: type[Model], limit: int = SMALL_BODY, limits: JsonLimits = jsonslices.SMALL
+) -> Model:
     """Return the body as `model`; an empty body counts as `{}`. A bad field raises (422) and is named."""
     data = await read_bytes(request, limit)
-    value = parse_json(data) if data.strip() else {}
+    return validated(model, await jsonslices.decode(data, limits) if data.strip() else {})
+
+
+async def read_members(
+    request: web.Request, model: type[Model], limit: int, undecoded: Undecoded
+) -> tuple[Model, JsonMembers | None]:
+    """Return the body as `model`, in which one list stays empty, and the members of that list.
+
+    They are None when the body has no such list: then the model has what stands in its place.
+    """
+    data = await read_bytes(request, limit)
+    value = await jsonslices.decode(data, jsonslices.BULK, undecoded) if data.strip() else {}
+    members = value.get(undecoded.name) if isinstance(value, dict) else None
+    if not isinstance(members, JsonMembers):
+        return validated(model, value), None
+    return validated(model, {**value, undecoded.name: []}), members
+
+
+async def read_each(members: JsonMembers, model: type[Model], where: str) -> AsyncIterator[Model]:
+    """Yield the members of a list as `model`; a bad field raises (422), and its name begins with `where`."""
+    place = 0
+    async for value in members.each():
+        yield validated(model, value, where, str(place))
+        place += 1
+
+
+def validated(model: type[Model], value: Any, *where: str) -> Model:
+    """Return a value, which stands at a place in the body, as `model`; raises as `read_model` does."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise validation_failure(error) from None
+        raise validation_failure(error, *where) from None
 
 
-def validation_failure(error: ValidationError) -> GatewayError:
+def validation_failure(error: ValidationError, *where: str) -> GatewayError:
     """Return the failure that names the first bad field; the value itself is never repeated."""
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    name = ".".join(str(part) for part in first["loc"]) or "body"
+    name = ".".join([*where, *(str(part) for part in first["loc"])]) or "body"
     sentence = first["msg"][:1].lower() + first["msg"][1:]
     return invalid(f"cannot accept {name}: {sentence}", param=name, code="validation")
 
@@ -123,6 +131,16 @@ def json_reply(data: Any, status: int = 200, headers: Mapping[str, str] | None =
     )
 
 
+async def large_reply(
+    data: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> web.StreamResponse:
+    """Return a JSON reply of any size, made and sent without holding up others."""
+    parts = await jsonparts.encode(data)
+    if len(parts) > 1:
+        return PartsReply(parts, status, headers)
+    return web.Response(body=parts[0], status=status, content_type="application/json", headers=headers)
+
+
 def raw_reply(request: web.Request, data: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
     """Return a reply of ready JSON, in the cheapest way that the request permits."""
     if is_plain(request):
@@ -130,36 +148,15 @@ def raw_reply(request: web.Request, data: bytes, headers: Mapping[str, str]) -> 
     return web.Response(body=data, headers={"Content-Type": "application/json", **headers})
 
 
-async def _read_up_to(request: web.Request, limit: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
+async def _read_up_to(request: web.Request, limit: int) -> bytes | bytearray:
+    # One array that grows: to join the parts of a large body takes as long as to receive them.
+    data = bytearray()
     async for part in request.content.iter_any():
-        size += len(part)
-        if size > limit:
+        data += part
+        if len(data) > limit:
             raise _too_large(limit)
-        parts.append(part)
-    return b"".join(parts)
+    return data if len(data) > SMALL_BODY else bytes(data)
 
 
 def _too_large(limit: int) -> GatewayError:
     return GatewayError(Kind.TOO_LARGE, f"cannot read the body: it is over the limit of {limit} bytes")
-
-
-def _exact(digits: str) -> int:
-    if len(digits) > len(str(MAX_INTEGER)) + 1 or not -(2**63) <= int(digits) <= MAX_INTEGER:
-        raise invalid("cannot read the body as JSON: an integer has more than 64 bits", code="json_invalid")
-    return int(digits)
-
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    """Tell whether a value nests deeper; level by level, as that is the fastest for a million values."""
-    nested = [value] if isinstance(value, _CONTAINERS) else []
-    for _ in range(levels):
-        nested = [child for item in nested for child in _children(item) if isinstance(child, _CONTAINERS)]
-        if not nested:
-            return False
-    return True
-
-
-def _children(item: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return item.values() if isinstance(item, dict) else item

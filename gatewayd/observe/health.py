@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from gatewayd.errors import GatewayError
+from gatewayd.observe.loop import StallMonitor
 from gatewayd.tasks import Tasks
 
 FRESH_SECONDS: Final = 1.0
@@ -19,11 +20,17 @@ class HealthMonitor:
 
     def __init__(self, ping: Callable[[], Awaitable[None]], tasks: Tasks) -> None:
         self.ready = False
+        self.loop = StallMonitor()
         self._ping = ping
         self._tasks = tasks
         self._problem: str | None = None
         self._probed_at = float("-inf")
         self._done: asyncio.Event | None = None
+
+    @property
+    def stalls(self) -> tuple[int, float]:
+        """How often the event loop stalled since the start, and the seconds of the longest time."""
+        return self.loop.count, self.loop.longest
 
     async def database_problem(self) -> str | None:
         """Return a sentence when the database does not answer in time, None when it does."""

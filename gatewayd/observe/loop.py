@@ -2,11 +2,19 @@
 
 import asyncio
 import logging
+import math
+import sys
+import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
 
 log = logging.getLogger(__name__)
+
+LONGEST_STACK: Final = 24
+"""Functions that a line about a stall names."""
 
 
 class _Budget:
@@ -67,7 +75,8 @@ class LoopErrors:
 class StallMonitor:
     """Counts and logs the times when the event loop did not turn for longer than `threshold` seconds.
 
-    `count` and `longest` (seconds) are figures since the start.
+    `count` and `longest` (seconds) are figures since the start. While the loop is late, a second thread looks
+    at what its thread does: the line in the log names files, lines and functions, never a value.
     """
 
     def __init__(
@@ -82,16 +91,29 @@ class StallMonitor:
         self._interval = interval
         self._clock = clock
         self._budget = _Budget(1, 10.0, clock)
+        self._due = math.inf
+        self._stack = ""
 
     async def run(self) -> None:
         """Measure for ever how late the loop wakes this coroutine."""
-        while True:
-            slept = self._clock()
-            await asyncio.sleep(self._interval)
-            self.observe(self._clock() - slept - self._interval)
+        ended = threading.Event()
+        arguments = (threading.get_ident(), ended)
+        watcher = threading.Thread(target=self._watch, args=arguments, name="stall watcher", daemon=True)
+        watcher.start()
+        try:
+            while True:
+                self._due = self._clock() + self._interval
+                await asyncio.sleep(self._interval)
+                stall = self._clock() - self._due
+                self._due = math.inf
+                self.observe(stall)
+        finally:
+            # It ends by itself within an interval: nobody waits for it.
+            ended.set()
 
     def observe(self, stall: float) -> None:
         """Take one measured lateness in seconds; at most one line in ten seconds is logged."""
+        stack, self._stack = self._stack, ""
         if stall <= self._threshold:
             return
         self.count += 1
@@ -99,7 +121,24 @@ class StallMonitor:
         left_out = self._budget.take()
         if left_out is None:
             return
+        extra: dict[str, object] = {"ms": round(stall * 1000), "stalls": self.count}
         log.warning(
-            "the event loop stalled",
-            extra={"ms": round(stall * 1000), "stalls": self.count, "left_out": left_out or None},
+            "the event loop stalled", extra={**extra, "left_out": left_out or None, "stack": stack or None}
         )
+
+    def _watch(self, thread: int, ended: threading.Event) -> None:
+        while not ended.wait(self._interval):
+            if self._clock() - self._due > self._threshold and not self._stack:
+                frame = sys._current_frames().get(thread)
+                self._stack = "" if frame is None else stack_of(frame)
+
+
+def stack_of(frame: FrameType, longest: int = LONGEST_STACK) -> str:
+    """Return where a thread is, the innermost function first: `package/module.py:line function < ...`."""
+    found: list[str] = []
+    at: FrameType | None = frame
+    while at is not None and len(found) < longest:
+        code = at.f_code
+        found.append(f"{'/'.join(Path(code.co_filename).parts[-3:])}:{at.f_lineno} {code.co_name}")
+        at = at.f_back
+    return " < ".join(found)

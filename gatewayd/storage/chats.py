@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from gatewayd import jsonparts, jsonslices
 from gatewayd.accounts.texts import folded, mended
 from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, SharedChat, Tag
-from gatewayd.errors import invalid, not_found
+from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.jsonslices import JsonLimits
 from gatewayd.storage import messages as message_rows
 from gatewayd.storage.chat_rows import ChatRow, ChatTagRow, SharedChatRow
 from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import decode, encode, fits
+from gatewayd.storage.fields import MAX_WHOLE, decode, fits
 from gatewayd.storage.mending import encode_mended
 from gatewayd.storage.statements import Statement, containing
 from gatewayd.storage.transactions import writing
@@ -17,6 +19,7 @@ from gatewayd.storage.upserts import upsert
 
 ORDERS: Final = {"updated_at": "updated_at", "created_at": "created_at", "title": "title_key"}
 """The column that each order of a listing goes by."""
+ANY_SIZE: Final = JsonLimits(containers=MAX_WHOLE, values=MAX_WHOLE)
 FROM: Final = " FROM chats c LEFT JOIN shared_chats s ON s.chat_id = c.id"
 SELECT: Final = (
     "SELECT c.id, c.user_id, c.title, c.head, c.current_id, c.archived, c.pinned, c.folder_id, c.meta,"
@@ -156,7 +159,7 @@ class ChatRows:
             "id": shared.id,
             "chat_id": shared.chat_id,
             "user_id": shared.user_id,
-            "document": encode(shared.document, "chat"),
+            "document": b"".join(await jsonparts.encode(shared.document)).decode(),
             "created_at": shared.created_at,
         }
         async with writing("share the chat", not_found("chat", shared.chat_id)):
@@ -174,7 +177,7 @@ class ChatRows:
             id=row.id,
             chat_id=str(row.chat_id),  # type: ignore[attr-defined]
             user_id=row.user_id,
-            document=decode(row.document, f"the shared chat {row.id}"),
+            document=await _document(row),
             created_at=row.created_at,
         )
 
@@ -184,6 +187,16 @@ class ChatRows:
             return False
         async with writing("stop sharing the chat"):
             return await SharedChatRow.filter(chat_id=chat_id).delete() > 0
+
+
+async def _document(row: SharedChatRow) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = await jsonslices.decode(row.document.encode(), ANY_SIZE)
+    except GatewayError as error:
+        raise GatewayError(
+            Kind.INTERNAL, f"cannot read the shared chat {row.id}: the stored JSON is damaged"
+        ) from error
+    return document
 
 
 def _title(title: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from gatewayd.accounts.texts import folded, mended
 from gatewayd.chats.records import Message, MessageChange, MessageState
 from gatewayd.errors import not_found
+from gatewayd.pace import Pace, in_slices
 from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, fits
@@ -31,6 +32,17 @@ class MessageRows:
         with translated("read the messages of a chat"):
             statement = Statement(ChatMessageRow._meta.db)
             return await _read(statement, f"{SELECT} chat_id = {statement.bind(chat_id)} ORDER BY number")
+
+    async def count(self, chat_id: str) -> int:
+        """Return how many messages a chat has."""
+        if not fits(ChatMessageRow, chat_id=chat_id):
+            return 0
+        with translated("count the messages of a chat"):
+            statement = Statement(ChatMessageRow._meta.db)
+            [row] = await statement.run(
+                f"SELECT COUNT(*) AS total FROM chat_messages WHERE chat_id = {statement.bind(chat_id)}"  # noqa: S608
+            )
+        return int(row["total"])
 
     async def find(self, chat_id: str, message_id: str) -> Message | None:
         """Return one message."""
@@ -65,7 +77,7 @@ class MessageRows:
             found = await lock(chat_id, message_id)
             if found is None:
                 return False
-            columns = _changed(change, found["attributes"])
+            columns = await _changed(change, found["attributes"])
             if columns:
                 statement = Statement(ChatMessageRow._meta.db)
                 values = stored(ChatMessageRow, columns)
@@ -133,23 +145,25 @@ async def lock(chat_id: str, message_id: str) -> dict[str, Any] | None:
 async def write(chat_id: str, messages: Sequence[Message]) -> None:
     """Insert messages, or replace them whole, inside the caller's transaction; of one id the last counts."""
     last = {each.id: each for each in messages}
-    rows = await upsert(
-        ChatMessageRow,
-        [_columns(chat_id, each) for each in last.values()],
-        ["chat_id", "id"],
-        returning="number, id",
-    )
+    pace = Pace()
+    records = []
+    for each in last.values():
+        await pace.turn()
+        records.append(await _columns(chat_id, each))
+    rows = await upsert(ChatMessageRow, records, ["chat_id", "id"], returning="number, id")
     numbers = {row["id"]: row["number"] for row in rows}
     if numbers:
         statement = Statement(ChatMessageItemRow._meta.db)
         gone = statement.among(list(numbers.values()))
         await statement.run(f"DELETE FROM chat_message_items WHERE message_id {gone}")  # noqa: S608
-    items = [
-        _item(numbers[message_id], kind, value)
-        for message_id, message in last.items()
-        for kind, values in message.items.items()
-        for value in values
-    ]
+    items = []
+    for message_id, message in last.items():
+        await pace.turn()
+        items += [
+            _item(numbers[message_id], kind, value)
+            for kind, values in message.items.items()
+            for value in values
+        ]
     await insert(ChatMessageItemRow, items)
 
 
@@ -168,13 +182,13 @@ def _item(number: int, kind: str, value: Any) -> dict[str, Any]:
     return {"message_id": number, "kind": kind, "value": encode_mended(value, kind)}
 
 
-def _columns(chat_id: str, message: Message) -> dict[str, Any]:
+async def _columns(chat_id: str, message: Message) -> dict[str, Any]:
     return {
         "chat_id": chat_id,
         "id": message.id,
         "parent_id": message.parent_id,
         "role": message.role,
-        **_content(message.content, message.parts),
+        **await _content(message.content, message.parts),
         "done": message.done,
         "state": message.state.value,
         "attributes": encode_mended(message.attributes, "attributes"),
@@ -182,23 +196,27 @@ def _columns(chat_id: str, message: Message) -> dict[str, Any]:
     }
 
 
-def _content(content: str, parts: list[Any] | None) -> dict[str, Any]:
+async def _content(content: str, parts: list[Any] | None) -> dict[str, Any]:
     """Return the columns of what a message says: a text, or a list, of which the texts can be searched."""
     if parts is None:
-        text = mended(content)
-        return {"content": text, "content_key": folded(text), "parts": None}
+        text = await in_slices(mended, content)
+        return {"content": text, "content_key": await in_slices(folded, text), "parts": None}
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    key = mended("\n".join(text for text in texts if isinstance(text, str)))
-    return {"content": "", "content_key": folded(key), "parts": encode_mended(parts, "content")}
+    key = await in_slices(mended, "\n".join(text for text in texts if isinstance(text, str)))
+    return {
+        "content": "",
+        "content_key": await in_slices(folded, key),
+        "parts": encode_mended(parts, "content"),
+    }
 
 
-def _changed(change: MessageChange, attributes: str) -> dict[str, Any]:
+async def _changed(change: MessageChange, attributes: str) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for name in ("role", "done", "state"):
         if getattr(change, name) is not None:
             columns[name] = getattr(change, name)
     if change.content is not None or change.parts is not None:
-        columns |= _content(change.content or "", change.parts)
+        columns |= await _content(change.content or "", change.parts)
     if change.attributes is not None:
         merged = {**decode(attributes, "the attributes of a message"), **change.attributes}
         kept = {name: value for name, value in merged.items() if value is not None}
@@ -227,7 +245,12 @@ async def _branch(chat_id: str, message_id: str) -> dict[str, int]:
 async def _read(statement: Statement, sql: str) -> list[Message]:
     rows = await statement.run(sql)
     items = await _items([row["number"] for row in rows]) if rows else {}
-    return [_record_of(row, items.get(row["number"], {})) for row in rows]
+    pace = Pace()
+    found = []
+    for row in rows:
+        await pace.turn()
+        found.append(_record_of(row, items.get(row["number"], {})))
+    return found
 
 
 async def _items(numbers: Sequence[int]) -> Mapping[int, dict[str, list[Any]]]:
@@ -237,7 +260,9 @@ async def _items(numbers: Sequence[int]) -> Mapping[int, dict[str, list[Any]]]:
         f" WHERE message_id {statement.among(numbers)} ORDER BY id"
     )
     found: dict[int, dict[str, list[Any]]] = defaultdict(dict)
+    pace = Pace()
     for row in rows:
+        await pace.turn()
         value = decode(row["value"], f"the {row['kind']} of a message")
         found[row["message_id"]].setdefault(row["kind"], []).append(value)
     return found

@@ -163,6 +163,10 @@ class MemoryMessages:
         """Return all messages of a chat in the order of their making."""
         return deepcopy(list(self._state.messages.get(chat_id, {}).values()))
 
+    async def count(self, chat_id: str) -> int:
+        """Return how many messages a chat has."""
+        return len(self._state.messages.get(chat_id, {}))
+
     async def find(self, chat_id: str, message_id: str) -> Message | None:
         """Return one message."""
         return deepcopy(self._state.message(chat_id, message_id))

@@ -72,9 +72,10 @@ PROVIDER = "okta"
 
 @dataclass
 class FakeHealth:
-    """A database that answers, or does not."""
+    """A database that answers, or does not, and a loop that turns."""
 
     problem: str | None = None
+    stalls: tuple[int, float] = (0, 0.0)
 
     async def database_problem(self) -> str | None:
         return self.problem

@@ -20,6 +20,7 @@ from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.errors import body_of
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.jsonslices import LARGE
 from gatewayd.knowledge.records import Collection
 
 BODY_LIMIT: Final = 16 * 1024 * 1024
@@ -86,7 +87,7 @@ class ControlChatRoutes:
 
         Both may have `sources` and `warnings`, a stream in a chunk without choices before the others.
         """
-        wanted = await read_model(request, wire.Chat, BODY_LIMIT)
+        wanted = await read_model(request, wire.Chat, BODY_LIMIT, LARGE)
         actor = await self._viewers.choose(wanted.user, request[PEER])
         body: dict[str, Any] = wanted.model_dump(exclude={"user"}, exclude_none=True)
         body["stream"] = wanted.stream

@@ -1,26 +1,26 @@
 """`/v1/collections/{ref}/...`: the files of a collection, and how they compare with a directory."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from aiohttp import web
-from pydantic import ValidationError
 
 from gatewayctl.wire import collections as wire
 from gatewayd.accounts.records import Actor
-from gatewayd.http.body import parse_json, read_bytes, read_model, validation_failure
+from gatewayd.http.body import read_each, read_members, read_model
 from gatewayd.http.control.document_views import DocumentViews
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.viewers import Viewers
-from gatewayd.http.control.writes import answer, audit, find_page, is_set
+from gatewayd.http.control.writes import answer, audit, find_page, is_set, large_answer
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.jsonslices import Undecoded
 from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.members import Addition, Members, Result
 from gatewayd.knowledge.records import Collection
 from gatewayd.knowledge.sync import Entry, Held, Sync
 
-DIFF_LIMIT: Final = 64 * 1024 * 1024
+MAX_DIFF_BYTES: Final = 64 * 1024 * 1024
+ENTRIES: Final = Undecoded("entries", 500_000)
 RENDERED_AT_ONCE: Final = 500
 
 
@@ -93,12 +93,13 @@ class CollectionFileRoutes:
 
     async def diff(self, request: web.Request) -> web.StreamResponse:
         """Take `Sync`, answer `Difference`."""
-        data = await read_bytes(request, DIFF_LIMIT)
-        # Another thread, as there may be very many.
-        origin, entries = await asyncio.to_thread(_read_sync, data)
+        wanted, members = await read_members(request, wire.Sync, MAX_DIFF_BYTES, ENTRIES)
+        entries = [_entry(each) for each in wanted.entries]
+        if members is not None:
+            entries = [_entry(each) async for each in read_each(members, wire.Entry, ENTRIES.name)]
         who, collection = await self._resolve(request)
-        found = await self._sync.compare(who, collection.id, origin, entries)
-        return answer(
+        found = await self._sync.compare(who, collection.id, wanted.origin, entries)
+        return await large_answer(
             wire.Difference(
                 added=list(found.added),
                 modified=list(found.modified),
@@ -121,13 +122,8 @@ async def _shown(views: DocumentViews, held: Sequence[Held]) -> list[wire.Collec
     return shown
 
 
-def _read_sync(data: bytes) -> tuple[str, Sequence[Entry]]:
-    """Return an origin with its files."""
-    try:
-        wanted = wire.Sync.model_validate(parse_json(data))
-    except ValidationError as error:
-        raise validation_failure(error) from None
-    return wanted.origin, [Entry(each.path, each.checksum, each.path) for each in wanted.entries]
+def _entry(each: wire.Entry) -> Entry:
+    return Entry(each.path, each.checksum, each.path)
 
 
 def _results(results: Sequence[Result], name: Callable[[Result], str], *, dry_run: bool) -> web.Response:

@@ -19,6 +19,7 @@ from gatewayd.http.control.tasks import ChatOwners
 from gatewayd.http.control.writes import answer, audit, is_set, timestamp
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.http.sse import relay
+from gatewayd.jsonslices import LARGE
 
 ANSWER_LIMIT: Final = 16 * 1024 * 1024
 
@@ -68,7 +69,7 @@ class ControlEventRoutes:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Take `CallAnswer`, answer `Call`; conflict when it has one, not_found when it does not wait."""
-        wanted = await read_model(request, wire.CallAnswer, ANSWER_LIMIT)
+        wanted = await read_model(request, wire.CallAnswer, ANSWER_LIMIT, LARGE)
         if ("result" in wanted.model_fields_set) == (wanted.error is not None):
             raise invalid("cannot accept the answer: give either result or error", param="result")
         call_id = request.match_info["id"]

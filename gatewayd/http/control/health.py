@@ -12,8 +12,13 @@ from gatewayd.http.control.writes import answer, timestamp
 from gatewayd.http.routes import Access, Dialect, Route
 
 
-class Database(Protocol):
-    """What tells whether the database answers."""
+class Monitor(Protocol):
+    """What tells whether the database answers and the event loop turns."""
+
+    @property
+    def stalls(self) -> tuple[int, float]:
+        """How often the event loop stalled since the start, and the seconds of the longest time."""
+        ...
 
     async def database_problem(self) -> str | None:
         """Return a sentence when the database did not answer in time, None when it did."""
@@ -33,13 +38,13 @@ class ControlHealthRoutes:
 
     def __init__(
         self,
-        database: Database,
+        monitor: Monitor,
         sources: Sources,
         version: str,
         confinement: str | None = None,
         clock: ids.Clock = ids.now,
     ) -> None:
-        self._database = database
+        self._monitor = monitor
         self._sources = sources
         self._version = version
         self._confinement = confinement
@@ -54,8 +59,9 @@ class ControlHealthRoutes:
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `Health`."""
-        problem = await self._database.database_problem()
+        problem = await self._monitor.database_problem()
         states = [wire.SourceState.model_validate(state) for state in self._sources.source_states()]
+        stalls, longest = self._monitor.stalls
         is_warned = any(state.problem is not None for state in states)
         return answer(
             wire.Health(
@@ -67,5 +73,7 @@ class ControlHealthRoutes:
                 database=problem is None,
                 sources=states,
                 extraction_sandbox=self._confinement,
+                stalls=stalls,
+                longest_stall_ms=round(longest * 1000),
             )
         )

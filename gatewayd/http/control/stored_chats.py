@@ -9,14 +9,16 @@ from aiohttp import web
 
 from gatewayctl.wire import stored_chats as wire
 from gatewayctl.wire.base import Outcome
+from gatewayd import jsonparts
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.replies import DONE
 from gatewayd.chats.records import Chat
 from gatewayd.chats.searching import read_search
 from gatewayd.chats.service import Record
 from gatewayd.chats.services import ChatServices
+from gatewayd.chats.transfer import MAX_IMPORTED
 from gatewayd.errors import GatewayError
-from gatewayd.http.body import read_model
+from gatewayd.http.body import read_members, read_model
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.principals import Principals
 from gatewayd.http.control.viewers import Viewers
@@ -24,8 +26,10 @@ from gatewayd.http.control.writes import Writes, answer, audit, find_page, is_se
 from gatewayd.http.errors import body_of, log_broken
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.http.sse import open_stream, send
+from gatewayd.jsonslices import Undecoded
 
-IMPORT_LIMIT: Final = 64 * 1024 * 1024
+MAX_IMPORT_BYTES: Final = 64 * 1024 * 1024
+IMPORTED: Final = Undecoded("chats", MAX_IMPORTED)
 
 
 class ControlStoredChatRoutes:
@@ -96,7 +100,10 @@ class ControlStoredChatRoutes:
         reply = await open_stream(request, {})
         try:
             async for record in records:
-                await send(request, reply, b"data: %b\n\n" % orjson.dumps(record))
+                await send(request, reply, b"data: ")
+                for part in await jsonparts.encode(record):
+                    await send(request, reply, part)
+                await send(request, reply, b"\n\n")
         except GatewayError as error:
             log_broken(request, error)
             await send(request, reply, b"data: %b\n\n" % orjson.dumps(body_of(error, Dialect.CONTROL)))
@@ -107,11 +114,11 @@ class ControlStoredChatRoutes:
 
     async def take(self, request: web.Request) -> web.StreamResponse:
         """Take `ChatImport`, answer `ChatsImported`; all chats are kept, or none."""
-        wanted = await read_model(request, wire.ChatImport, IMPORT_LIMIT)
+        wanted, members = await read_members(request, wire.ChatImport, MAX_IMPORT_BYTES, IMPORTED)
         owner = await self._principals.owner(wanted.user)
         async with self._writes.block(request, "chat import", owner.email) as dry_run:
-            made = await self._transfer.take(self._operator(request), wanted.chats, owner.id)
-        chats = [_imported(record, owner.email) for record in made]
+            made = await self._transfer.take(self._operator(request), members, owner.id)
+        chats = [_chat(chat, owner.email) for chat in made]
         return answer(wire.ChatsImported(chats=chats, outcome=Outcome.CREATED, dry_run=dry_run))
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
@@ -198,18 +205,4 @@ def _chat(chat: Chat, email: str) -> wire.StoredChat:
         tags=list(chat.tags),
         updated_at=timestamp(chat.updated_at),
         created_at=timestamp(chat.created_at),
-    )
-
-
-def _imported(record: Record, email: str) -> wire.StoredChat:
-    return wire.StoredChat(
-        id=record["id"],
-        title=record["title"],
-        user_id=record["user_id"],
-        user=email,
-        archived=record["archived"],
-        pinned=record["pinned"],
-        tags=record["meta"]["tags"],
-        updated_at=timestamp(record["updated_at"]),
-        created_at=timestamp(record["created_at"]),
     )

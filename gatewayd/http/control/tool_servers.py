@@ -17,6 +17,7 @@ from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes, answer, timestamp
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.jsonslices import LARGE
 from gatewayd.plugins.serverservice import ToolServers
 from gatewayd.plugins.toolservers import ServerType, ToolServer
 
@@ -72,7 +73,7 @@ class ToolServerRoutes:
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take `NewToolServer`, answer `ToolServerWritten`; it is not asked anything yet."""
-        wanted = await read_model(request, wire.NewToolServer, LARGEST_BODY)
+        wanted = await read_model(request, wire.NewToolServer, LARGEST_BODY, LARGE)
         async with self._writes.block(request, "tool-server add", wanted.id) as dry_run:
             server = await self._servers.create(self._operator(request), _read(wanted))
         return await self._written(server, Outcome.CREATED, dry_run=dry_run)

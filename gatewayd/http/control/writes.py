@@ -11,7 +11,7 @@ from aiohttp import web
 from gatewayctl.wire.base import Reply
 from gatewayd.commits import Transactor
 from gatewayd.errors import invalid
-from gatewayd.http.body import json_reply
+from gatewayd.http.body import json_reply, large_reply
 from gatewayd.http.context import request_id
 from gatewayd.http.control.peer import PEER
 
@@ -86,6 +86,11 @@ def find_page(request: web.Request) -> tuple[int, int]:
 def answer(reply: Reply) -> web.Response:
     """Return a reply of the control protocol."""
     return json_reply(reply.model_dump(mode="json"))
+
+
+async def large_answer(reply: Reply) -> web.StreamResponse:
+    """Return a reply of the control protocol that may be of any size."""
+    return await large_reply(reply.model_dump(mode="json"))
 
 
 def timestamp(seconds: int | None) -> str | None:

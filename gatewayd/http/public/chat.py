@@ -17,6 +17,7 @@ from gatewayd.http.facts import facts_of
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.http.warnings import warning_headers
+from gatewayd.jsonslices import LARGE
 
 PATHS: Final = tuple(f"{base}/chat/completions" for base in BASES)
 
@@ -52,7 +53,7 @@ class ChatRoutes:
         With `chat_id` and `session_id` the answer is `{"status": true, "task_ids", "task_id", "chat_id",
         "message_ids"}`, at once: what comes is told by events, and kept in the chat.
         """
-        chat = openai.parse_request(await body.read_object(request, self._body_limit))
+        chat = openai.parse_request(await body.read_object(request, self._body_limit, LARGE))
         chat.request_id = request_id(request)
         chat.facts = partial(facts_of, request)
         answer = await self._runs.answer(chat, actor(request))

@@ -7,8 +7,9 @@ from aiohttp import web
 
 from gatewayd.chats.services import ChatServices
 from gatewayd.chats.tags import show_tag
+from gatewayd.chats.transfer import MAX_IMPORTED
 from gatewayd.events.records import Target
-from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.body import json_reply, large_reply, read_members, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.chats_bodies import (
     ChatBody,
@@ -18,11 +19,14 @@ from gatewayd.http.public.chats_bodies import (
     NewChatBody,
     TagBody,
 )
+from gatewayd.http.records import send_records
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.jsonslices import BULK, LARGE, Undecoded
 
 PREFIX: Final = "/api/v1/chats"
-LARGEST_CHAT: Final = 32 * 2**20
-LARGEST_IMPORT: Final = 128 * 2**20
+MAX_CHAT_BYTES: Final = 32 * 2**20
+MAX_IMPORT_BYTES: Final = 128 * 2**20
+IMPORTED: Final = Undecoded("chats", MAX_IMPORTED)
 _row = Noun(PREFIX, "chats").row
 
 Notify = Callable[[Target, Any], Awaitable[object]]
@@ -74,20 +78,21 @@ class StoredChatRoutes:
         `history` is `{"messages": {id: message}, "currentId"}`; `messages` alone are taken as a chain. There
         are no folders: 404 for a `folder_id`.
         """
-        form = await read_model(request, NewChatBody, LARGEST_CHAT)
-        return json_reply(await self._chats.create(actor(request), form.chat, form.folder_id))
+        form = await read_model(request, NewChatBody, MAX_CHAT_BYTES, BULK)
+        return await large_reply(await self._chats.create(actor(request), form.chat, form.folder_id))
 
     async def import_all(self, request: web.Request) -> web.StreamResponse:
         """`{"chats": [{"chat", "meta"?, "pinned"?, "created_at"?, "updated_at"?, ...}]}` -> `[record]`.
 
         All are imported, or none. 403 without the permission chat.import. Folders are forgotten.
         """
-        form = await read_model(request, ImportBody, LARGEST_IMPORT)
-        return json_reply(await self._transfer.take(actor(request), form.chats))
+        form, members = await read_members(request, ImportBody, MAX_IMPORT_BYTES, IMPORTED)
+        made = await self._transfer.take(actor(request), form.chats if members is None else members)
+        return await send_records(request, self._transfer.records(made))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer the record; 404 for a chat that is another user's, or is not."""
-        return json_reply(await self._chats.get(actor(request), _id(request)))
+        return await large_reply(await self._chats.get(actor(request), _id(request)))
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"chat": {...}}` -> the record.
@@ -95,8 +100,8 @@ class StoredChatRoutes:
         Top-level members replace those of their name; `history.messages` is merged by message, and in each
         by member: what is not mentioned stays.
         """
-        form = await read_model(request, ChatBody, LARGEST_CHAT)
-        return json_reply(await self._chats.change(actor(request), _id(request), form.chat))
+        form = await read_model(request, ChatBody, MAX_CHAT_BYTES, BULK)
+        return await large_reply(await self._chats.change(actor(request), _id(request), form.chat))
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Stop what runs for a chat and delete it; answers true. 403 without the permission chat.delete."""
@@ -113,7 +118,7 @@ class StoredChatRoutes:
 
         The owner's listeners get `chat:message`.
         """
-        form = await read_model(request, MessageBody, LARGEST_CHAT)
+        form = await read_model(request, MessageBody, MAX_CHAT_BYTES, LARGE)
         chat_id = _id(request)
         made = await self._chats.put_message(
             actor(request), chat_id, request.match_info["message_id"], form.model_dump(exclude_unset=True)
@@ -123,7 +128,7 @@ class StoredChatRoutes:
         data = {"chat_id": chat_id, "message_id": made.id, "content": content}
         target = Target(record["user_id"], chat_id, made.id)
         await self._notify(target, {"type": "chat:message", "data": data})
-        return json_reply(record)
+        return await large_reply(record)
 
     async def remove_message(self, request: web.Request) -> web.StreamResponse:
         """Delete a message, whose children get its parent -> the record.
@@ -131,7 +136,7 @@ class StoredChatRoutes:
         403 without the permission chat.delete_message.
         """
         await self._chats.remove_message(actor(request), _id(request), request.match_info["message_id"])
-        return json_reply(await self._chats.record(_id(request)))
+        return await large_reply(await self._chats.record(_id(request)))
 
     async def is_pinned(self, request: web.Request) -> web.StreamResponse:
         """Answer true or false."""
@@ -139,11 +144,11 @@ class StoredChatRoutes:
 
     async def pin(self, request: web.Request) -> web.StreamResponse:
         """Pin a chat that is not, or the other way round -> the record."""
-        return json_reply(await self._chats.toggle_pinned(actor(request), _id(request)))
+        return await large_reply(await self._chats.toggle_pinned(actor(request), _id(request)))
 
     async def archive(self, request: web.Request) -> web.StreamResponse:
         """Archive a chat that is not, or the other way round -> the record."""
-        return json_reply(await self._chats.toggle_archived(actor(request), _id(request)))
+        return await large_reply(await self._chats.toggle_archived(actor(request), _id(request)))
 
     async def archive_all(self, request: web.Request) -> web.StreamResponse:
         """Archive every chat of one's own; answers true."""
@@ -158,18 +163,18 @@ class StoredChatRoutes:
     async def clone(self, request: web.Request) -> web.StreamResponse:
         """`{"title"?}` -> the record of a copy of one's own."""
         form = await read_model(request, CloneBody)
-        return json_reply(await self._transfer.clone(actor(request), _id(request), form.title))
+        return await large_reply(await self._transfer.clone(actor(request), _id(request), form.title))
 
     async def clone_shared(self, request: web.Request) -> web.StreamResponse:
         """Copy what is shared under an id -> the record of a chat of one's own."""
-        return json_reply(await self._transfer.clone_shared(actor(request), _id(request)))
+        return await large_reply(await self._transfer.clone_shared(actor(request), _id(request)))
 
     async def share(self, request: web.Request) -> web.StreamResponse:
         """Share a chat as it is now -> the record with `share_id`, which stays the same.
 
         403 without the permission chat.share.
         """
-        return json_reply(await self._sharing.share(actor(request), _id(request)))
+        return await large_reply(await self._sharing.share(actor(request), _id(request)))
 
     async def unshare(self, request: web.Request) -> web.StreamResponse:
         """Share a chat no longer; answers false when it was not shared."""
@@ -177,11 +182,11 @@ class StoredChatRoutes:
 
     async def show_shared(self, request: web.Request) -> web.StreamResponse:
         """Answer the record as it was when it was shared, to every verified account."""
-        return json_reply(await self._sharing.get(request.match_info["share_id"]))
+        return await large_reply(await self._sharing.get(request.match_info["share_id"]))
 
     async def export(self, request: web.Request) -> web.StreamResponse:
         """Answer the record, which `/import` takes back; 403 without the permission chat.export."""
-        return json_reply(await self._transfer.give(actor(request), _id(request)))
+        return await large_reply(await self._transfer.give(actor(request), _id(request)))
 
     async def list_tags(self, request: web.Request) -> web.StreamResponse:
         """Answer `[{"id", "name", "user_id", "meta"}]`."""

@@ -1,10 +1,9 @@
 """Lists of stored chats and their tags: `/api/v1/chats`."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
-import orjson
 from aiohttp import web
 
 from gatewayd.chats.records import ChatQuery
@@ -13,13 +12,13 @@ from gatewayd.chats.searching import read_search
 from gatewayd.chats.service import SORTINGS
 from gatewayd.chats.services import ChatServices
 from gatewayd.chats.tags import show_tag
-from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.body import large_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.chats import PREFIX
 from gatewayd.http.public.chats_bodies import TaggedBody
 from gatewayd.http.public.queries import flag, page, refused
+from gatewayd.http.records import send_records
 from gatewayd.http.routes import Access, Noun, Route
-from gatewayd.http.sse import open_stream, send
 
 PAGE_SIZE: Final = 60
 _row = Noun(PREFIX, "chats").row
@@ -68,7 +67,7 @@ class ChatListRoutes:
         query = read_search(request.query.get("text", ""))
         offset, limit = page(request.query, PAGE_SIZE)
         found, _ = await self._chats.list(actor(request), replace(query, offset=offset, limit=limit))
-        return json_reply(found)
+        return await large_reply(found)
 
     async def list_pinned(self, request: web.Request) -> web.StreamResponse:
         """Answer the pinned chats as list elements."""
@@ -82,40 +81,40 @@ class ChatListRoutes:
         """Answer the shared chats as list elements with `share_id`."""
         query = _paged(request.query, ChatQuery(shared=True, text=request.query.get("query", "")))
         found, _ = await self._chats.find(actor(request), query)
-        return json_reply([{**show_element(chat), "share_id": chat.share_id} for chat in found])
+        return await large_reply([{**show_element(chat), "share_id": chat.share_id} for chat in found])
 
     async def list_of(self, request: web.Request) -> web.StreamResponse:
         """Answer the chats of a user as list elements; 403 unless ENABLE_ADMIN_CHAT_ACCESS is set."""
         query = _paged(request.query, ChatQuery(text=request.query.get("query", "")))
         found, _ = await self._chats.list_of(actor(request), request.match_info["user_id"], query)
-        return json_reply(found)
+        return await large_reply(found)
 
     async def give_all(self, request: web.Request) -> web.StreamResponse:
         """Answer `[record]`, sent as they are read; 403 without the permission chat.export."""
-        return await _send_records(request, await self._transfer.give_all(actor(request), ChatQuery()))
+        return await send_records(request, await self._transfer.give_all(actor(request), ChatQuery()))
 
     async def give_archived(self, request: web.Request) -> web.StreamResponse:
         """Answer `[record]` of the archived chats; 403 without the permission chat.export."""
         query = ChatQuery(archived=True)
-        return await _send_records(request, await self._transfer.give_all(actor(request), query))
+        return await send_records(request, await self._transfer.give_all(actor(request), query))
 
     async def give_everything(self, request: web.Request) -> web.StreamResponse:
         """Answer `[record]` of every user; 403 unless ENABLE_ADMIN_CHAT_ACCESS is set."""
-        return await _send_records(request, await self._transfer.give_everything(actor(request)))
+        return await send_records(request, await self._transfer.give_everything(actor(request)))
 
     async def list_tags(self, request: web.Request) -> web.StreamResponse:
         """Answer `[{"id", "name", "user_id", "meta"}]`."""
-        return json_reply(list(map(show_tag, await self._tags.all(actor(request)))))
+        return await large_reply(list(map(show_tag, await self._tags.all(actor(request)))))
 
     async def list_tagged(self, request: web.Request) -> web.StreamResponse:
         """`{"name", "skip"?, "limit"?}` -> list elements."""
         form = await read_model(request, TaggedBody)
         found = await self._tags.chats(actor(request), form.name, form.skip, form.limit)
-        return json_reply(list(map(show_element, found)))
+        return await large_reply(list(map(show_element, found)))
 
     async def _listed(self, request: web.Request, query: ChatQuery) -> web.StreamResponse:
         found, _ = await self._chats.list(actor(request), _paged(request.query, query))
-        return json_reply(found)
+        return await large_reply(found)
 
 
 def _paged(sent: Mapping[str, str], query: ChatQuery) -> ChatQuery:
@@ -131,15 +130,3 @@ def _paged(sent: Mapping[str, str], query: ChatQuery) -> ChatQuery:
         return query
     offset, limit = page(sent, PAGE_SIZE)
     return replace(query, offset=offset, limit=limit)
-
-
-async def _send_records(request: web.Request, records: AsyncIterator[Any]) -> web.StreamResponse:
-    """Write a JSON list member by member: all chats of a user may be more than fits into memory."""
-    reply = await open_stream(request, {"Content-Type": "application/json"})
-    head = b"["
-    async for record in records:
-        await send(request, reply, head + orjson.dumps(record))
-        head = b","
-    await send(request, reply, b"[]" if head == b"[" else b"]")
-    await reply.write_eof()
-    return reply

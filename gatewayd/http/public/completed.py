@@ -10,6 +10,7 @@ from gatewayd.http import body
 from gatewayd.http.context import actor
 from gatewayd.http.facts import facts_of
 from gatewayd.http.routes import Access, Handler, Route
+from gatewayd.jsonslices import LARGE
 
 
 class CompletedRoutes:
@@ -32,7 +33,7 @@ class CompletedRoutes:
 
         The reply has the same fields, every one that no filter changed as it was sent.
         """
-        form = await body.read_object(request, self._body_limit)
+        form = await body.read_object(request, self._body_limit, LARGE)
         return body.json_reply(await self._outlets.completed(actor(request), form, facts_of(request)))
 
     async def act(self, request: web.Request) -> web.StreamResponse:
@@ -40,7 +41,7 @@ class CompletedRoutes:
 
         Answers what the action returned, any JSON value: often `{"messages": [...]}`, or null.
         """
-        form = await body.read_object(request, self._body_limit)
+        form = await body.read_object(request, self._body_limit, LARGE)
         action_id = request.match_info["action_id"]
         return body.json_reply(await self._actions.run(actor(request), action_id, form, facts_of(request)))
 

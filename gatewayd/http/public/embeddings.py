@@ -10,6 +10,7 @@ from gatewayd.http import body
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.jsonslices import LARGE
 
 
 class EmbeddingRoutes:
@@ -37,7 +38,7 @@ class EmbeddingRoutes:
 
     async def embed(self, request: web.Request) -> web.Response:
         """Answer `{"model", "input", "encoding_format"?, ...}` with a list of vectors."""
-        asked = dialect.parse_request(await body.read_object(request, self._body_limit))
+        asked = dialect.parse_request(await body.read_object(request, self._body_limit, LARGE))
         answer = await self._embeddings.run(asked.body, actor(request), request_id(request))
         rendered = dialect.render(answer, asked.model, asked.encoding_format)
         return web.Response(body=rendered, content_type="application/json")

@@ -25,6 +25,7 @@ from gatewayd.http.context import actor, credential
 from gatewayd.http.public.session_replies import NO_STORE
 from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.http.sse import relay
+from gatewayd.jsonslices import LARGE
 
 RETRY_MS: Final = 1000
 """How long a browser waits before it connects again: less than a call waits for it."""
@@ -131,7 +132,7 @@ class EventRoutes:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """`{"result": any}` or `{"error": "..."}` -> true; 409 when answered before, 404 when not waiting."""
-        body = await read_object(request, self._body_limit)
+        body = await read_object(request, self._body_limit, LARGE)
         user_id, call_id = actor(request).user_id, request.match_info["id"]
         if ("result" in body) == ("error" in body):
             raise invalid("cannot accept the answer: send either result or error", param="result")
@@ -156,7 +157,7 @@ class EventRoutes:
                 code="external_events_disabled",
             )
         chat = await self._chats.owned(actor(request), request.match_info["chat_id"])
-        event = await read_model(request, EventBody, self._body_limit)
+        event = await read_model(request, EventBody, self._body_limit, LARGE)
         name, data = event.type, event.data
         if not self._events.is_allowed_outside(name):
             known = ", ".join(external_names())

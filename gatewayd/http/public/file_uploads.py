@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from gatewayd import jsonslices
 from gatewayd.accounts.texts import clean_object
 from gatewayd.errors import GatewayError, invalid
-from gatewayd.http.body import json_reply, parse_json
+from gatewayd.http.body import json_reply
 from gatewayd.http.context import actor
 from gatewayd.http.public.queries import flag
 from gatewayd.http.routes import FORM_BODY, Access, Route
@@ -87,7 +88,7 @@ def metadata_of(form: UploadForm) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        value = parse_json(text.encode())
+        value = jsonslices.decode_at_once(text.encode())
     except GatewayError as error:
         if error.code != "json_invalid":
             raise

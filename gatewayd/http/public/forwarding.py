@@ -15,6 +15,7 @@ from gatewayd.http.errors import STATUSES, log_broken
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from gatewayd.http.sse import open_stream, send
+from gatewayd.jsonslices import LARGE
 
 
 class ForwardingRoutes:
@@ -44,7 +45,7 @@ class ForwardingRoutes:
         return await self._pass_on(request, "/responses")
 
     async def _pass_on(self, request: web.Request, path: str) -> web.StreamResponse:
-        asked = await body.read_object(request, self._body_limit)
+        asked = await body.read_object(request, self._body_limit, LARGE)
         answer = await self._forwarding.run(path, asked, actor(request))
         async with aclosing(answer):
             # The head waits for the first bytes, so that a failure before them is still a status.

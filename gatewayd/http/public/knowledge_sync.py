@@ -2,25 +2,19 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast
 
-from gatewayd.http.body import (
-    SMALL_BODY,
-    json_reply,
-    parse_json,
-    read_bytes,
-    read_model,
-    validation_failure,
-)
+from gatewayd.http.body import json_reply, large_reply, read_each, read_members, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.collection_replies import CollectionReplies
 from gatewayd.http.public.document_shapes import Shown
 from gatewayd.http.public.queries import flag, number, page
 from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.ingest.records import File
+from gatewayd.jsonslices import BULK, JsonMembers, Undecoded
 from gatewayd.knowledge.directories import Directories, DirectoryChange
 from gatewayd.knowledge.members import Members
 from gatewayd.knowledge.records import Directory, Link
@@ -29,7 +23,9 @@ from gatewayd.knowledge.trees import line_to
 
 PREFIX: Final = "/api/v1/knowledge"
 PAGE_SIZE: Final = 30
-LARGEST_MANIFEST: Final = 32 * 2**20
+MAX_MANIFEST_BYTES: Final = 32 * 2**20
+MANIFEST: Final = Undecoded("manifest", 250_000)
+FEW_ENTRIES: Final = 5_000
 _row = Noun(PREFIX, "knowledge").row
 
 
@@ -56,8 +52,8 @@ class CleanupBody(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    file_ids: list[str]
-    dir_ids: list[str] | None = None
+    file_ids: Annotated[list[str], FailFast()]
+    dir_ids: Annotated[list[str] | None, FailFast()] = None
 
 
 class DirectoryBody(BaseModel):
@@ -147,22 +143,25 @@ class KnowledgeSyncRoutes:
         `{"added": [entry], "modified": [entry + stale_file_id], "deleted": [{"file_id", "filename"}],
         "mkdir": [path], "rmdir": [directory id], "unmodified_count", "directory_map": {path: directory id}}`.
         """
-        data = await read_bytes(request, LARGEST_MANIFEST)
-        if len(data) <= SMALL_BODY:
-            return await self._compared(request, data)
+        form, members = await read_members(request, ManifestBody, MAX_MANIFEST_BYTES, MANIFEST)
+        if members is None or len(members) <= FEW_ENTRIES:
+            return await self._compared(request, form, members)
         # What is made of a large one takes many times its size.
         async with self._large:
-            return await self._compared(request, data)
+            return await self._compared(request, form, members)
 
-    async def _compared(self, request: web.Request, data: bytes) -> web.StreamResponse:
-        # In threads, as there may be very many.
-        entries = await asyncio.to_thread(_read_manifest, data)
+    async def _compared(
+        self, request: web.Request, form: ManifestBody, members: JsonMembers | None
+    ) -> web.StreamResponse:
+        entries = [_entry(item) for item in form.manifest]
+        if members is not None:
+            entries = [_entry(item) async for item in read_each(members, EntryBody, MANIFEST.name)]
         diff = await self._sync.diff(actor(request), _id(request), entries)
-        return await asyncio.to_thread(lambda: json_reply(show_diff(diff)))
+        return await large_reply(await asyncio.to_thread(show_diff, diff))
 
     async def cleanup(self, request: web.Request) -> web.StreamResponse:
         """`{"file_ids", "dir_ids"?}` -> `{"status": true}`; what is not there is fine."""
-        form = await read_model(request, CleanupBody, LARGEST_MANIFEST)
+        form = await read_model(request, CleanupBody, MAX_MANIFEST_BYTES, BULK)
         await self._sync.cleanup(actor(request), _id(request), form.file_ids, form.dir_ids or ())
         return json_reply({"status": True})
 
@@ -198,12 +197,8 @@ class KnowledgeSyncRoutes:
         return json_reply({"status": True})
 
 
-def _read_manifest(data: bytes) -> Sequence[Entry]:
-    try:
-        form = ManifestBody.model_validate(parse_json(data) if data.strip() else {})
-    except ValidationError as error:
-        raise validation_failure(error) from None
-    return [Entry(item.filename, item.checksum, item.path) for item in form.manifest]
+def _entry(item: EntryBody) -> Entry:
+    return Entry(item.filename, item.checksum, item.path)
 
 
 def show_directory(directory: Directory) -> Shown:

@@ -23,6 +23,7 @@ from gatewayd.http.errors import STATUSES
 from gatewayd.http.facts import facts_of
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from gatewayd.http.warnings import warning_headers
+from gatewayd.jsonslices import LARGE
 
 PATHS: Final = ("/api/v1/messages", "/api/message", "/v1/messages", "/ollama/v1/messages")
 
@@ -109,7 +110,7 @@ class MessageRoutes:
 
     async def count(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"input_tokens": n}`, an estimate: no provider is asked, so that it never fails for one."""
-        value = await body.read_object(request, self._body_limit)
+        value = await body.read_object(request, self._body_limit, LARGE)
         _check(value)
         return body.json_reply({"input_tokens": count_tokens(value)})
 
@@ -118,7 +119,7 @@ class MessageRoutes:
 
         Query parameters and `anthropic-*` headers are not looked at.
         """
-        chat = anthropic.parse_request(await body.read_object(request, self._body_limit))
+        chat = anthropic.parse_request(await body.read_object(request, self._body_limit, LARGE))
         chat.request_id = request_id(request)
         chat.facts = partial(facts_of, request)
         answer = await self._pipeline.run(chat, actor(request))

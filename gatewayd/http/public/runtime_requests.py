@@ -9,6 +9,7 @@ from gatewayd.catalog.replies import Body
 from gatewayd.errors import invalid
 from gatewayd.http import body
 from gatewayd.http.routes import JSON_BODY, Access, Dialect, Handler, Route
+from gatewayd.jsonslices import LARGE
 
 PREFIX: Final = "/ollama"
 
@@ -48,7 +49,7 @@ def rows(
 
 async def read(request: web.Request, limit: int) -> Body:
     """Return the JSON object that was sent."""
-    return await body.read_object(request, limit)
+    return await body.read_object(request, limit, LARGE)
 
 
 def index(request: web.Request) -> int | None:

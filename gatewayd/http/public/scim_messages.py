@@ -11,6 +11,7 @@ from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.http.body import read_object
 from gatewayd.http.errors import SCIM_JSON
 from gatewayd.http.routes import JSON_BODY
+from gatewayd.jsonslices import BULK
 from gatewayd.scim.projection import Projection
 from gatewayd.scim.reading import check_schemas
 from gatewayd.scim.records import Found, Resource, ResourceType, Search
@@ -33,7 +34,7 @@ Asked = Mapping[str, Any]
 async def read_body(request: web.Request) -> dict[str, Any]:
     """Return the body of a write: a JSON object of at most 4 MiB."""
     try:
-        return await read_object(request, LIMIT)
+        return await read_object(request, LIMIT, BULK)
     except GatewayError as error:
         if error.kind is Kind.INVALID_REQUEST and error.code is None:
             raise invalid(error.message, param=error.param, code="invalidSyntax") from error

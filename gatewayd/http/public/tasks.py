@@ -18,6 +18,7 @@ from gatewayd.http import body
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.facts import facts_of
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.jsonslices import LARGE
 
 TASKS: Final = Noun("/api/tasks", "tasks")
 MODELS: Final = Noun("/api/v1/tasks", "tasks")
@@ -101,7 +102,7 @@ class TaskRoutes:
         return await self._make(tasktexts.FOLLOW_UPS, request)
 
     async def _make(self, task: TaskText, request: web.Request) -> web.Response:
-        sent = await body.read_object(request, self._body_limit)
+        sent = await body.read_object(request, self._body_limit, LARGE)
         model, messages = model_of(sent), sent.get("messages")
         openai.check_messages(messages)
         options = {name: sent[name] for name in ("chat_id",) if isinstance(sent.get(name), str)}

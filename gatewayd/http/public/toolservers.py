@@ -9,6 +9,7 @@ from gatewayd.errors import invalid
 from gatewayd.http import body
 from gatewayd.http.context import actor
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.jsonslices import LARGE
 from gatewayd.plugins.connections import read_connection, show_connection
 from gatewayd.plugins.serverservice import ToolServers
 from gatewayd.plugins.toolservers import ToolServer
@@ -49,7 +50,7 @@ class ToolServerRoutes:
         A mask that is sent back leaves the secret as it is. Entries of the settings may be among them, but
         not changed (409).
         """
-        sent = await body.read_object(request, LARGEST_BODY)
+        sent = await body.read_object(request, LARGEST_BODY, LARGE)
         entries = sent.get(CONNECTIONS)
         if not isinstance(entries, list) or len(entries) > MOST_SERVERS:
             expected = f"expected a list of at most {MOST_SERVERS}"
@@ -59,7 +60,7 @@ class ToolServerRoutes:
 
     async def verify(self, request: web.Request) -> web.Response:
         """Ask the server of one entry now, `{"status": true, "info": {"title", "version"}, "specs": []}`."""
-        server = read_connection(await body.read_object(request, LARGEST_BODY), "new")
+        server = read_connection(await body.read_object(request, LARGEST_BODY, LARGE), "new")
         offer = await self._servers.check(actor(request), server)
         info = {"title": offer.title, "version": offer.version}
         return body.json_reply({"status": True, "info": info, "specs": list(offer.specs)})

@@ -19,12 +19,16 @@ async def test_a_daemon_in_order(ctl: Ctl, control: Control) -> None:
         "database",
         "sources",
         "extraction_sandbox",
+        "stalls",
+        "longest_stall_ms",
     ]
     assert shown["uptime_seconds"] == 90
     assert shown["extraction_sandbox"] == "full"
     assert shown["sources"] == [{"name": "fake", "models": 2, "problem": None}]
     assert (await ctl("health", "-o", "name")).out == "pass\n"
     assert "fake: 2 models" in (await ctl("health")).out
+    control.health.stalls = (3, 0.25)
+    assert "3, the longest 250 ms" in (await ctl("health")).out
 
 
 async def test_a_dead_source_warns_and_a_dead_database_fails(ctl: Ctl, control: Control) -> None:

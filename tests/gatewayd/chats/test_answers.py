@@ -22,7 +22,7 @@ class Trial:
         self.chat_id = ""
 
     async def open(self, **more: Any) -> None:
-        chat, messages = new_chat("u", read_document(document(**more)), 10)
+        chat, messages = await new_chat("u", await read_document(document(**more)), 10)
         self.chat_id = chat.id
         await self.chats.add(chat, messages)
 

@@ -35,7 +35,7 @@ class Trial:
         self.merging = Merging(self.messages)
 
     async def open(self, **more: Any) -> Chat:
-        chat, messages = new_chat("u", read_document(document(**more)), 10)
+        chat, messages = await new_chat("u", await read_document(document(**more)), 10)
         await self.store.add(chat, messages)
         return chat
 
@@ -45,11 +45,11 @@ def trial() -> Trial:
     return Trial()
 
 
-def test_a_new_chat() -> None:
-    chat, messages = new_chat("u", read_document(document(history={"messages": {"m": {}}})), 10)
+async def test_a_new_chat() -> None:
+    chat, messages = await new_chat("u", await read_document(document(history={"messages": {"m": {}}})), 10)
     assert (chat.user_id, chat.title, chat.current_id, chat.updated_at) == ("u", "Birds", "m", 10)
     assert messages == [Message("m", None, "user", timestamp=10)]
-    assert new_chat("u", read_document({}), 10)[0].current_id is None
+    assert (await new_chat("u", await read_document({}), 10))[0].current_id is None
 
 
 @pytest.mark.parametrize(
@@ -88,10 +88,12 @@ async def test_text_takes_the_place_of_parts(trial: Trial) -> None:
 async def test_merging_writes_new_messages_at_once(trial: Trial) -> None:
     chat = await trial.open()
     nodes = {"a1": {"favorite": True}, "q2": node("q2", "a1"), "a2": node("a2", "q2")}
-    read = read_document({"history": {"messages": nodes, "currentId": "a2"}})
+    read = await read_document({"history": {"messages": nodes, "currentId": "a2"}})
     assert await trial.merging.merge(chat, read, 20) == "a2"
     assert trial.messages.written == [["q2", "a2"], MessageChange(attributes={"favorite": True})]
-    assert await trial.merging.merge(chat, read_document({"history": {"currentId": "gone"}}), 20) is None
+    assert (
+        await trial.merging.merge(chat, await read_document({"history": {"currentId": "gone"}}), 20) is None
+    )
 
 
 async def test_a_message_is_added_after_the_current_one(trial: Trial) -> None:

@@ -14,8 +14,8 @@ def numbers() -> Any:
     return iter(["n1", "n2", "n3"]).__next__
 
 
-def test_a_whole_document() -> None:
-    read = read_document(document(params={"temperature": 1}))
+async def test_a_whole_document() -> None:
+    read = await read_document(document(params={"temperature": 1}))
     assert (read.title, read.current_id, read.is_linear) == ("Birds", "a1", False)
     assert read.head == {"models": ["m"], "params": {"temperature": 1}}
     question, answer = read.nodes
@@ -48,9 +48,9 @@ def test_contents_in_parts() -> None:
     assert read_node({"content": None}, "message", "m").merged(read).content == ""
 
 
-def test_a_list_alone_is_a_chain() -> None:
+async def test_a_list_alone_is_a_chain() -> None:
     messages = [{"role": "user", "content": "a"}, {"id": "x", "role": "assistant"}, {"role": "user"}]
-    read = chained(read_document({"messages": messages}), (), numbers())
+    read = await chained(await read_document({"messages": messages}), (), numbers())
     assert [(one.id, one.values["parent_id"]) for one in read.nodes] == [
         ("n1", None),
         ("x", "n1"),
@@ -59,18 +59,21 @@ def test_a_list_alone_is_a_chain() -> None:
     assert read.current_id == "n2"
 
 
-def test_a_list_beside_the_tree_is_a_copy() -> None:
-    read = read_document({**document(), "messages": [{"role": "user", "content": "other"}]})
+async def test_a_list_beside_the_tree_is_a_copy() -> None:
+    read = await read_document({**document(), "messages": [{"role": "user", "content": "other"}]})
     assert [one.id for one in read.nodes] == ["q1", "a1"]
 
 
-def test_a_list_meets_what_is_stored() -> None:
+async def test_a_list_meets_what_is_stored() -> None:
     stored = [Message("s1", None, "user"), Message("s2", "s1", "assistant")]
     messages = [{"role": "user"}, {"role": "assistant"}, {"role": "user"}]
-    read = chained(read_document({"messages": messages}), stored, numbers())
+    read = await chained(await read_document({"messages": messages}), stored, numbers())
     assert [one.id for one in read.nodes] == ["s1", "s2", "n1"]
     messages[1]["role"] = "user"
-    assert [one.id for one in chained(read_document({"messages": messages}), stored, numbers()).nodes] == [
+    assert [
+        one.id
+        for one in (await chained(await read_document({"messages": messages}), stored, numbers())).nodes
+    ] == [
         "s1",
         "n1",
         "n2",
@@ -78,8 +81,8 @@ def test_a_list_meets_what_is_stored() -> None:
 
 
 @pytest.mark.parametrize(("title", "kept"), [(None, None), (" ", UNTITLED), (" a ", "a")])
-def test_titles(title: str | None, kept: str | None) -> None:
-    assert read_document({"title": title}).title == kept
+async def test_titles(title: str | None, kept: str | None) -> None:
+    assert (await read_document({"title": title})).title == kept
 
 
 def test_ids() -> None:
@@ -127,7 +130,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("value", "name"), BAD)
-def test_bad_documents_name_the_field(value: Any, name: str) -> None:
+async def test_bad_documents_name_the_field(value: Any, name: str) -> None:
     with pytest.raises(GatewayError) as caught:
-        read_document(value)
+        await read_document(value)
     assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, name)

@@ -11,9 +11,9 @@ TREE = [
 ]
 
 
-def test_a_record() -> None:
+async def test_a_record() -> None:
     chat = Chat("c", "u", "T", {"models": ["m"]}, "r", meta={"x": 1}, tags=("t",), share_id="s")
-    record = show_chat(chat, TREE)
+    record = await show_chat(chat, TREE)
     shown = record.pop("chat")
     assert record == {
         "id": "c",
@@ -52,17 +52,17 @@ def test_a_message() -> None:
     assert "done" not in show_message(TREE[0], None, [])
 
 
-def test_the_current_message_is_one() -> None:
-    assert [history(TREE, wanted)[1] for wanted in ("a", "gone", None)] == ["a", "r", "r"]
-    assert history([], "a") == ({}, None)
+async def test_the_current_message_is_one() -> None:
+    assert [(await history(TREE, wanted))[1] for wanted in ("a", "gone", None)] == ["a", "r", "r"]
+    assert await history([], "a") == ({}, None)
 
 
-def test_an_unknown_parent_makes_a_root() -> None:
-    nodes, _ = history([Message("m", "gone", "user")], None)
+async def test_an_unknown_parent_makes_a_root() -> None:
+    nodes, _ = await history([Message("m", "gone", "user")], None)
     assert nodes["m"]["parentId"] is None
 
 
-def test_rings_are_cut() -> None:
+async def test_rings_are_cut() -> None:
     ring = [
         Message("a", "c", "user"),
         Message("b", "a", "user"),
@@ -70,7 +70,7 @@ def test_rings_are_cut() -> None:
         Message("d", "b", "user"),
         Message("e", "e", "user"),
     ]
-    nodes, _ = history(ring, None)
+    nodes, _ = await history(ring, None)
     assert {key: node["parentId"] for key, node in nodes.items()} == {
         "a": None,
         "b": "a",
@@ -78,15 +78,15 @@ def test_rings_are_cut() -> None:
         "d": "b",
         "e": None,
     }
-    shown = show_chat(Chat("c", "u", "T", current_id="d"), ring)["chat"]["messages"]
+    shown = (await show_chat(Chat("c", "u", "T", current_id="d"), ring))["chat"]["messages"]
     assert [message["id"] for message in shown] == ["a", "b", "d"]
 
 
-def test_long_chains_are_no_trouble() -> None:
+async def test_long_chains_are_no_trouble() -> None:
     chain = [Message(str(n), str(n - 1) if n else None, "user") for n in range(20_000)]
-    shown = show_chat(Chat("c", "u", "T"), chain[::-1])["chat"]["messages"]
+    shown = (await show_chat(Chat("c", "u", "T"), chain[::-1]))["chat"]["messages"]
     assert [message["id"] for message in shown] == ["0"]
-    assert len(show_chat(Chat("c", "u", "T"), chain)["chat"]["messages"]) == 20_000
+    assert len((await show_chat(Chat("c", "u", "T"), chain))["chat"]["messages"]) == 20_000
 
 
 def test_a_branch() -> None:

@@ -1,15 +1,31 @@
 """Tests for gatewayd.chats.transfer."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.chats.records import ChatQuery
-from gatewayd.chats.transfer import MOST_IMPORTED
+from gatewayd.chats.transfer import MAX_IMPORTED
 from gatewayd.errors import GatewayError
+from gatewayd.pace import Pace
 from tests.fakes.chats_site import ChatHouse, document
+
+
+class Listed:
+    """`Forms` that are all there."""
+
+    def __init__(self, forms: list[Any]) -> None:
+        self._forms = forms
+
+    def __len__(self) -> int:
+        return len(self._forms)
+
+    async def each(self) -> AsyncIterator[Any]:
+        for form in self._forms:
+            yield form
 
 
 async def test_what_goes_out_comes_in() -> None:
@@ -17,7 +33,8 @@ async def test_what_goes_out_comes_in() -> None:
     actor = await house.accounts.actor(await house.accounts.add_user())
     await house.chats.create(actor, document())
     records = [record async for record in await house.transfer.give_all(actor, ChatQuery())]
-    taken = await house.transfer.take(actor, records)
+    made = await house.transfer.take(actor, Listed(records))
+    taken = [record async for record in house.transfer.records(made)]
     assert [record["chat"] for record in taken] == [record["chat"] for record in records]
     assert (taken[0]["updated_at"], taken[0]["archived"]) == (records[0]["updated_at"], False)
 
@@ -33,7 +50,7 @@ async def test_a_chat_that_is_deleted_meanwhile_is_left_out() -> None:
     assert [record async for record in records] == []
 
 
-@pytest.mark.parametrize("forms", [None, {}, [{"chat": {}}] * (MOST_IMPORTED + 1)])
+@pytest.mark.parametrize("forms", [None, {}, Listed([{"chat": {}}] * (MAX_IMPORTED + 1))])
 async def test_bad_lists(forms: Any) -> None:
     house = ChatHouse()
     actor = await house.accounts.actor(await house.accounts.add_user())
@@ -53,12 +70,12 @@ async def test_only_an_administrator_imports_for_others() -> None:
     house = ChatHouse()
     ann = await house.accounts.actor(await house.accounts.add_user())
     boss = await house.accounts.actor(await house.accounts.add_user("boss", Role.ADMIN))
-    (made,) = await house.transfer.take(boss, [{"chat": document()}], ann.user_id)
-    assert made["user_id"] == ann.user_id
-    (own,) = await house.transfer.take(ann, [{"chat": document()}], ann.user_id)
-    assert own["user_id"] == ann.user_id
+    (made,) = await house.transfer.take(boss, Listed([{"chat": document()}]), ann.user_id)
+    assert made.user_id == ann.user_id
+    (own,) = await house.transfer.take(ann, Listed([{"chat": document()}]), ann.user_id)
+    assert own.user_id == ann.user_id
     with pytest.raises(GatewayError, match="cannot import chats for another user"):
-        await house.transfer.take(ann, [{"chat": document()}], boss.user_id)
+        await house.transfer.take(ann, Listed([{"chat": document()}]), boss.user_id)
 
 
 async def test_everything_may_be_that_of_one_user() -> None:
@@ -75,7 +92,8 @@ async def test_everything_may_be_that_of_one_user() -> None:
     assert await titles(actor.user_id) == ["bob"]
 
 
-async def test_others_are_served_while_much_is_read() -> None:
+async def test_others_are_served_while_much_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pace, "seconds", 0.0)
     house = ChatHouse()
     actor = await house.accounts.actor(await house.accounts.add_user())
     turns = 0
@@ -89,6 +107,6 @@ async def test_others_are_served_while_much_is_read() -> None:
     counting = asyncio.ensure_future(count())
     # Nothing is stored: the last one is wrong.
     with pytest.raises(GatewayError, match=r"chats\.50\.chat"):
-        await house.transfer.take(actor, [{"chat": document()}] * 50 + [{"chat": 5}])
+        await house.transfer.take(actor, Listed([{"chat": document()}] * 50 + [{"chat": 5}]))
     counting.cancel()
     assert turns >= 50

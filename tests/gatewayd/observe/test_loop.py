@@ -63,6 +63,10 @@ async def test_a_blocked_loop_is_counted(caplog: pytest.LogCaptureFixture) -> No
     runner.cancel()
     assert monitor.longest > 0.05
     assert caplog.records[0].getMessage() == "the event loop stalled"
+    stack = vars(caplog.records[0])["stack"]
+    # The innermost first, without a value: where the test sleeps.
+    assert stack.startswith("gatewayd/observe/test_loop.py:")
+    assert " test_a_blocked_loop_is_counted < " in stack
 
 
 def test_a_short_delay_is_no_stall(caplog: pytest.LogCaptureFixture) -> None:

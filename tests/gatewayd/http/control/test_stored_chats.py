@@ -85,10 +85,10 @@ async def test_a_chat_is_shown_with_its_current_branch_or_all_messages(control: 
     ]
 
 
-def test_messages_are_in_order_however_long_the_chat_is() -> None:
+async def test_messages_are_in_order_however_long_the_chat_is() -> None:
     line = [Message(f"m{number}", f"m{number - 1}" if number else None, "user") for number in range(5000)]
     fork = [Message("x", "m0", "user"), Message("y", "x", "user"), Message("root", None, "user")]
-    nodes, _ = history([*fork, *line], None)
+    nodes, _ = await history([*fork, *line], None)
     ordered = [each["id"] for each in in_order(nodes)]
     assert ordered == ["root", "m0", "x", "y", *(f"m{number}" for number in range(1, 5000))]
 

@@ -1,0 +1,440 @@
+"""Decodes JSON of any size without holding up the event loop: counted first, then built piece by piece.
+
+The decoder itself cannot be interrupted, so it gets pieces of some 64 KiB: a scan finds the members of large
+lists and objects, and stops at the first bound that is passed. What is built equals what the decoder would
+build at once.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.pace import Pace
+
+MAX_DEPTH: Final = 64
+"""Levels of lists and objects in each other (of RFC 8259, section 9)."""
+
+MAX_INTEGER: Final = 2**64 - 1
+MIN_INTEGER: Final = -(2**63)
+
+MAX_NAME_BYTES: Final = 65536
+"""Bytes of the name of a large member."""
+
+AT_ONCE_BYTES: Final = 512 * 1024
+AT_ONCE_CONTAINERS: Final = 5_000
+AT_ONCE_VALUES: Final = 15_000
+"""What the decoder builds in a few milliseconds: no more than a small text may hold."""
+
+PIECE_BYTES: Final = 64 * 1024
+TEXT_BYTES: Final = 1024 * 1024
+"""Bytes of a piece, and of a piece of one long text."""
+
+TOKENS_AT_ONCE: Final = 1_000
+
+_TOKEN: Final = re.compile(rb'"[^"\\]{0,256}+"|["\[\]{},]')
+_REST_OF_TEXT: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_NAME: Final = re.compile(rb'[ \t\r\n]*+("(?:[^"\\]|\\.)*+")[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
+_NO_ESCAPE: Final = re.compile(rb'[^\\"]{12}')
+"""After so many bytes without a backslash no escape is open: the longest has 12 (RFC 8259, section 7)."""
+_LONG_INTEGER: Final = re.compile(rb"(?<![0-9.eE])[0-9]{19,}+(?![.eE])")
+_BLANKS: Final = b" \t\r\n"
+_QUOTE, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT, _COMMA = b'"[]{},'
+_CONTAINERS: Final = (dict, list)
+
+
+Text = bytes | bytearray
+"""A JSON text, or a part of one, in UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLimits:
+    """How much one JSON text may hold.
+
+    `containers` are its lists and objects, `values` the commas between their members and the containers.
+    """
+
+    containers: int
+    values: int
+
+
+SMALL: Final = JsonLimits(containers=10_000, values=20_000)
+"""For the bodies of most routes."""
+
+LARGE: Final = JsonLimits(containers=50_000, values=500_000)
+"""For what goes to models and comes from them: embeddings take lists of tokens."""
+
+BULK: Final = JsonLimits(containers=250_000, values=1_000_000)
+"""For whole chats and for lists of many things, which are worked through in slices."""
+
+
+class JsonMembers:
+    """The members of a list, each decoded when its turn comes."""
+
+    def __init__(self, data: Text, spans: Sequence[tuple[int, int]], limits: JsonLimits) -> None:
+        self._data = data
+        self._spans = spans
+        self._limits = limits
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    async def each(self) -> AsyncIterator[Any]:
+        """Yield the values in their order; may be called again. Raises as `decode` does."""
+        pace = Pace()
+        for start, end in self._spans:
+            await pace.turn()
+            yield await decode(self._data[start:end], self._limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Undecoded:
+    """Which member of the outermost object stays undecoded if it is a list, as JsonMembers of at most `most`.
+
+    The limits hold for each of its members, and for all that is beside it.
+    """
+
+    name: str
+    most: int
+
+
+async def decode(data: Text, limits: JsonLimits, undecoded: Undecoded | None = None) -> Any:
+    """Return the value of a JSON text.
+
+    Raises too_large over the limits, and invalid_request for what is no JSON, nests deeper than 64 levels or
+    has an integer of more than 64 bits, which could not be passed on as it is. No NaN, no lone surrogates.
+    """
+    if undecoded is None and is_light(data):
+        return _decode(data)
+    return await _Scan(data, limits, undecoded).run()
+
+
+def is_light(data: Text) -> bool:
+    """Tell whether a text is decoded in a few milliseconds."""
+    return (
+        len(data) <= AT_ONCE_BYTES
+        and data.count(b"[") + data.count(b"{") <= AT_ONCE_CONTAINERS
+        and data.count(b",") <= AT_ONCE_VALUES
+    )
+
+
+def decode_at_once(data: Text) -> Any:
+    """Return the value of a JSON text that is light, or refuse it; raises as `decode` does."""
+    if not is_light(data):
+        raise too_many("than can be read at this place")
+    return _decode(data)
+
+
+def _decode(data: Text) -> Any:
+    value = _loads(data, 0)
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
+        raise _deeper()
+    return value
+
+
+class _Frame:
+    """One list or object that is open."""
+
+    __slots__ = ("after", "built", "is_list", "member", "name", "run", "spans", "start")
+
+    def __init__(self, start: int, *, is_list: bool) -> None:
+        self.start = start
+        self.is_list = is_list
+        self.run = start
+        """Where the members begin that are not built yet, -1 right after one that was."""
+        self.after = start
+        """The end of the member that was built last."""
+        self.member = start
+        """Where the current member begins."""
+        self.built: Any = None
+        self.spans: list[tuple[int, int]] | None = None
+
+
+class _Scan:
+    def __init__(self, data: Text, limits: JsonLimits, undecoded: Undecoded | None) -> None:
+        self._data = data
+        self._limits = limits
+        self._undecoded = undecoded
+        self._pace = Pace()
+        self._frames: list[_Frame] = []
+        self._containers = 0
+        self._commas = 0
+        self._beside = (0, 0)
+        self._raw_depth = 0
+        """The depth of the list that stays undecoded, 0 outside of it."""
+        self._root: Any = None
+        self._end = -1
+
+    async def run(self) -> Any:
+        data = self._data
+        if data[:PIECE_BYTES].lstrip(_BLANKS)[:1] not in (b"[", b"{"):
+            # One text, number or word; to be no object is the next thing that is wrong with it.
+            if len(data) > PIECE_BYTES:
+                raise _bad("expected a list or an object", 0)
+            return _loads(data, 0)
+        position = tokens = 0
+        size = len(data)
+        last = 0
+        while position < size:
+            if position - last > TEXT_BYTES:
+                raise _bad("a number or a run of blanks is too long", last)
+            until = min(position + PIECE_BYTES, size)
+            found = _TOKEN.search(data, position, until)
+            tokens += 1
+            if found is None:
+                position = until
+                await self._pace.turn()
+                continue
+            position = found.end()
+            if position - found.start() == 1:
+                position = await self._take(data[found.start()], found.start())
+            last = position
+            if tokens >= TOKENS_AT_ONCE:
+                tokens = 0
+                await self._pace.turn()
+        if self._frames or self._end < 0:
+            raise _bad("it ends too early", size)
+        self._blank(self._end, size)
+        return self._root
+
+    async def _take(self, token: int, place: int) -> int:
+        """Take one token and return where the next one may begin."""
+        if self._end >= 0:
+            raise _bad("there is more after its end", place)
+        if token == _QUOTE:
+            return await self._text(place)
+        if token in (_OPEN_LIST, _OPEN_OBJECT):
+            self._open(place, is_list=token == _OPEN_LIST)
+        elif not self._frames:
+            raise _bad("unexpected character", place)
+        elif token == _COMMA:
+            await self._comma(self._frames[-1], place)
+        else:
+            await self._close(place, is_list=token == _CLOSE_LIST)
+        return place + 1
+
+    def _open(self, place: int, *, is_list: bool) -> None:
+        self._containers += 1
+        frame = _Frame(place + 1, is_list=is_list)
+        wanted = self._undecoded
+        if wanted is not None and is_list and len(self._frames) == 1 and not self._frames[0].is_list:
+            parent = self._frames[0]
+            if self._name(parent, place) == wanted.name:
+                frame.spans = []
+                self._raw_depth = 2
+                self._beside = (self._containers, self._commas)
+                self._containers = self._commas = 0
+        self._check()
+        self._frames.append(frame)
+        if len(self._frames) > MAX_DEPTH:
+            raise _deeper()
+
+    async def _comma(self, frame: _Frame, place: int) -> None:
+        self._commas += 1
+        self._check()
+        if frame.spans is not None:
+            self._span(frame, place)
+        elif frame.run < 0:
+            self._blank(frame.after, place)
+            frame.run = place + 1
+        elif place - frame.run >= PIECE_BYTES and not self._raw_depth:
+            self._build(frame, place)
+            frame.run = place + 1
+            await self._pace.turn()
+        frame.member = place + 1
+
+    async def _close(self, place: int, *, is_list: bool) -> None:
+        frame = self._frames.pop()
+        if frame.is_list is not is_list:
+            raise _bad("unexpected character", place)
+        if frame.spans is not None:
+            self._end_spans(frame, place)
+        elif self._raw_depth:
+            return
+        elif frame.built is None and place - frame.start < PIECE_BYTES and self._frames:
+            # A part of a piece of what is around it.
+            return
+        elif frame.run < 0:
+            self._blank(frame.after, place)
+        else:
+            self._build(frame, place, is_last=True)
+        self._put(frame.built, frame.start - 1, place + 1)
+        await self._pace.turn()
+
+    async def _text(self, start: int) -> int:
+        """Skip a text, or build it when it is long, and return where it ends."""
+        data = self._data
+        position = start + 1
+        size = len(data)
+        while True:
+            until = min(position + PIECE_BYTES, size)
+            quote = data.find(b'"', position, until)
+            stop = until if quote < 0 else quote
+            escape = data.find(b"\\", position, stop)
+            if escape >= 0:
+                found = _REST_OF_TEXT.match(data, escape, until)
+                stop = until if found is None else found.end()
+                quote = stop if stop < until and data[stop] == _QUOTE else -1
+            if quote >= 0:
+                break
+            if stop == position or until == size:
+                raise _bad("a text does not end", start)
+            position = stop
+            await self._pace.turn()
+        end = quote + 1
+        if end - start > TEXT_BYTES and not self._raw_depth and self._frames:
+            value = await self._long_text(start, end)
+            self._put(value, start, end)
+        return end
+
+    async def _long_text(self, start: int, end: int) -> str:
+        data = self._data
+        parts: list[str] = []
+        position = start + 1
+        while end - 1 - position > 2 * TEXT_BYTES:
+            found = _NO_ESCAPE.search(data, position + TEXT_BYTES, position + 2 * TEXT_BYTES)
+            if found is None:
+                break
+            cut = found.end()
+            while data[cut] & 0xC0 == 0x80:
+                cut += 1
+            parts.append(_loads(_quoted(data[position:cut]), position, may_be_long=False))
+            position = cut
+            await self._pace.turn()
+        parts.append(_loads(_quoted(data[position : end - 1]), position, may_be_long=False))
+        return "".join(parts)
+
+    def _build(self, frame: _Frame, place: int, *, is_last: bool = False) -> None:
+        """Build the members of a frame that stand before a place."""
+        run = bytes(self._data[frame.run : place])
+        is_first = frame.run == frame.start
+        value = _loads(b"[%b]" % run if frame.is_list else b"{%b}" % run, frame.run - 1)
+        if not value and not (is_first and is_last):
+            raise _bad("a member is missing", place)
+        if frame.built is None:
+            frame.built = value
+        elif frame.is_list:
+            frame.built += value
+        else:
+            frame.built |= value
+
+    def _put(self, value: Any, start: int, end: int) -> None:
+        """Put a value that was built by itself into what is around it."""
+        if not self._frames:
+            self._root = value
+            self._end = end
+            return
+        parent = self._frames[-1]
+        if parent.run < 0:
+            raise _bad("a comma is missing", start)
+        name = "" if parent.is_list else self._name(parent, start)
+        if parent.member > parent.run:
+            self._build(parent, parent.member - 1)
+        elif parent.built is None:
+            parent.built = [] if parent.is_list else {}
+        if parent.is_list:
+            self._blank(parent.member, start)
+            parent.built.append(value)
+        else:
+            parent.built[name] = value
+        parent.run = -1
+        parent.after = end
+
+    def _name(self, parent: _Frame, start: int) -> str:
+        """Return the name of the member whose value starts here."""
+        if start - parent.member > MAX_NAME_BYTES:
+            raise _bad(f"a name is longer than {MAX_NAME_BYTES} bytes", parent.member)
+        found = _NAME.fullmatch(self._data, parent.member, start)
+        if found is None:
+            raise _bad("a name is missing, or longer than can be read", start)
+        name: str = _loads(found[1], parent.member)
+        return name
+
+    def _span(self, frame: _Frame, place: int) -> None:
+        """Note the bounds of a member that stays undecoded; what is in it has been counted."""
+        wanted = self._undecoded
+        if wanted is None or frame.spans is None:
+            raise ValueError("there are no bounds to note")
+        if not self._data[frame.member : place].strip(_BLANKS):
+            raise _bad("a member is missing", place)
+        if len(frame.spans) == wanted.most:
+            raise GatewayError(
+                Kind.TOO_LARGE,
+                f"cannot accept {wanted.name}: there are more than {wanted.most}",
+                param=wanted.name,
+            )
+        frame.spans.append((frame.member, place))
+        self._containers = self._commas = 0
+
+    def _end_spans(self, frame: _Frame, place: int) -> None:
+        spans = frame.spans or []
+        if spans or self._data[frame.member : place].strip(_BLANKS):
+            self._span(frame, place)
+        self._raw_depth = 0
+        self._containers, self._commas = self._beside
+        frame.built = JsonMembers(self._data, frame.spans or [], self._limits)
+
+    def _check(self) -> None:
+        limits = self._limits
+        if self._containers > limits.containers:
+            raise too_many(f"lists and objects than {limits.containers}")
+        if self._containers + self._commas > limits.values:
+            raise too_many(f"values than {limits.values}")
+
+    def _blank(self, start: int, end: int) -> None:
+        if self._data[start:end].strip(_BLANKS):
+            raise _bad("unexpected character", start)
+
+
+def too_many(what: str) -> GatewayError:
+    """Return the error for a text that holds too much."""
+    return GatewayError(Kind.TOO_LARGE, f"cannot read the body as JSON: it has more {what}")
+
+
+def _quoted(text: Text) -> bytes:
+    return b'"%b"' % bytes(text)
+
+
+def _loads(data: Text, place: int, *, may_be_long: bool = True) -> Any:
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise _bad(f"{error.msg} (byte {place + error.pos})", place) from None
+    if may_be_long and _LONG_INTEGER.search(data) is not None:
+        json.loads(data, parse_int=_exact)
+    return value
+
+
+def _bad(reason: str, place: int) -> GatewayError:
+    told = reason if "(byte" in reason else f"{reason} (byte {place})"
+    return invalid(f"cannot read the body as JSON: {told}", code="json_invalid")
+
+
+def _deeper() -> GatewayError:
+    return invalid(
+        f"cannot read the body as JSON: it nests deeper than {MAX_DEPTH} levels", code="json_invalid"
+    )
+
+
+def _exact(digits: str) -> int:
+    if len(digits) > len(str(MAX_INTEGER)) + 1 or not MIN_INTEGER <= int(digits) <= MAX_INTEGER:
+        raise invalid("cannot read the body as JSON: an integer has more than 64 bits", code="json_invalid")
+    return int(digits)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Tell whether a value nests deeper; level by level, as that is the fastest."""
+    nested = [value] if isinstance(value, _CONTAINERS) else []
+    for _ in range(levels):
+        nested = [child for item in nested for child in _children(item) if isinstance(child, _CONTAINERS)]
+        if not nested:
+            return False
+    return True
+
+
+def _children(item: dict[str, Any] | list[Any]) -> Any:
+    return item.values() if isinstance(item, dict) else item

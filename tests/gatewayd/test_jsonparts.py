@@ -1,0 +1,34 @@
+"""Tests for gatewayd.jsonparts."""
+
+import random
+
+import orjson
+import pytest
+
+from gatewayd import jsonparts
+from tests.gatewayd.test_jsonslices import some_value
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_parts_are_what_the_encoder_makes_at_once(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonparts, "WEIGHT_AT_ONCE", 12)
+    monkeypatch.setattr(jsonparts, "TEXT_CHARACTERS", 40)
+    chance = random.Random(seed)
+    for _ in range(100):
+        value = some_value(chance)
+        assert b"".join(await jsonparts.encode(value)) == orjson.dumps(value)
+
+
+async def test_what_is_small_is_one_part() -> None:
+    assert await jsonparts.encode({"a": [1, "x" * 1000]}) == [orjson.dumps({"a": [1, "x" * 1000]})]
+
+
+async def test_no_part_is_large() -> None:
+    value = [{"id": "x" * 36, "n": [1, 2]}] * 20_000 + ["\n" * 2_000_000]
+    parts = await jsonparts.encode(value)
+    assert max(map(len, parts)) <= 2 * jsonparts.TEXT_CHARACTERS
+
+
+async def test_what_is_no_json_is_refused() -> None:
+    with pytest.raises(TypeError):
+        await jsonparts.encode([object()] * 10_000)
