@@ -52,6 +52,7 @@ class GatewayError(Exception):
     `message` starts in lower case ("cannot ..."), has no full stop and names the field or id. It can always
     be written: what plugins say may have halves of surrogate pairs, which become "?".
     `param` is the request field at fault, `code` a stable machine word, `retry_after` seconds.
+    `provider_code` is a provider's own word: callers are told it, and nothing else depends on it.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class GatewayError(Exception):
         *,
         param: str | None = None,
         code: str | None = None,
+        provider_code: str | None = None,
         retry_after: int | None = None,
     ) -> None:
         self.message = message if message.isascii() else message.encode("utf-8", "replace").decode()
@@ -68,7 +70,13 @@ class GatewayError(Exception):
         self.kind = kind
         self.param = param
         self.code = code
+        self.provider_code = provider_code
         self.retry_after = retry_after
+
+    @property
+    def told_code(self) -> str:
+        """The word for programs that callers are told."""
+        return self.code or self.provider_code or self.kind.value
 
 
 def invalid(message: str, *, param: str | None = None, code: str | None = None) -> GatewayError:

@@ -13,7 +13,7 @@ from gatewayd.assembly.routes import public_rows
 from gatewayd.catalog import failover, runtimes
 from gatewayd.chat import assembling
 from gatewayd.chat import embeddings as batches
-from gatewayd.completions import deltas, limits
+from gatewayd.completions import deltas, limits, reported
 from gatewayd.dialects import (
     anthropic,
     anthropic_blocks,
@@ -99,6 +99,9 @@ SENTENCES = [
     f"up to {warnings.MAX_LENGTH} characters",
     f"at most {failures.MAX_MESSAGE} characters",
     f"at most {failures.MAX_RETRY_AFTER}.",
+    reported.OVERFLOW,
+    reported.QUOTA,
+    anthropic.TOO_LONG,
     f"without either it is {anthropic_source.DEFAULT_MAX_TOKENS}",
     f"below {anthropic_request.MEDIUM_BUDGET}",
     f"below {anthropic_request.HIGH_BUDGET}",

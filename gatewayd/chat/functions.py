@@ -28,6 +28,7 @@ from gatewayd.chat.pipereplies import (
 from gatewayd.chat.pipetexts import DATA
 from gatewayd.chat.running import Emitting
 from gatewayd.completions.foreign import mapping, sequence, text
+from gatewayd.completions.reported import OVERFLOW, reported_in
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.events.records import Target
 from gatewayd.plugins.context import CallScope
@@ -220,7 +221,7 @@ class _Call:
     def _check(self, event: Body) -> None:
         """Raise plugin_failed for what a pipe says instead of an answer."""
         if event.get("error") and not event.get("choices"):
-            raise self._failure(sentence_of(event["error"]))
+            raise self._failure(event["error"])
 
     def _body_of(self, response: Any) -> Any:
         """Return the JSON or text of a response that came whole."""
@@ -231,11 +232,14 @@ class _Call:
             value = content
         if response.status_code >= HTTPStatus.BAD_REQUEST:
             known = mapping(value)
-            raise self._failure(sentence_of(known.get("error") or known.get("detail") or content))
+            raise self._failure(known.get("error") or known.get("detail") or content)
         return value
 
-    def _failure(self, sentence: str) -> GatewayError:
-        return GatewayError(Kind.PLUGIN_FAILED, f"pipe {self._loaded.plugin.id}: {sentence}")
+    def _failure(self, error: Any) -> GatewayError:
+        sentence = f"pipe {self._loaded.plugin.id}: {sentence_of(error)}"
+        reported = reported_in({"error": error}, sentence)
+        kind = Kind.INVALID_REQUEST if reported.code == OVERFLOW else Kind.PLUGIN_FAILED
+        return GatewayError(kind, sentence, param=reported.param, provider_code=reported.code)
 
 
 async def list_pipes(loaded: Loaded) -> Sequence[Model]:

@@ -16,6 +16,7 @@ from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import OF_CHATS, OWN_FIELDS
 from gatewayd.completions.deltas import usage_of as usage_in
 from gatewayd.completions.foreign import mapping, sequence, text
+from gatewayd.completions.reported import OVERFLOW
 from gatewayd.dialects.anthropic_blocks import Blocks
 from gatewayd.dialects.anthropic_content import Omissions, system_messages, to_messages
 from gatewayd.dialects.anthropic_reply import message_id, stop_of, usage_of
@@ -23,6 +24,9 @@ from gatewayd.dialects.anthropic_request import add_fields
 from gatewayd.dialects.openai import parse_files
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.ids import NewId
+
+TOO_LONG: Final = "prompt is too long"
+"""How an error of this dialect begins whose request is longer than its model can take."""
 
 FOREIGN_FIELDS: Final = ("thinking", "top_k", "metadata", "service_tier", "output_config")
 """Fields of a converted body that OpenAI does not know, or knows with another meaning."""
@@ -120,9 +124,20 @@ def render_usage(usage: object, input_tokens: int = 0) -> Body:
     return usage_of(usage, input_tokens, 0)
 
 
-def render_error_event(type: str, message: str) -> bytes:
+def error_object(error: GatewayError, kind_type: str) -> Body:
+    """Return the `error` of an answer or event.
+
+    Clients of this dialect know by one sentence that a request is too long: it has no codes.
+    """
+    message = error.message
+    if error.provider_code == OVERFLOW and TOO_LONG not in message:
+        message = f"{TOO_LONG}: {message}"
+    return {"type": kind_type, "message": message}
+
+
+def render_error_event(error: GatewayError, kind_type: str) -> bytes:
     """Return the in-band event for a failure after the first byte; nothing follows it."""
-    event = {"type": "error", "error": {"type": type, "message": message}}
+    event = {"type": "error", "error": error_object(error, kind_type)}
     return b"event: error\ndata: " + orjson.dumps(event) + b"\n\n"
 
 

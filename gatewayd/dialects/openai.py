@@ -194,10 +194,10 @@ def render_completion(
 
 def render_error(error: GatewayError, kind_type: str) -> bytes:
     """Return the in-band frame for a failure after the first byte; no `[DONE]` follows it."""
-    structured = {
-        "message": error.message,
-        "type": kind_type,
-        "param": error.param,
-        "code": error.code or error.kind.value,
-    }
-    return b"data: " + orjson.dumps({"error": structured, "detail": error.message}) + b"\n\n"
+    frame = {"error": error_object(error, kind_type), "detail": error.message}
+    return b"data: " + orjson.dumps(frame) + b"\n\n"
+
+
+def error_object(error: GatewayError, kind_type: str) -> Body:
+    """Return the `error` of an answer or frame."""
+    return {"message": error.message, "type": kind_type, "param": error.param, "code": error.told_code}

@@ -7,6 +7,8 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from gatewayd.completions.reported import QUOTA_CODES
+from gatewayd.dialects import anthropic, openai
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.context import FAILURE, REQUEST_ID, STARTED
 from gatewayd.http.direct import ChunkedReply
@@ -74,7 +76,7 @@ def body_of(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> dict[str,
         case Dialect.CONTROL:
             return {"error": _control_error(error)}
         case Dialect.ANTHROPIC:
-            described = {"type": STATUSES[error.kind][2], "message": error.message}
+            described = anthropic.error_object(error, STATUSES[error.kind][2])
             return {"type": "error", "error": described, "detail": error.message}
         case Dialect.OLLAMA:
             return {"error": error.message, "detail": error.message}
@@ -99,13 +101,7 @@ def _openai_body(error: GatewayError, dialect: Dialect) -> dict[str, Any]:
     if error.code == "validation" and dialect is Dialect.NATIVE:
         location = ["body", *(error.param or "").split(".")] if error.param else ["body"]
         detail = [{"type": "value_error", "loc": location, "msg": error.message}]
-    structured = {
-        "message": error.message,
-        "type": STATUSES[error.kind][1],
-        "param": error.param,
-        "code": error.code or error.kind.value,
-    }
-    return {"detail": detail, "error": structured}
+    return {"detail": detail, "error": openai.error_object(error, STATUSES[error.kind][1])}
 
 
 def _control_error(error: GatewayError) -> dict[str, Any]:
@@ -123,6 +119,9 @@ def render(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> web.Respon
     headers = {}
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
+    if error.provider_code in QUOTA_CODES:
+        # Clients of two dialects ask again after each 429 that has no such header.
+        headers["x-should-retry"] = "false"
     if error.kind is Kind.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = "Bearer"
     reply = web.Response(

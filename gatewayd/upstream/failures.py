@@ -15,6 +15,7 @@ import orjson
 
 from gatewayd import ids
 from gatewayd.completions.deltas import sentence_in
+from gatewayd.completions.reported import OVERFLOW, QUOTA, QUOTA_CODES, Reported, reported_in
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.upstream.client import TransportError
 
@@ -26,6 +27,14 @@ MAX_EXAMINED = 8000
 
 MAX_RETRY_AFTER = 86_400
 """Seconds; a provider that asks for more is taken to ask for this."""
+
+NOTHING = Reported()
+
+_ABOUT_OUR_KEY = frozenset({401, 403})
+"""Statuses of which nothing but the sentence is told: the key is the gateway's."""
+
+_NAMED = QUOTA_CODES | {OVERFLOW}
+"""Codes that stand in the sentence, too: some clients look for them there."""
 
 REDACTED = "[redacted]"
 
@@ -47,7 +56,10 @@ _KINDS_BY_TYPE = {
     "not_found_error": Kind.NOT_FOUND,
     "rate_limit_error": Kind.RATE_LIMITED,
     "rate_limit_exceeded": Kind.RATE_LIMITED,
+    QUOTA: Kind.RATE_LIMITED,
     "overloaded_error": Kind.UPSTREAM_UNREACHABLE,
+    "server_is_overloaded": Kind.UPSTREAM_UNREACHABLE,
+    "service_unavailable_error": Kind.UPSTREAM_UNREACHABLE,
     "timeout_error": Kind.TIMEOUT,
 }
 
@@ -59,10 +71,23 @@ class Failures:
     provider: str
     key: str | None = None
 
-    def error(self, kind: Kind, sentence: str, *, retry_after: int | None = None) -> GatewayError:
+    def error(
+        self,
+        kind: Kind,
+        sentence: str,
+        *,
+        reported: Reported = NOTHING,
+        retry_after: int | None = None,
+    ) -> GatewayError:
         """Return the error "cannot get an answer from provider ...: <sentence>"."""
         text = f"cannot get an answer from provider {self.provider!r}: {sentence}"
-        return GatewayError(kind, text, retry_after=retry_after)
+        return GatewayError(
+            kind,
+            text,
+            param=self._unless_secret(reported.param),
+            provider_code=self._unless_secret(reported.code),
+            retry_after=retry_after,
+        )
 
     def broken(self, sentence: str) -> GatewayError:
         """Return the error for an answer that is not one."""
@@ -80,13 +105,26 @@ class Failures:
         retry_after = None
         if kind in {Kind.RATE_LIMITED, Kind.UPSTREAM_UNREACHABLE}:
             retry_after = parse_retry_after(headers.get("Retry-After"), ids.now())
-        said = self._said(headers.get("Content-Type", ""), body)
-        return self.error(kind, f"it answered {status} {said}", retry_after=retry_after)
+        answer = _json_in(body)
+        said = self._said(headers.get("Content-Type", ""), body, answer)
+        reported = NOTHING
+        if status not in _ABOUT_OUR_KEY:
+            # Only a refusal of the request says by its words that the request is too long.
+            is_refusal = kind is Kind.INVALID_REQUEST
+            reported = reported_in(answer, (sentence_in(answer) or "") if is_refusal else "")
+        if reported.code == OVERFLOW:
+            kind = Kind.INVALID_REQUEST
+        named = f"{status} {reported.code}" if reported.code in _NAMED else status
+        return self.error(kind, f"it answered {named} {said}", reported=reported, retry_after=retry_after)
 
     def from_event(self, error: object) -> GatewayError:
         """Return the error for an error object inside an answer whose status was 200."""
-        said = self.clean(sentence_in({"error": error}) or "an error without a message")
-        return self.error(_kind_of_event(error), f"it reported: {said}")
+        said = sentence_in({"error": error}) or ""
+        reported = reported_in({"error": error}, said)
+        kind = Kind.INVALID_REQUEST if reported.code == OVERFLOW else _kind_of_event(error)
+        told = self.clean(said or "an error without a message")
+        named = f" {reported.code}" if reported.code in _NAMED else ""
+        return self.error(kind, f"it reported{named}: {told}", reported=reported)
 
     def clean(self, text: str) -> str:
         """Return foreign text in one bounded line, without keys and control characters."""
@@ -98,6 +136,9 @@ class Failures:
         """Return bytes of an answer without the key."""
         return data.replace(self.key.encode(), REDACTED.encode()) if self.key else data
 
+    def _unless_secret(self, word: str | None) -> str | None:
+        return word if word is not None and self._redact(word) == word else None
+
     def _redact(self, text: str) -> str:
         if self.key:
             text = text.replace(self.key, REDACTED)
@@ -106,13 +147,13 @@ class Failures:
                 text = re.sub(rf"{head}\S*|\b[\w*.-]{{0,200}}{tail}", REDACTED, text)
         return _KEY_LIKE.sub(REDACTED, text)
 
-    def _said(self, content_type: str, body: bytes) -> str:
+    def _said(self, content_type: str, body: bytes, answer: object) -> str:
         if not body.strip():
             return "with an empty body"
         text = body.decode("utf-8", "replace")
         if "html" in content_type.lower() or text.lstrip()[:1] == "<":
             return "with an HTML page"
-        message = _message_of_json(body)
+        message = sentence_in(answer)
         return f"({self.clean(message if message is not None else text)})"
 
 
@@ -136,9 +177,9 @@ def _seconds_until(date: str, now: int) -> float:
         return math.nan
 
 
-def _message_of_json(body: bytes) -> str | None:
+def _json_in(body: bytes) -> object:
     try:
-        return sentence_in(orjson.loads(body))
+        return orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
 

@@ -11,7 +11,7 @@ import pytest
 from tests.clients.askers import ASKERS, Asker, opened_clients
 from tests.clients.outcome import Failure
 from tests.clients.scene import Scene, model_of
-from tests.fakes.upstream import SILENCE, Reply, json_reply
+from tests.fakes.upstream import SILENCE, Reply, json_reply, openai_chunk, sse
 
 HI = [{"role": "user", "content": "hi"}]
 LIMITED = json_reply({"error": {"message": "slow down"}}, 429, Retry_After="7")
@@ -158,3 +158,50 @@ def test_a_source_that_has_no_such_endpoint_says_so(openai_client: openai.OpenAI
     assert caught.value.code == "endpoint_not_found"
     with pytest.raises(openai.NotFoundError, match=r"'native'|'a\.m'"):
         openai_client.embeddings.create(model=model_of("anthropic"), input="x")
+
+
+TOO_LONG = {
+    "message": "This model's maximum context length is 8 tokens. Please reduce the length of the messages.",
+    "type": "invalid_request_error",
+    "param": "messages",
+    "code": "context_length_exceeded",
+}
+NO_MONEY = {"message": "You exceeded your quota.", "type": "insufficient_quota", "code": "insufficient_quota"}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_request_that_is_too_long_is_known_by_its_code(
+    scene: Scene, openai_client: openai.OpenAI, anthropic_client: anthropic.Anthropic, *, stream: bool
+) -> None:
+    scene.provider.script(json_reply({"error": TOO_LONG}, 400))
+    with pytest.raises(openai.BadRequestError) as caught:
+        openai_client.chat.completions.create(model="o.m", messages=HI, stream=stream)
+    assert (caught.value.code, caught.value.param) == ("context_length_exceeded", "messages")
+    # By these words frameworks raise errors of their own: LangChain by the code, dspy by the sentence.
+    assert "context_length_exceeded" in str(caught.value)
+    assert "maximum context length" in str(caught.value)
+    scene.provider.script(json_reply({"error": TOO_LONG}, 400))
+    with pytest.raises(anthropic.BadRequestError, match="prompt is too long") as refused:
+        anthropic_client.messages.create(model="o.m", messages=HI, max_tokens=9, stream=stream)
+    assert refused.value.body["error"]["type"] == "invalid_request_error"
+
+
+def test_the_code_of_an_error_in_band(
+    scene: Scene, openai_client: openai.OpenAI, anthropic_client: anthropic.Anthropic
+) -> None:
+    broken = Reply(steps=[sse(openai_chunk(content="Hel")), sse({"error": TOO_LONG})])
+    scene.provider.script(broken)
+    with pytest.raises(openai.APIError) as caught:
+        list(openai_client.chat.completions.create(model="o.m", messages=HI, stream=True))
+    assert (caught.value.code, caught.value.param) == ("context_length_exceeded", "messages")
+    scene.provider.script(broken)
+    with pytest.raises(anthropic.APIStatusError, match="prompt is too long"):
+        list(anthropic_client.messages.create(model="o.m", messages=HI, max_tokens=9, stream=True))
+
+
+def test_who_has_no_money_is_not_asked_again(scene: Scene, openai_client: openai.OpenAI) -> None:
+    scene.provider.script(json_reply({"error": NO_MONEY}, 429))
+    with pytest.raises(openai.RateLimitError) as caught:
+        openai_client.with_options(max_retries=2).chat.completions.create(model="o.m", messages=HI)
+    assert caught.value.code == "insufficient_quota"
+    assert len([asked for asked in scene.provider.fake.requests if asked.method == "POST"]) == 1

@@ -35,7 +35,7 @@ class Failing:
 
     def fail(self, error: GatewayError) -> bytes:
         """Return an `error` event."""
-        return anthropic.render_error_event(STATUSES[error.kind][2], error.message)
+        return anthropic.render_error_event(error, STATUSES[error.kind][2])
 
 
 class NativeEvents(Failing):

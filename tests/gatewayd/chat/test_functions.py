@@ -310,6 +310,18 @@ FAILURES = [
 ]
 
 
+async def test_the_code_that_a_pipe_reports_is_kept() -> None:
+    body = "return {'error': {'message': 'long', 'code': 'context_length_exceeded', 'param': 'messages'}}"
+    async with function_world(pipe(body)) as world:
+        with pytest.raises(GatewayError, match="pipe p: long") as caught:
+            await run(world, stream=False)
+    assert (caught.value.kind, caught.value.param, caught.value.provider_code) == (
+        Kind.INVALID_REQUEST,
+        "messages",
+        "context_length_exceeded",
+    )
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("head", "body", "message"), FAILURES)
 async def test_a_failure_before_the_first_chunk_is_raised(

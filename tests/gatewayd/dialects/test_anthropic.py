@@ -11,6 +11,7 @@ from gatewayd.dialects.anthropic import (
     FOREIGN_FIELDS,
     FOREIGN_MESSAGE_FIELDS,
     FOREIGN_PART_FIELDS,
+    error_object,
     parse_request,
     render_completion,
     render_error_event,
@@ -326,6 +327,20 @@ def test_render_usage():
 
 
 def test_error_event():
-    assert render_error_event("api_error", "cannot go on") == (
+    assert render_error_event(GatewayError(Kind.INTERNAL, "cannot go on"), "api_error") == (
         b'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"cannot go on"}}\n\n'
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("it answered 400 (maximum context length is 9)", "prompt is too long: it answered 400 (maximum"),
+        ("it answered 400 (prompt is too long: 9 > 8)", "it answered 400 (prompt is too long: 9 > 8)"),
+    ],
+)
+def test_a_request_that_is_too_long_is_told_as_clients_know_it(message, told):
+    error = GatewayError(Kind.INVALID_REQUEST, message, provider_code="context_length_exceeded")
+    found = error_object(error, "invalid_request_error")
+    assert found["message"].startswith(told)
+    assert found.keys() == {"type", "message"}

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http import errors
+from gatewayd.http.errors import body_of, render, status_of
 from gatewayd.http.routes import Dialect
 
 
@@ -133,3 +134,16 @@ def test_scim_clients_are_told_how_to_come_in_and_when_to_come_again() -> None:
     assert refused.headers["WWW-Authenticate"] == "Bearer"
     busy = errors.render(GatewayError(Kind.UNAVAILABLE, "cannot", retry_after=3), Dialect.SCIM)
     assert busy.headers["Retry-After"] == "3"
+
+
+def test_a_providers_code_is_told_and_changes_no_status() -> None:
+    error = GatewayError(Kind.INVALID_REQUEST, "no", param="messages", provider_code="validation")
+    assert status_of(error, Dialect.OPENAI) == 400
+    assert body_of(error, Dialect.OPENAI)["error"]["code"] == "validation"
+    assert body_of(error)["detail"] == "no"
+    assert "x-should-retry" not in render(error).headers
+
+
+def test_who_has_no_money_is_not_asked_again() -> None:
+    error = GatewayError(Kind.RATE_LIMITED, "no", provider_code="insufficient_quota")
+    assert render(error, Dialect.OPENAI).headers["x-should-retry"] == "false"

@@ -159,3 +159,42 @@ def test_transport_errors_are_cleaned():
     error = FAILURES.from_transport(TransportError(Kind.TIMEOUT, f"saw {KEY}"))
     assert error.kind is Kind.TIMEOUT
     assert error.message.endswith("saw [redacted]")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "code", "param"),
+    [
+        (400, {"error": {"code": "context_length_exceeded", "param": "messages"}}, "invalid_request",
+         "context_length_exceeded", "messages"),
+        (400, {"error": {"message": "prompt is too long: 9 > 8"}}, "invalid_request",
+         "context_length_exceeded", "messages"),
+        (500, {"error": {"type": "exceed_context_size_error"}}, "invalid_request",
+         "context_length_exceeded", "messages"),
+        (500, {"error": {"message": "maximum context length"}}, "upstream_failed", None, None),
+        (400, {"error": {"code": "unsupported_value", "param": "temperature"}}, "invalid_request",
+         "unsupported_value", "temperature"),
+        (400, {"code": "invalid-argument", "error": "no"}, "invalid_request", "invalid-argument", None),
+        (429, {"error": {"code": "insufficient_quota"}}, "rate_limited", "insufficient_quota", None),
+        (429, {"error": {"code": "rate_limit_exceeded"}}, "rate_limited", "rate_limit_exceeded", None),
+        (401, {"error": {"code": "invalid_api_key", "param": "x"}}, "upstream_failed", None, None),
+        (403, {"error": {"code": "country_not_supported"}}, "upstream_failed", None, None),
+        (400, {"error": {"code": "Invalid_Api_Key"}}, "invalid_request", None, None),
+        (400, {"error": {"code": KEY, "param": f"messages.{KEY}"}}, "invalid_request", None, None),
+        (400, {"error": {"code": "x y", "param": "a" * 200}}, "invalid_request", None, None),
+        (400, {"error": {"code": 400}}, "invalid_request", None, None),
+    ],
+)  # fmt: skip
+def test_codes_and_fields_of_providers_are_kept(status, body, kind, code, param):
+    error = FAILURES.from_answer(status, {}, orjson.dumps(body))
+    assert (error.kind, error.code, error.provider_code, error.param) == (kind, None, code, param)
+
+
+def test_codes_in_band_are_kept():
+    error = FAILURES.from_event({"type": "insufficient_quota", "message": "no money", "code": None})
+    assert (error.kind, error.provider_code) == (Kind.RATE_LIMITED, "insufficient_quota")
+    error = FAILURES.from_event({"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"})
+    assert (error.kind, error.provider_code, error.param) == (
+        Kind.INVALID_REQUEST,
+        "context_length_exceeded",
+        "messages",
+    )
