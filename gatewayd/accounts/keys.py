@@ -29,15 +29,25 @@ class Keys:
         self._clock = clock
 
     async def issue(
-        self, user: User, name: str | None = None, expires_at: int | None = None
+        self,
+        user: User,
+        name: str | None = None,
+        expires_at: int | None = None,
+        *,
+        until: int | None = None,
     ) -> tuple[ApiKey, str]:
         """Return a new key and its value, which nobody can read again.
 
-        Without a name it gets one that is free. Raises forbidden when either level of 5.2 is missing,
+        Without a name it gets one that is free. `until` is when the key that asks ends, None for any other
+        caller: no key makes one that outlives it. Raises forbidden when either level of 5.2 is missing,
         invalid_request for a bad name or expiry, conflict when the user has a key of this name.
         """
         await self.check(user, "create")
-        return await self.make(user, name, expires_at)
+        if until is not None and expires_at is not None and expires_at > until:
+            raise invalid(
+                "cannot accept expires_at: it is later than the end of the key that asks", param="expires_at"
+            )
+        return await self.make(user, name, until if expires_at is None else expires_at)
 
     async def make(
         self, user: User, name: str | None = None, expires_at: int | None = None

@@ -1,7 +1,8 @@
 """Hash and verify passwords with argon2id, off the event loop and a few at a time."""
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
@@ -9,35 +10,38 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from gatewayd import ids
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.accounts.passwordrules import PasswordRules, check_password
+from gatewayd.errors import GatewayError, Kind
 
-MAX_BYTES: Final = 4096
-MAX_WAITING: Final = 256
+MAX_WAITING: Final = 64
+"""Passwords that wait to be hashed: about a second of work."""
+
+MAX_THREADS: Final = 2
 
 Result = TypeVar("Result")
 
 
-def check_password(password: str, param: str = "password") -> None:
-    """Raise invalid_request when a password is empty, over 4096 bytes, or no valid text."""
-    try:
-        size = len(password.encode())
-    except UnicodeEncodeError:
-        raise invalid(f"cannot accept {param}: it is not valid text", param=param) from None
-    if size == 0:
-        raise invalid(f"cannot accept {param}: it is empty", param=param)
-    if size > MAX_BYTES:
-        raise invalid(f"cannot accept {param}: it is longer than {MAX_BYTES} bytes", param=param)
-
-
 class Passwords:
-    """argon2id with 19 MiB, two passes and one lane, in its own small thread pool."""
+    """argon2id with 19 MiB, two passes and one lane, in its own small thread pool.
 
-    def __init__(self, threads: int = 2) -> None:
+    Half of the processors at most hash, so that a crowd that signs in leaves room for the others.
+    """
+
+    def __init__(self, rules: PasswordRules | None = None) -> None:
+        threads = max(1, min(MAX_THREADS, (os.cpu_count() or 1) // 2))
+        self._rules = rules or PasswordRules()
         self._hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
         self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="passwords")
         self._waiting = 0
         # Verified against when there is no hash, so that an unknown account costs as much as a known one.
         self._dummy = self._hasher.hash(ids.new_secret())
+
+    def check_new(self, password: str, about: Iterable[str], param: str = "password") -> None:
+        """Raise invalid_request (code `weak_password`) for a password that may not be chosen.
+
+        `about` are texts that describe its owner: address and names.
+        """
+        self._rules.check(password, about, param)
 
     async def hash(self, password: str) -> str:
         """Return the encoded argon2id hash; invalid_request for an unusable one, unavailable when busy."""

@@ -169,6 +169,11 @@ class Actor:
         return self.user.id
 
     @property
+    def key_expires_at(self) -> int | None:
+        """When the API key that asks ends; None for a key without an end, and for another credential."""
+        return self.expires_at if self.kind is CredentialKind.KEY else None
+
+    @property
     def is_admin(self) -> bool:
         """Whether the user is an active administrator."""
         return self.user.active and self.user.role is Role.ADMIN

@@ -45,10 +45,13 @@ class Sessions:
         self._changes = changes
         self._clock = clock
 
-    def issue(self, user: User, lifetime_seconds: int) -> tuple[str, Claims]:
-        """Return a token for the user, and what it says."""
+    def issue(self, user: User, lifetime_seconds: int, until: int | None = None) -> tuple[str, Claims]:
+        """Return a token for the user, and what it says; it ends at `until` if that comes first."""
         now = self._clock()
-        claims = Claims(user.id, user.token_version, ids.new_id(), now, now + lifetime_seconds)
+        ends = now + lifetime_seconds
+        if until is not None:
+            ends = min(ends, until)
+        claims = Claims(user.id, user.token_version, ids.new_id(), now, ends)
         body = {
             "id": claims.user_id,
             "sub": claims.user_id,

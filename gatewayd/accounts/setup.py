@@ -50,15 +50,12 @@ class Setup:
             email=email, name=name, role=Role.ADMIN, password=generated if password is None else password
         )
         async with self._transactor.exclusive(FIRST):
-            if await self._users.count():
+            user = await self._make_first(new)
+            if user is None:
                 raise GatewayError(
                     Kind.CONFLICT, "cannot set up: accounts exist already", code=ALREADY_SET_UP
                 )
-            user = await self._users.create(new)
-            settings = {"ENABLE_API_KEYS": True}
-            if self._runtime.may_set("ENABLE_SIGNUP"):
-                settings["ENABLE_SIGNUP"] = False
-            await self._runtime.set(settings, by=user.id)
+            await self._runtime.set({"ENABLE_API_KEYS": True}, by=user.id)
             made, _ = await self._groups.ensure(
                 NewGroup(
                     name=group,
@@ -70,3 +67,16 @@ class Setup:
             await self._groups.add_members(made.id, [user.id])
             key, value = await self._keys.make(user, "setup")
         return SetupResult(user, made, key, value, generated)
+
+    async def ensure(self, email: str, name: str, password: str) -> User | None:
+        """Make the first administrator and switch sign-up off; None when an account exists."""
+        async with self._transactor.exclusive(FIRST):
+            return await self._make_first(NewUser(email, name, role=Role.ADMIN, password=password))
+
+    async def _make_first(self, new: NewUser) -> User | None:
+        if await self._users.count():
+            return None
+        user = await self._users.create(new)
+        if self._runtime.may_set("ENABLE_SIGNUP"):
+            await self._runtime.set({"ENABLE_SIGNUP": False}, by=user.id)
+        return user

@@ -1,110 +1,151 @@
 """Sign in with e-mail and password, against patient guessers."""
 
-import ipaddress
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
 from gatewayd import ids
+from gatewayd.accounts import attempts
+from gatewayd.accounts.attempts import Limit, Tries, network_of, wide_network_of
+from gatewayd.accounts.devices import Devices
 from gatewayd.accounts.interfaces import UserStore
 from gatewayd.accounts.passwords import Passwords
-from gatewayd.accounts.records import User
+from gatewayd.accounts.records import Actor, CredentialKind, User
 from gatewayd.accounts.texts import normalise_email
 from gatewayd.errors import GatewayError, Kind, invalid
 
-MAX_TRACKED: Final = 20_000
+FAILURE_SECONDS: Final = 900
+ACCOUNT_SECONDS: Final = 3600
+WIDE_FACTOR: Final = 4
+"""How often the failures of one address a /48 of IPv6 may have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """So many failures in so many seconds."""
+class SignInLimits:
+    """How many failures are let through: `failures` of one address on one account and `by_address` of one
+    address on all accounts in 15 minutes, `by_account` of all unknown addresses on one account in an hour."""
 
-    tries: int
-    seconds: int
-
-
-PER_ACCOUNT: Final = Limit(15, 180)
-PER_PEER: Final = Limit(60, 180)
+    failures: int = 10
+    by_address: int = 100
+    by_account: int = 100
 
 
-class Tries:
-    """Counts tries by name in a sliding window; remembers a bounded number of names."""
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who tries: the address that the connection comes from, and the mark of a browser, if it has one."""
 
-    def __init__(self, limit: Limit, clock: ids.Clock) -> None:
-        self._limit = limit
-        self._clock = clock
-        self._times: OrderedDict[str, deque[int]] = OrderedDict()
+    peer: str
+    mark: str = ""
 
-    def wait(self, name: str) -> int:
-        """Return the seconds until another try is allowed, 0 for now."""
-        times = self._times.get(name)
-        if times is None:
-            return 0
-        now = self._clock()
-        while times and times[0] <= now - self._limit.seconds:
-            times.popleft()
-        if len(times) < self._limit.tries:
-            return 0
-        return max(1, times[0] + self._limit.seconds - now)
 
-    def add(self, name: str) -> None:
-        """Count a try."""
-        self._times.setdefault(name, deque()).append(self._clock())
-        self._times.move_to_end(name)
-        if len(self._times) > MAX_TRACKED:
-            self._times.popitem(last=False)
+class KnownNetworks:
+    """Remembers from which networks people signed in; a bounded number, the latest ones."""
 
-    def take_back(self, name: str) -> None:
-        """Uncount the latest try: it succeeded, or was none."""
-        times = self._times.get(name)
-        if times:
-            times.pop()
-        if not times:
-            self._times.pop(name, None)
+    def __init__(self) -> None:
+        self._pairs: OrderedDict[str, None] = OrderedDict()
+
+    def add(self, pair: str) -> None:
+        """Remember an account together with a network."""
+        self._pairs[pair] = None
+        self._pairs.move_to_end(pair)
+        if len(self._pairs) > attempts.MAX_TRACKED:
+            self._pairs.popitem(last=False)
+
+    def __contains__(self, pair: str) -> bool:
+        return pair in self._pairs
 
 
 class SignIn:
-    """Checks e-mail and password. Every failure has one text and costs the same work."""
+    """Checks e-mail and password. Every failure has one text and costs the same work.
+
+    What strangers do holds up nobody who signed in before: a browser that has a mark is counted by itself,
+    a network from which the account signed in is counted by the pair of both.
+    """
 
     def __init__(
-        self, users: UserStore, passwords: Passwords, clock: ids.Clock = ids.now, *, enabled: bool = True
+        self,
+        users: UserStore,
+        passwords: Passwords,
+        devices: Devices,
+        limits: SignInLimits | None = None,
+        clock: ids.Clock = ids.now,
+        *,
+        enabled: bool = True,
     ) -> None:
         self._enabled = enabled
         self._users = users
         self._passwords = passwords
-        self._by_account = Tries(PER_ACCOUNT, clock)
-        self._by_peer = Tries(PER_PEER, clock)
+        self._devices = devices
+        limits = limits or SignInLimits()
+        self._by_pair = Tries(Limit(limits.failures, FAILURE_SECONDS), clock)
+        self._by_peer = Tries(Limit(limits.by_address, FAILURE_SECONDS), clock)
+        self._by_site = Tries(Limit(limits.by_address * WIDE_FACTOR, FAILURE_SECONDS), clock)
+        self._by_account = Tries(Limit(limits.by_account, ACCOUNT_SECONDS), clock)
+        self._known = KnownNetworks()
 
-    async def sign_in(self, email: str, password: str, peer: str) -> User:
-        """Return the account; `peer` is the address that the connection comes from.
+    async def sign_in(self, email: str, password: str, client: Client) -> User:
+        """Return the account.
 
         Raises invalid_request (code `invalid_credentials`) when the pair does not fit, rate_limited with
-        `retry_after` after 15 failures per account or 60 per peer within 180 seconds, forbidden when
-        passwords are not accepted at all.
+        `retry_after` after too many failures, forbidden when passwords are not accepted at all.
         """
         if not self._enabled:
             raise GatewayError(
                 Kind.FORBIDDEN, "cannot sign in: passwords are not accepted (ENABLE_PASSWORD_AUTH)"
             )
-        account, peer = _account(email), _network(peer)
-        wait = max(self._by_account.wait(account), self._by_peer.wait(peer))
-        if wait:
-            raise GatewayError(
-                Kind.RATE_LIMITED, "cannot sign in now: too many failed tries", retry_after=wait
-            )
-        # Counted before the work, so that a thousand tries at once are not all let through.
-        self._by_account.add(account)
-        self._by_peer.add(peer)
+        account = _account(email)
+        pair = self._pair(account, client)
+        counts = self._counts(account, pair, client)
+        _claim(counts, "cannot sign in now: too many failed tries")
         try:
             user = await self._check(account, password)
         except GatewayError as error:
             if error.kind is Kind.UNAVAILABLE:
-                self._take_back(account, peer)
+                _release(counts)
             raise
         if user is None:
             raise invalid("cannot sign in: wrong e-mail or password", code="invalid_credentials")
-        self._take_back(account, peer)
+        _release(counts)
+        self._by_pair.forget(pair)
+        self._known.add(pair)
         return user
+
+    async def confirm(self, who: Actor, password: str) -> None:
+        """Check the present password of somebody who is signed in, before it is changed.
+
+        Raises forbidden for an API key, invalid_request (param `password`) when the password is wrong,
+        rate_limited after as many failures as one address may have: who has a session of somebody else
+        guesses no faster than a stranger (ASVS 5.0, 6.2.3 and 7.5.1).
+        """
+        if who.kind is not CredentialKind.SESSION:
+            raise GatewayError(Kind.FORBIDDEN, "cannot change the password with an API key: sign in")
+        counts = [(self._by_pair, f"confirm {who.user_id}")]
+        _claim(counts, "cannot check the password now: too many failed tries")
+        known = await self._users.find_password_hash(who.user_id)
+        try:
+            fits = await self._passwords.verify(known, password)
+        except GatewayError:
+            _release(counts)
+            raise
+        if not fits:
+            raise invalid("cannot change the password: the present one is wrong", param="password")
+        self._by_pair.forget(counts[0][1])
+
+    def mark(self, user: User) -> str:
+        """Return the mark for a browser in which this user has just signed in."""
+        return self._devices.issue(user.email)
+
+    def _pair(self, account: str, client: Client) -> str:
+        device = self._devices.find(account, client.mark)
+        return f"device {device}" if device else f"{network_of(client.peer)} {account}"
+
+    def _counts(self, account: str, pair: str, client: Client) -> list[tuple[Tries, str]]:
+        counts = [(self._by_pair, pair)]
+        if pair.startswith("device ") or pair in self._known:
+            return counts
+        counts += [(self._by_account, account), (self._by_peer, network_of(client.peer))]
+        site = wide_network_of(client.peer)
+        return counts if site is None else [*counts, (self._by_site, site)]
 
     async def _check(self, account: str, password: str) -> User | None:
         user = await self._users.find_by_email(account) if account else None
@@ -115,9 +156,19 @@ class SignIn:
             await self._users.set_password_hash(user.id, await self._passwords.hash(password))
         return user
 
-    def _take_back(self, account: str, peer: str) -> None:
-        self._by_account.take_back(account)
-        self._by_peer.take_back(peer)
+
+def _claim(counts: list[tuple[Tries, str]], refusal: str) -> None:
+    """Count a try before the work, so that a thousand at once are not all let through, or refuse it."""
+    wait = max(tries.wait(name) for tries, name in counts)
+    if wait:
+        raise GatewayError(Kind.RATE_LIMITED, refusal, retry_after=wait)
+    for tries, name in counts:
+        tries.add(name)
+
+
+def _release(counts: list[tuple[Tries, str]]) -> None:
+    for tries, name in counts:
+        tries.take_back(name)
 
 
 def _account(email: str) -> str:
@@ -126,15 +177,3 @@ def _account(email: str) -> str:
     except GatewayError:
         # No account can have it; all such addresses share one count.
         return ""
-
-
-def _network(peer: str) -> str:
-    try:
-        address = ipaddress.ip_address(peer.partition("%")[0])
-    except ValueError:
-        return peer[:64]
-    if isinstance(address, ipaddress.IPv6Address):
-        # One household has a whole /64.
-        mapped = address.ipv4_mapped
-        return str(mapped) if mapped else str(ipaddress.ip_network((address, 64), strict=False))
-    return str(address)

@@ -49,10 +49,16 @@ class Users:
     async def create(self, new: NewUser) -> User:
         """Add an account."""
         user = self._checked(new)
-        password_hash = await self._hash(new.password)
+        password_hash = await self._hash(new.password, user)
         await self._users.add(user, password_hash)
         self._changes.publish(Change(user.id))
         return user
+
+    def check_new(self, new: NewUser) -> None:
+        """Raise invalid_request naming the field when no account can be made of `new`."""
+        user = self._checked(new)
+        if new.password is not None:
+            self._passwords.check_new(new.password, _about(user))
 
     async def sign_up(self, new: NewUser, then: AfterSignUp | None = None) -> User:
         """Add an account; the first one ever becomes administrator, however many sign up at once.
@@ -60,7 +66,7 @@ class Users:
         `then(user, is_first)` runs in the same transaction.
         """
         user = self._checked(new)
-        password_hash = await self._hash(new.password)
+        password_hash = await self._hash(new.password, user)
         async with self._transactor.exclusive(FIRST):
             is_first = await self._users.count() == 0
             if is_first:
@@ -125,10 +131,16 @@ class Users:
         first = await self._users.find_first_admin_id()
         return await self._users.find(first) if first is not None else None
 
-    async def change(self, user_id: str, change: UserChange, by: Actor | None) -> User:
-        """Change an account and return it; a password, role change or deactivation ends its sessions."""
-        await self._check_right(await self.get(user_id), change, by)
-        password_hash = await self._hash(change.password)
+    async def change(
+        self, user_id: str, change: UserChange, by: Actor | None, *, field: str = "password"
+    ) -> User:
+        """Change an account and return it; a password, role change or deactivation ends its sessions.
+
+        `field` is what the caller calls a new password.
+        """
+        user = await self.get(user_id)
+        await self._check_right(user, change, by)
+        password_hash = await self._hash(change.password, _changed(user, change), field)
         async with self._transactor.exclusive(CHANGING):
             before = await self.get(user_id)
             await self._check_right(before, change, by)
@@ -160,16 +172,9 @@ class Users:
             change = replace(change, active=True)
         return await self.change(user_id, change, by)
 
-    async def set_password(self, user_id: str, password: str) -> None:
-        """Give an account a password and end its sessions."""
-        await self.change(user_id, UserChange(password=password), None)
-
-    async def change_own_password(self, user_id: str, old: str, new: str) -> None:
-        """Replace a password by someone who knows it; invalid_request when he does not. Ends all sessions."""
-        user = await self.get(user_id)
-        if not await self._passwords.verify(await self._users.find_password_hash(user.id), old):
-            raise invalid("cannot change the password: the present one is wrong", param="password")
-        await self.set_password(user_id, new)
+    async def set_password(self, user_id: str, password: str, *, field: str = "password") -> None:
+        """Give an account a password and end its sessions; `field` as in `change`."""
+        await self.change(user_id, UserChange(password=password), None, field=field)
 
     async def remove(self, user_id: str, by: Actor | None) -> None:
         """Delete an account with its memberships and keys; not_found when there is none."""
@@ -220,8 +225,11 @@ class Users:
             modified_us=ids.now_us(),
         )
 
-    async def _hash(self, password: str | None) -> str | None:
-        return None if password is None else await self._passwords.hash(password)
+    async def _hash(self, password: str | None, user: User, field: str = "password") -> str | None:
+        if password is None:
+            return None
+        self._passwords.check_new(password, _about(user), field)
+        return await self._passwords.hash(password)
 
     async def _write(self, user: User, password_hash: str | None) -> None:
         if not await self._users.change(user):
@@ -234,6 +242,12 @@ class Users:
             return
         if by.user_id != user.id:
             await self._check_primary(user, by)
+        elif change.password is not None:
+            raise GatewayError(
+                Kind.FORBIDDEN,
+                "cannot set your own password here: POST /api/v1/auths/update/password takes the present one",
+                param="password",
+            )
         elif change.active is False:
             raise GatewayError(Kind.FORBIDDEN, "cannot deactivate your own account", param="active")
         elif change.role is not None and change.role is not user.role:
@@ -253,6 +267,11 @@ class Users:
                 param="role",
                 code="last_administrator",
             )
+
+
+def _about(user: User) -> Sequence[str]:
+    """Return the texts that describe a person, of which no password is made."""
+    return [user.email, user.name, user.username or ""]
 
 
 def _is_in_charge(user: User) -> bool:

@@ -1,5 +1,6 @@
 """The stores over an open database, and the account services over the stores."""
 
+import logging
 import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -12,17 +13,19 @@ from gatewayd.accounts.authenticator import Authenticator
 from gatewayd.accounts.changes import Changes
 from gatewayd.accounts.contact import Contact
 from gatewayd.accounts.current import CurrentRights
+from gatewayd.accounts.devices import Devices
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.keyrules import KeyRules
 from gatewayd.accounts.keys import Keys
+from gatewayd.accounts.passwordrules import PasswordRules, common_passwords
 from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.records import PermissionTree
 from gatewayd.accounts.runtime import ConfiguredValue, RuntimeSettings
 from gatewayd.accounts.sessions import Sessions
 from gatewayd.accounts.setup import Setup
-from gatewayd.accounts.signin import SignIn
-from gatewayd.accounts.signup import SignUp
+from gatewayd.accounts.signin import SignIn, SignInLimits
+from gatewayd.accounts.signup import SignUp, SignUpOptions
 from gatewayd.accounts.users import Users
 from gatewayd.commits import Commits
 from gatewayd.errors import GatewayError, Kind
@@ -35,6 +38,8 @@ from gatewayd.storage.models import TortoiseModels
 from gatewayd.storage.revocations import TortoiseRevocations
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
+
+log = logging.getLogger(__name__)
 
 SIGNING_FILE: Final = "secret-key"
 
@@ -91,34 +96,74 @@ async def make_accounts(
     """Return the account services with their stored state loaded."""
     changes, commits = Changes(), Commits(database)
     persistent = settings.enable_persistent_config
-    passwords = Passwords()
+    rules = PasswordRules(settings.password_min_length, [settings.webui_name], common_passwords())
+    passwords = Passwords(rules)
     stack.callback(passwords.close)
     runtime = RuntimeSettings(stores.values, configured_values(settings), persistent, changes)
     permissions = Permissions(stores.values, configured_permissions(settings), changes, persistent=persistent)
     await runtime.load()
     await permissions.load()
-    rules = KeyRules(stores.groups, permissions, runtime)
+    key_rules = KeyRules(stores.groups, permissions, runtime)
     users = Users(stores.users, stores.groups, commits, passwords, changes)
     groups = Groups(stores.groups, commits, changes)
-    keys = Keys(stores.keys, rules, changes)
-    sessions = Sessions(signing_secret(settings), stores.revocations, changes)
+    keys = Keys(stores.keys, key_rules, changes)
+    secret = signing_secret(settings)
+    sessions = Sessions(secret, stores.revocations, changes)
+    setup = Setup(users, groups, keys, runtime, commits)
+    await make_administrator(settings, setup)
     return Accounts(
         users=users,
         groups=groups,
         keys=keys,
-        key_rules=rules,
-        current=CurrentRights(stores.users, rules),
+        key_rules=key_rules,
+        current=CurrentRights(stores.users, key_rules),
         passwords=passwords,
         permissions=permissions,
         runtime=runtime,
         sessions=sessions,
-        setup=Setup(users, groups, keys, runtime, commits),
-        sign_in=SignIn(stores.users, passwords, enabled=settings.enable_password_auth),
-        sign_up=SignUp(users, groups, runtime),
-        authenticator=Authenticator(stores.users, stores.keys, rules, sessions, changes),
+        setup=setup,
+        sign_in=make_sign_in(settings, stores.users, passwords, secret),
+        sign_up=SignUp(users, groups, runtime, sign_up_options(settings)),
+        authenticator=Authenticator(stores.users, stores.keys, key_rules, sessions, changes),
         contact=Contact(users, runtime),
         commits=commits,
         changes=changes,
+    )
+
+
+async def make_administrator(settings: Settings, setup: Setup) -> None:
+    """Make the administrator that the configuration names, in a gateway without accounts."""
+    password = settings.webui_admin_password.get_secret_value()
+    if not settings.webui_admin_email or not password:
+        return
+    try:
+        made = await setup.ensure(settings.webui_admin_email, settings.webui_admin_name, password)
+    except GatewayError as error:
+        if error.kind is not Kind.INVALID_REQUEST:
+            raise
+        raise GatewayError(
+            Kind.NOT_CONFIGURED, f"cannot make the administrator of webui_admin_email: {error.message}"
+        ) from error
+    if made is not None:
+        log.info("first administrator made", extra={"user": made.email})
+
+
+def make_sign_in(settings: Settings, users: TortoiseUsers, passwords: Passwords, secret: str) -> SignIn:
+    """Return the sign-in with its limits."""
+    limits = SignInLimits(
+        failures=settings.signin_failure_limit,
+        by_address=settings.signin_address_failure_limit,
+        by_account=settings.signin_account_failure_limit,
+    )
+    return SignIn(users, passwords, Devices(secret), limits, enabled=settings.enable_password_auth)
+
+
+def sign_up_options(settings: Settings) -> SignUpOptions:
+    """Return what the configuration says about sign-up, beside what may change at run time."""
+    return SignUpOptions(
+        initial_admin=settings.enable_initial_admin_signup,
+        limit=settings.signup_limit,
+        by_address=settings.signup_address_limit,
     )
 
 

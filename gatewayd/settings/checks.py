@@ -27,6 +27,13 @@ def _cookie(settings: Settings) -> Found:
         )
 
 
+def _first_administrator(settings: Settings) -> Found:
+    has_password = bool(settings.webui_admin_password.get_secret_value())
+    if bool(settings.webui_admin_email) != has_password:
+        given, absent = ("webui_admin_email", "webui_admin_password")[:: -1 if has_password else 1]
+        yield given, f"cannot use {given}: {absent} is not set"
+
+
 def _key_positions(settings: Settings) -> Found:
     urls, keys = len(settings.openai_api_base_urls), len(settings.openai_api_keys)
     if keys > max(urls, 1):
@@ -78,6 +85,14 @@ def _exposed_documentation(settings: Settings) -> Found:
         yield "env", f"/docs and /openapi.json are open to everybody who reaches {settings.host}: env is dev"
 
 
+def _initial_sign_up(settings: Settings) -> Found:
+    if settings.enable_initial_admin_signup and not _is_loopback(settings.host):
+        yield (
+            "enable_initial_admin_signup",
+            f"whoever reaches {settings.host} first may become administrator: a first sign-up is enabled",
+        )
+
+
 def _absent_scim_token(settings: Settings) -> Found:
     if settings.scim_enabled and not settings.scim_token:
         yield (
@@ -117,6 +132,7 @@ def _is_loopback(host: str) -> bool:
 
 PROBLEMS: Final = (
     Check(("webui_auth_cookie_same_site", "webui_auth_cookie_secure"), _cookie),
+    Check(("webui_admin_email", "webui_admin_password"), _first_administrator),
     Check(("openai_api_base_urls", "openai_api_keys"), _key_positions),
     Check(("providers", "openai_api_base_urls", "openai_api_keys", "ollama_base_urls"), _provider_names),
     Check(("builtin_model_path",), _builtin_model),
@@ -127,6 +143,7 @@ PROBLEMS: Final = (
 
 WARNINGS: Final = (
     Check(("env", "host"), _exposed_documentation),
+    Check(("enable_initial_admin_signup", "host"), _initial_sign_up),
     Check(("scim_enabled", "scim_token"), _absent_scim_token),
     Check(("scim_enabled", "scim_token"), _weak_scim_token),
     Check(("scim_enabled", "scim_auth_provider"), _unset_scim_provider),

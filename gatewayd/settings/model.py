@@ -32,6 +32,7 @@ from gatewayd.settings.permissions import PermissionFields
 from gatewayd.settings.plugins import PluginFields
 from gatewayd.settings.providers import Provider, from_ollama_list, from_openai_lists
 from gatewayd.settings.retrieval import RetrievalFields
+from gatewayd.settings.signin import SignInFields
 
 RUNTIME_NAMES: Final = (
     "ENABLE_SIGNUP",
@@ -57,7 +58,7 @@ class ConfiguredRuntime:
     explicit: bool
 
 
-class Settings(PluginFields, RetrievalFields, PermissionFields):
+class Settings(PluginFields, RetrievalFields, SignInFields, PermissionFields):
     """Every setting. `Settings()` is the built-in defaults; `gatewayd.settings.load` reads the real ones."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)

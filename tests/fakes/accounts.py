@@ -1,6 +1,6 @@
 """Every account service over the stores in memory, with a clock that tests turn."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,17 +9,19 @@ from typing import Any
 from gatewayd.accounts.authenticator import Authenticator
 from gatewayd.accounts.changes import Change, Changes
 from gatewayd.accounts.current import CurrentRights
+from gatewayd.accounts.devices import Devices
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.keyrules import KeyRules
 from gatewayd.accounts.keys import Keys
-from gatewayd.accounts.passwords import Passwords, check_password
+from gatewayd.accounts.passwordrules import PasswordRules, check_password
+from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.records import Actor, CredentialKind, NewGroup, NewUser, PermissionTree, Role, User
 from gatewayd.accounts.runtime import ConfiguredValue, RuntimeSettings
 from gatewayd.accounts.sessions import Sessions
 from gatewayd.accounts.setup import Setup
 from gatewayd.accounts.signin import SignIn
-from gatewayd.accounts.signup import SignUp
+from gatewayd.accounts.signup import SignUp, SignUpOptions
 from gatewayd.accounts.users import Users
 from gatewayd.commits import Commits
 from gatewayd.http.routes import Access, Route
@@ -35,6 +37,7 @@ from tests.fakes.stores import (
 
 SECRET = "0123456789abcdef" * 4
 NOON = 1_700_000_000
+EASY_SIGN_UP = SignUpOptions(initial_admin=True, limit=1000, by_address=1000)
 
 
 class FakePasswords(Passwords):
@@ -42,9 +45,16 @@ class FakePasswords(Passwords):
 
     def __init__(self) -> None:
         self.verified: list[str | None] = []
+        self.rules: PasswordRules | None = None
+        self.hashed = 0
+
+    def check_new(self, password: str, about: Iterable[str], param: str = "password") -> None:
+        if self.rules is not None:
+            self.rules.check(password, about, param)
 
     async def hash(self, password: str) -> str:
         check_password(password)
+        self.hashed += 1
         return f"hash:{password}"
 
     async def verify(self, password_hash: str | None, password: str) -> bool:
@@ -67,6 +77,7 @@ class Accounts:
     configured_permissions: PermissionTree = field(default_factory=dict)
     persistent: bool = True
     time: int = NOON
+    sign_up_options: SignUpOptions = EASY_SIGN_UP
 
     def __post_init__(self) -> None:
         self.changes = Changes()
@@ -130,11 +141,11 @@ class Accounts:
 
     @cached_property
     def sign_in(self) -> SignIn:
-        return SignIn(self.users_store, self.passwords, self.clock)
+        return SignIn(self.users_store, self.passwords, Devices(SECRET, self.clock), clock=self.clock)
 
     @cached_property
     def sign_up(self) -> SignUp:
-        return SignUp(self.users, self.groups, self.runtime)
+        return SignUp(self.users, self.groups, self.runtime, self.sign_up_options, self.clock)
 
     @cached_property
     def setup(self) -> Setup:

@@ -108,6 +108,10 @@ def environment(state: Path, port: int, settings: Mapping[str, str]) -> dict[str
         "HOST": "127.0.0.1",
         "PORT": str(port),
         "ENABLE_BUILTIN_MODEL": "false",
+        # A test makes its administrator by the first sign-up; what keeps strangers from it has its own tests.
+        "ENABLE_INITIAL_ADMIN_SIGNUP": "true",
+        "SIGNUP_LIMIT": "1000",
+        "SIGNUP_ADDRESS_LIMIT": "1000",
         **settings,
     }
 

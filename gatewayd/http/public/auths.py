@@ -8,12 +8,12 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
 from gatewayd.accounts.records import NewUser, Role, UserChange
-from gatewayd.accounts.signin import SignIn
+from gatewayd.accounts.signin import Client, SignIn
 from gatewayd.accounts.signup import SignUp
 from gatewayd.accounts.users import Users
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import CREDENTIAL, actor, client_address, credential, find_actor
-from gatewayd.http.public.session_replies import NO_STORE, SessionReplies
+from gatewayd.http.public.session_replies import MARK_COOKIE, NO_STORE, SessionReplies
 from gatewayd.http.public.shapes import show_account
 from gatewayd.http.routes import Access, Noun, Route
 
@@ -126,23 +126,31 @@ class AuthRoutes:
         """Answer the Session, with the key itself as `token` for a key, and some of the profile."""
         who = actor(request)
         profile = {name: who.user.profile.get(name) for name in OWN_PROFILE}
-        return self._replies.show(who, credential(request), profile)
+        return self._replies.show(request, who, credential(request), profile)
 
     async def signin(self, request: web.Request) -> web.StreamResponse:
         """`{"email", "password"}` -> Session and cookie; 400 for a wrong pair, 429 after too many."""
         form = await read_model(request, SignInBody)
-        user = await self._sign_in.sign_in(form.email, form.password, client_address(request))
-        return await self._replies.open(user)
+        client = Client(client_address(request), request.cookies.get(MARK_COOKIE, ""))
+        user = await self._sign_in.sign_in(form.email, form.password, client)
+        reply = await self._replies.open(request, user)
+        self._replies.mark(request, reply, self._sign_in.mark(user))
+        return reply
 
     async def signup(self, request: web.Request) -> web.StreamResponse:
-        """`{"name", "email", "password"}` -> Session and cookie; 403 when sign-up is off, 409 when taken."""
+        """`{"name", "email", "password"}` -> Session and cookie.
+
+        403 when sign-up is off or there is no administrator yet, 409 when the address cannot be used, 429
+        after too many.
+        """
         form = await read_model(request, SignUpBody)
         new = NewUser(form.email, form.name, password=form.password, profile_image_url=form.profile_image_url)
-        return await self._replies.open(await self._sign_up.sign_up(new))
+        user = await self._sign_up.sign_up(new, client_address(request))
+        return await self._replies.open(request, user)
 
     async def signout(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"status": true}`; the session is over and its cookie gone."""
-        return await self._replies.close(find_actor(request), request.get(CREDENTIAL, ""))
+        return await self._replies.close(request, find_actor(request), request.get(CREDENTIAL, ""))
 
     async def add(self, request: web.Request) -> web.StreamResponse:
         """`{"name", "email", "password", "role"}` -> the account and a token for it; 409 when taken."""
@@ -156,8 +164,9 @@ class AuthRoutes:
                 profile_image_url=form.profile_image_url,
             )
         )
-        token = {"token": self._replies.issue(user), "token_type": "Bearer"}
-        return json_reply({**token, **show_account(user)}, headers=NO_STORE)
+        token = self._replies.issue(user, actor(request).expires_at)
+        shown = {"token": token, "token_type": "Bearer"}
+        return json_reply({**shown, **show_account(user)}, headers=NO_STORE)
 
     async def update_profile(self, request: web.Request) -> web.StreamResponse:
         """`{"name", "profile_image_url", "bio"?, "gender"?, "date_of_birth"?}` -> the account in short."""
@@ -170,9 +179,14 @@ class AuthRoutes:
         return json_reply(show_account(await self._users.change(who.user_id, change, who)))
 
     async def update_password(self, request: web.Request) -> web.StreamResponse:
-        """`{"password", "new_password"}` -> true; 400 for a wrong password. Every session ends."""
+        """`{"password", "new_password"}` -> true; 400 for a wrong password, 403 by a key, 429 after too many.
+
+        Every session ends, and API keys stay.
+        """
         form = await read_model(request, PasswordBody)
-        await self._users.change_own_password(actor(request).user_id, form.password, form.new_password)
+        who = actor(request)
+        await self._sign_in.confirm(who, form.password)
+        await self._users.set_password(who.user_id, form.new_password, field="new_password")
         return json_reply(data=True)
 
     async def update_timezone(self, request: web.Request) -> web.StreamResponse:

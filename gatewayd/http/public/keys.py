@@ -48,10 +48,11 @@ class KeyRoutes:
     async def create(self, request: web.Request) -> web.StreamResponse:
         """`{"name"?, "expires_at"?}` -> `{"api_key": "sk-...", "id", "name", "prefix", ...}`, once.
 
-        403 says what is missing (5.2), 409 that the name is taken.
+        A key that a key makes ends with it. 403 says what is missing (5.2), 409 that the name is taken.
         """
         form = await read_model(request, KeyBody)
-        key, value = await self._keys.issue(actor(request).user, form.name, form.expires_at)
+        who = actor(request)
+        key, value = await self._keys.issue(who.user, form.name, form.expires_at, until=who.key_expires_at)
         return _created(key, value)
 
     async def show(self, request: web.Request) -> web.StreamResponse:

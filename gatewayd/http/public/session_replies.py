@@ -1,23 +1,27 @@
 """Session replies: a token, who it is for, and the cookie that carries it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
+from gatewayd.accounts.devices import LIFE_SECONDS
 from gatewayd.accounts.keyrules import KeyRules
 from gatewayd.accounts.records import Actor, CredentialKind, PermissionTree, User
 from gatewayd.accounts.runtime import RuntimeSettings
 from gatewayd.accounts.sessions import Sessions
 from gatewayd.http.body import json_reply
+from gatewayd.http.context import base_url
 from gatewayd.http.public.shapes import show_account
 
+MARK_COOKIE: Final = "gatewayd_device"
+MARK_PATH: Final = "/api/v1/auths/signin"
 NO_STORE = {"Cache-Control": "no-store"}
 
 
 @dataclass(frozen=True, slots=True)
 class CookieOptions:
-    """How the session cookie is set; `secure` keeps it from plain HTTP."""
+    """How the session cookie is set; `secure` keeps it from plain HTTP even where nothing tells of HTTPS."""
 
     name: str = "token"
     same_site: str = "lax"
@@ -39,19 +43,35 @@ class SessionReplies:
         self._runtime = runtime
         self._cookie = cookie
 
-    async def open(self, user: User) -> web.Response:
+    async def open(self, request: web.Request, user: User) -> web.Response:
         """Answer a new session of the user, with its cookie."""
         token, claims = self._sessions.issue(user, self._runtime.session_seconds())
         rights = await self._rules.rights(user)
         reply = json_reply(_body(user, token, claims.expires_at, rights.permissions), headers=NO_STORE)
-        self._set(reply, token, claims.expires_at - claims.issued_at)
+        self._set(request, reply, token, claims.expires_at - claims.issued_at)
         return reply
 
-    def issue(self, user: User) -> str:
-        """Return a token for the user, without a cookie: an administrator made the account."""
-        return self._sessions.issue(user, self._runtime.session_seconds())[0]
+    def mark(self, request: web.Request, reply: web.Response, mark: str) -> None:
+        """Let the browser keep the mark by which the next sign-in knows it."""
+        reply.set_cookie(
+            MARK_COOKIE,
+            mark,
+            max_age=LIFE_SECONDS,
+            path=MARK_PATH,
+            httponly=True,
+            secure=self._is_secure(request),
+            samesite="Strict",
+        )
 
-    def show(self, who: Actor, credential: str, more: dict[str, Any]) -> web.Response:
+    def issue(self, user: User, until: int | None) -> str:
+        """Return a token for the user, without a cookie: an administrator made the account.
+
+        It ends with the credential that asks, whose end is `until`.
+        """
+        seconds = self._runtime.session_seconds()
+        return self._sessions.issue(user, seconds, until)[0]
+
+    def show(self, request: web.Request, who: Actor, credential: str, more: dict[str, Any]) -> web.Response:
         """Answer the session or key that asks; a session gets its cookie again."""
         is_session = who.kind is CredentialKind.SESSION
         expires_at = who.expires_at if is_session else None
@@ -59,10 +79,10 @@ class SessionReplies:
         reply = json_reply({**body, **more}, headers=NO_STORE)
         if is_session:
             claims = self._sessions.read(credential)
-            self._set(reply, credential, claims.expires_at - claims.issued_at)
+            self._set(request, reply, credential, claims.expires_at - claims.issued_at)
         return reply
 
-    async def close(self, who: Actor | None, credential: str) -> web.Response:
+    async def close(self, request: web.Request, who: Actor | None, credential: str) -> web.Response:
         """Answer `{"status": true}`, with the session revoked and the cookie deleted."""
         if who is not None and who.kind is CredentialKind.SESSION:
             await self._sessions.revoke(self._sessions.read(credential))
@@ -71,19 +91,24 @@ class SessionReplies:
             self._cookie.name,
             path="/",
             httponly=True,
-            secure=self._cookie.secure,
+            secure=self._is_secure(request),
             samesite=self._cookie.same_site,
         )
         return reply
 
-    def _set(self, reply: web.Response, token: str, seconds: int) -> None:
+    def _is_secure(self, request: web.Request) -> bool:
+        """Tell whether the cookie is for HTTPS alone: the setting says so, or the browser came by it."""
+        origin = request.headers.get(hdrs.ORIGIN, "")
+        return self._cookie.secure or origin.startswith("https:") or base_url(request).startswith("https:")
+
+    def _set(self, request: web.Request, reply: web.Response, token: str, seconds: int) -> None:
         reply.set_cookie(
             self._cookie.name,
             token,
             max_age=seconds,
             path="/",
             httponly=True,
-            secure=self._cookie.secure,
+            secure=self._is_secure(request),
             samesite=self._cookie.same_site,
         )
 

@@ -110,3 +110,15 @@ async def test_revoking(accounts: Accounts) -> None:
     await accounts.keys.issue(bob, "four")
     assert await accounts.keys.revoke_all(ann.id) == 2
     assert [left.name for left in await accounts.keys.list()] == ["four"]
+
+
+async def test_no_key_makes_one_that_outlives_it(accounts: Accounts) -> None:
+    ann = await accounts.add_user()
+    await accounts.grant_keys(ann)
+    ends = accounts.time + 60
+    assert (await accounts.keys.issue(ann, until=ends))[0].expires_at == ends
+    assert (await accounts.keys.issue(ann, expires_at=ends - 1, until=ends))[0].expires_at == ends - 1
+    with pytest.raises(GatewayError, match="key that asks") as caught:
+        await accounts.keys.issue(ann, expires_at=ends + 1, until=ends)
+    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "expires_at")
+    assert (await accounts.keys.issue(ann))[0].expires_at is None

@@ -140,3 +140,9 @@ def test_weak_secrets_are_refused(accounts: Accounts) -> None:
     with pytest.raises(GatewayError, match="at least 32") as caught:
         Sessions("x" * 31, None, accounts.changes)  # type: ignore[arg-type]
     assert caught.value.kind is Kind.NOT_CONFIGURED
+
+
+async def test_a_session_may_end_with_what_made_it(accounts: Accounts) -> None:
+    ann = await accounts.add_user()
+    assert accounts.sessions.issue(ann, 60, accounts.time + 5)[1].expires_at == accounts.time + 5
+    assert accounts.sessions.issue(ann, 60, accounts.time + 500)[1].expires_at == accounts.time + 60

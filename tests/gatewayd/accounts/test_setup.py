@@ -2,8 +2,10 @@ import asyncio
 
 import pytest
 
+from gatewayd.accounts.passwordrules import PasswordRules
 from gatewayd.accounts.records import Role
 from gatewayd.accounts.runtime import ConfiguredValue
+from gatewayd.accounts.signin import Client
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import Accounts
 
@@ -16,7 +18,7 @@ async def test_one_step_makes_a_usable_gateway(accounts: Accounts) -> None:
     assert made.password_value
     actor = await accounts.authenticator.authenticate(made.key_value, "GET", "/api/models")
     assert (actor.user_id, actor.key_id, actor.is_admin) == (made.user.id, made.key.id, True)
-    assert await accounts.sign_in.sign_in("chief@example.org", made.password_value, "") == made.user
+    assert await accounts.sign_in.sign_in("chief@example.org", made.password_value, Client("")) == made.user
     assert accounts.runtime.flag("ENABLE_API_KEYS") is True
     assert accounts.runtime.flag("ENABLE_SIGNUP") is False
 
@@ -63,4 +65,25 @@ async def test_keys_that_the_configuration_holds_off_stay_off() -> None:
     accounts = Accounts(configured=configured, persistent=False)
     with pytest.raises(GatewayError, match="environment sets it"):
         await accounts.setup.run("chief@example.org", "Chief", None)
+    assert await accounts.users.count() == 0
+
+
+async def test_the_configured_administrator_is_made_once(accounts: Accounts) -> None:
+    made = await asyncio.gather(
+        *(accounts.setup.ensure(f"u{number}@x", "U", "secret") for number in range(4))
+    )
+    (first,) = [user for user in made if user is not None]
+    assert first.role is Role.ADMIN
+    assert await accounts.users.count() == 1
+    assert accounts.runtime.flag("ENABLE_SIGNUP") is False
+    assert accounts.runtime.flag("ENABLE_API_KEYS") is False
+    assert await accounts.setup.ensure("again@x", "U", "secret") is None
+
+
+async def test_a_weak_password_makes_no_administrator(accounts: Accounts) -> None:
+    accounts.passwords.rules = PasswordRules()
+    for make in (accounts.setup.run, accounts.setup.ensure):
+        with pytest.raises(GatewayError) as caught:
+            await make("chief@example.org", "Chief", "chief123")
+        assert caught.value.code == "weak_password"
     assert await accounts.users.count() == 0

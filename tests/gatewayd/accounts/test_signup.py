@@ -5,8 +5,11 @@ import pytest
 
 from gatewayd.accounts.records import NewGroup, NewUser, Role, Source
 from gatewayd.accounts.runtime import ConfiguredValue
+from gatewayd.accounts.signup import SignUpOptions
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import Accounts
+
+HERE = "192.0.2.1"
 
 
 def person(name: str) -> NewUser:
@@ -14,16 +17,17 @@ def person(name: str) -> NewUser:
 
 
 async def test_the_first_becomes_administrator_and_closes_the_door(accounts: Accounts) -> None:
-    first = await accounts.sign_up.sign_up(person("first"))
+    first = await accounts.sign_up.sign_up(person("first"), HERE)
     assert first.role is Role.ADMIN
     with pytest.raises(GatewayError, match="ENABLE_SIGNUP") as caught:
-        await accounts.sign_up.sign_up(person("second"))
+        await accounts.sign_up.sign_up(person("second"), HERE)
     assert caught.value.kind is Kind.FORBIDDEN
 
 
 async def test_sixteen_at_once(accounts: Accounts) -> None:
     outcomes = await asyncio.gather(
-        *(accounts.sign_up.sign_up(person(f"u{number}")) for number in range(16)), return_exceptions=True
+        *(accounts.sign_up.sign_up(person(f"u{number}"), HERE) for number in range(16)),
+        return_exceptions=True,
     )
     roles = [outcome.role for outcome in outcomes if not isinstance(outcome, BaseException)]
     assert roles == [Role.ADMIN]
@@ -33,12 +37,12 @@ async def test_sixteen_at_once(accounts: Accounts) -> None:
 
 
 async def test_the_others_get_the_default_role_and_group(accounts: Accounts) -> None:
-    await accounts.sign_up.sign_up(person("first"))
+    await accounts.sign_up.sign_up(person("first"), HERE)
     group = await accounts.groups.create(NewGroup("everybody"))
     await accounts.runtime.set(
         {"ENABLE_SIGNUP": True, "DEFAULT_USER_ROLE": "user", "DEFAULT_GROUP_ID": group.id}, by="test"
     )
-    second = await accounts.sign_up.sign_up(person("second"))
+    second = await accounts.sign_up.sign_up(person("second"), HERE)
     assert second.role is Role.USER
     assert accounts.memory.tables.members == {(group.id, second.id, Source.DEFAULT): accounts.time}
     assert accounts.runtime.flag("ENABLE_SIGNUP") is True
@@ -50,7 +54,7 @@ async def test_a_default_group_that_is_gone_keeps_nobody_out(
     await accounts.add_user()
     await accounts.runtime.set({"DEFAULT_GROUP_ID": "gone"}, by="test")
     with caplog.at_level(logging.WARNING):
-        user = await accounts.sign_up.sign_up(person("second"))
+        user = await accounts.sign_up.sign_up(person("second"), HERE)
     assert user.role is Role.PENDING
     assert [record.__dict__["group"] for record in caplog.records] == ["gone"]
 
@@ -58,5 +62,55 @@ async def test_a_default_group_that_is_gone_keeps_nobody_out(
 async def test_a_door_that_the_configuration_holds_open_stays_open() -> None:
     configured = {"ENABLE_SIGNUP": ConfiguredValue(True, "environment", explicit=True)}
     accounts = Accounts(configured=configured, persistent=False)
-    await accounts.sign_up.sign_up(person("first"))
-    assert (await accounts.sign_up.sign_up(person("second"))).role is Role.PENDING
+    await accounts.sign_up.sign_up(person("first"), HERE)
+    assert (await accounts.sign_up.sign_up(person("second"), HERE)).role is Role.PENDING
+
+
+async def test_the_first_account_is_not_made_by_sign_up() -> None:
+    accounts = Accounts(sign_up_options=SignUpOptions())
+    outcomes = await asyncio.gather(
+        *(accounts.sign_up.sign_up(person(f"u{number}"), HERE) for number in range(4)), return_exceptions=True
+    )
+    assert [outcome.code for outcome in outcomes if isinstance(outcome, GatewayError)] == ["not_set_up"] * 4
+    assert await accounts.users.count() == 0
+    assert accounts.runtime.flag("ENABLE_SIGNUP") is True
+    await accounts.add_user("root", Role.ADMIN)
+    assert (await accounts.sign_up.sign_up(person("ann"), HERE)).role is Role.PENDING
+
+
+async def test_sign_ups_are_limited_by_address_and_overall() -> None:
+    accounts = Accounts(sign_up_options=SignUpOptions(limit=5, by_address=2))
+    await accounts.add_user("root", Role.ADMIN)
+
+    async def sign_up(name: str, peer: str) -> str | None:
+        try:
+            await accounts.sign_up.sign_up(person(name), peer)
+        except GatewayError as error:
+            return f"{error.kind} {error.retry_after}"
+        return None
+
+    # What could be no account is no sign-up.
+    with pytest.raises(GatewayError):
+        await accounts.sign_up.sign_up(NewUser("no address", "x", password="secret"), HERE)
+    assert [await sign_up(f"a{n}", HERE) for n in range(3)] == [None, None, "rate_limited 3600"]
+    assert [await sign_up(f"b{n}", "2001:db8::1") for n in range(2)] == [None, None]
+    assert await sign_up("b3", "2001:db8::2") == "rate_limited 3600"
+    assert [await sign_up("c", "198.51.100.1"), await sign_up("d", "198.51.100.2")] == [
+        None,
+        "rate_limited 3600",
+    ]
+    accounts.time += 3600
+    assert await sign_up("d", HERE) is None
+
+
+async def test_an_address_in_use_costs_a_hash_and_a_sign_up() -> None:
+    accounts = Accounts(sign_up_options=SignUpOptions(by_address=2))
+    await accounts.add_user("root", Role.ADMIN)
+    for _ in range(2):
+        with pytest.raises(GatewayError, match="sign in, or ask") as caught:
+            await accounts.sign_up.sign_up(person("root"), HERE)
+        assert (caught.value.kind, caught.value.param, caught.value.code) == (Kind.CONFLICT, "email", None)
+    with pytest.raises(GatewayError) as caught:
+        await accounts.sign_up.sign_up(person("new"), HERE)
+    assert caught.value.kind is Kind.RATE_LIMITED
+    assert accounts.passwords.hashed == 2

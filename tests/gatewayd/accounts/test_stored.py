@@ -36,7 +36,7 @@ def accounts(database: Database) -> Accounts:
 async def test_sixteen_first_sign_ups_make_one_administrator(accounts: Accounts) -> None:
     people = [NewUser(f"u{number}@x", "U", password="secret") for number in range(16)]
     outcomes = await asyncio.gather(
-        *(accounts.sign_up.sign_up(new) for new in people), return_exceptions=True
+        *(accounts.sign_up.sign_up(new, "192.0.2.1") for new in people), return_exceptions=True
     )
     made = [outcome.role for outcome in outcomes if isinstance(outcome, User)]
     refused = [outcome.code for outcome in outcomes if isinstance(outcome, GatewayError)]

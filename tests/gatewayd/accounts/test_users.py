@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.changes import Change
+from gatewayd.accounts.passwordrules import PasswordRules
 from gatewayd.accounts.records import Email, Identity, NewGroup, NewUser, Outcome, Role, User, UserChange
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import Accounts
@@ -208,10 +209,11 @@ async def test_what_ends_sessions(accounts: Accounts, change: UserChange) -> Non
 
 async def test_own_password(accounts: Accounts) -> None:
     user = await accounts.users.create(ANN)
-    with pytest.raises(GatewayError) as caught:
-        await accounts.users.change_own_password(user.id, "wrong", "new")
-    assert caught.value.param == "password"
-    await accounts.users.change_own_password(user.id, "secret", "new")
+    who = await accounts.actor(user)
+    with pytest.raises(GatewayError, match="update/password") as caught:
+        await accounts.users.change(user.id, UserChange(password="new"), who)
+    assert (caught.value.kind, caught.value.param) == (Kind.FORBIDDEN, "password")
+    await accounts.users.set_password(user.id, "new")
     assert accounts.memory.tables.passwords[user.id] == "hash:new"
     assert (await accounts.users.get(user.id)).token_version == 1
 
@@ -322,3 +324,25 @@ async def test_clients_that_see_pending_for_deactivated(accounts: Accounts) -> N
     assert (back.role, back.active) == (Role.USER, True)
     pending = await accounts.users.change_shown(user.id, UserChange(role=Role.PENDING), None)
     assert (pending.role, pending.active) == (Role.PENDING, True)
+
+
+async def test_a_password_that_is_guessed_first_is_chosen_nowhere(accounts: Accounts) -> None:
+    ann = await accounts.users.create(ANN)
+    accounts.passwords.rules = PasswordRules()
+    weak = "annsmith"
+    new = NewUser("b@example.org", "Ann Smith", password=weak)
+    attempts = [
+        lambda: accounts.users.create(new),
+        lambda: accounts.users.ensure(new),
+        lambda: accounts.users.sign_up(new),
+        lambda: accounts.users.change(ann.id, UserChange(name="Ann Smith", password=weak), None),
+        lambda: accounts.users.ensure(replace(new, email=ann.email)),
+        lambda: accounts.users.set_password(ann.id, "short", field="new_password"),
+    ]
+    for attempt in attempts:
+        with pytest.raises(GatewayError) as caught:
+            await attempt()
+        assert caught.value.code == "weak_password"
+    assert caught.value.param == "new_password"
+    # Who has a short one already keeps it.
+    assert await accounts.users.ensure(replace(new, email=ann.email, password="secret"))

@@ -1,9 +1,16 @@
 """Tests for gatewayd.assembly.accounts."""
 
 import stat
+from contextlib import AsyncExitStack
 from pathlib import Path
 
+import pytest
+
+from gatewayd.accounts.records import Role
+from gatewayd.accounts.signin import Client
 from gatewayd.assembly.accounts import configured_permissions, configured_values, signing_secret
+from gatewayd.assembly.gateway import assemble
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.settings import load
 
 
@@ -32,3 +39,25 @@ def test_configured_values_know_where_they_come_from() -> None:
     value = configured_values(load(None, {"ENABLE_API_KEYS": "true"}))["ENABLE_API_KEYS"]
     assert (value.value, value.explicit) == (True, True)
     assert "ENABLE_API_KEYS" in value.origin
+
+
+async def test_the_environment_makes_the_first_administrator(state: Path) -> None:
+    given = {"WEBUI_ADMIN_EMAIL": "Root@example.org", "WEBUI_ADMIN_PASSWORD": "correct horse"}
+    base = {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"}
+    for name in ("Root", "Other"):
+        async with AsyncExitStack() as stack:
+            settings = load(None, {**base, **given, "WEBUI_ADMIN_NAME": name})
+            accounts = (await assemble(settings, stack)).accounts
+            (only,), count = await accounts.users.list()
+            assert (count, only.email, only.name, only.role) == (1, "root@example.org", "Root", Role.ADMIN)
+            assert accounts.runtime.flag("ENABLE_SIGNUP") is False
+            assert await accounts.sign_in.sign_in(only.email, "correct horse", Client("")) == only
+
+
+async def test_a_weak_password_of_the_environment_stops_the_start(state: Path) -> None:
+    given = {"WEBUI_ADMIN_EMAIL": "root@example.org", "WEBUI_ADMIN_PASSWORD": "password1"}
+    settings = load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false", **given})
+    async with AsyncExitStack() as stack:
+        with pytest.raises(GatewayError, match="webui_admin_email: cannot accept password") as caught:
+            await assemble(settings, stack)
+    assert caught.value.kind is Kind.NOT_CONFIGURED

@@ -19,6 +19,16 @@ Problems = Callable[..., list[str]]
             "webui_auth_cookie_secure is true",
         ),
         (
+            "webui_admin_email = 'root@example.org'",
+            1,
+            "cannot use webui_admin_email: webui_admin_password is not set",
+        ),
+        (
+            "\nwebui_admin_password = 'correct horse'",
+            2,
+            "cannot use webui_admin_password: webui_admin_email is not set",
+        ),
+        (
             "openai_api_base_urls = ['http://a']\nopenai_api_keys = ['1', '2']",
             2,
             "cannot use 2 openai_api_keys with 1 openai_api_base_urls: the places must match",
@@ -78,6 +88,10 @@ def test_good_combinations_pass_silently(load_text: Load, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "warning"),
     [
+        (
+            "enable_initial_admin_signup = true\nhost = '0.0.0.0'",
+            "whoever reaches 0.0.0.0 first may become administrator: a first sign-up is enabled",
+        ),
         (
             "env = 'dev'\nhost = '0.0.0.0'",
             "/docs and /openapi.json are open to everybody who reaches 0.0.0.0: env is dev",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gatewayd.accounts.passwordrules import PasswordRules
 from gatewayd.http.public.auths import AuthRoutes
 from gatewayd.http.public.session_replies import CookieOptions, SessionReplies
 from tests.fakes.accounts import Accounts, Site, check_access, serving_accounts
@@ -88,10 +89,10 @@ async def test_bad_sign_ins(site: Site, form: Any, status: int) -> None:
 
 async def test_too_many_sign_ins_are_told_when_to_come_back(site: Site) -> None:
     form = {"email": "user@example.org", "password": "wrong"}
-    for _ in range(15):
+    for _ in range(10):
         assert (await site.call("POST", f"{BASE}/signin", None, form))[0] == 400
     async with site.client.post(f"{BASE}/signin", json=form) as reply:
-        assert (reply.status, reply.headers["Retry-After"]) == (429, "180")
+        assert (reply.status, reply.headers["Retry-After"]) == (429, "900")
 
 
 async def test_sixteen_first_sign_ups_over_http() -> None:
@@ -177,3 +178,66 @@ async def test_the_time_zone(site: Site) -> None:
     body = await site.post_ok(f"{BASE}/update/timezone", site.pending, {"timezone": "Europe/Oslo"})
     assert body == {"status": True}
     assert (await site.accounts.users.get(site.pending.id)).profile == {"timezone": "Europe/Oslo"}
+
+
+async def test_a_key_changes_no_password(site: Site) -> None:
+    await site.accounts.grant_keys(site.user)
+    _, value = await site.accounts.keys.issue(site.user)
+    form = {"password": "secret", "new_password": "another"}
+    status, body = await site.call("POST", f"{BASE}/update/password", value, form)
+    assert (status, "sign in" in body["detail"]) == (403, True)
+
+
+async def test_the_present_password_is_not_guessed_for_long(site: Site) -> None:
+    path, form = f"{BASE}/update/password", {"password": "no", "new_password": "new"}
+    for _ in range(10):
+        assert (await site.call("POST", path, site.user, form))[0] == 400
+    assert (await site.call("POST", path, site.user, {**form, "password": "secret"}))[0] == 429
+
+
+async def test_a_weak_new_password_is_named(site: Site) -> None:
+    site.accounts.passwords.rules = PasswordRules()
+    form = {"password": "secret", "new_password": "short"}
+    status, body = await site.call("POST", f"{BASE}/update/password", site.user, form)
+    assert (status, body["error"]["param"], body["error"]["code"]) == (400, "new_password", "weak_password")
+
+
+async def test_a_browser_that_signed_in_is_not_held_up_by_its_neighbours(site: Site) -> None:
+    right, wrong = {"email": "user@example.org", "password": "secret"}, {"password": "wrong"}
+    async with site.client.post(f"{BASE}/signin", json=right) as reply:
+        cookie = reply.cookies["gatewayd_device"]
+        assert (cookie["path"], cookie["httponly"], cookie["samesite"]) == (f"{BASE}/signin", True, "Strict")
+    site.client.session.cookie_jar.clear()
+    for _ in range(10):
+        assert (await site.call("POST", f"{BASE}/signin", None, {**right, **wrong}))[0] == 400
+    assert (await site.call("POST", f"{BASE}/signin", None, right))[0] == 429
+    known = {"Cookie": f"gatewayd_device={cookie.value}"}
+    async with site.client.post(f"{BASE}/signin", json=right, headers=known) as reply:
+        assert reply.status == 200
+
+
+async def test_the_token_of_a_new_account_ends_with_the_key_that_made_it(site: Site) -> None:
+    await site.accounts.grant_keys(site.admin)
+    ends = site.accounts.time + 60
+    _, value = await site.accounts.keys.issue(site.admin, expires_at=ends)
+    form = {"name": "New", "email": "new@example.org", "password": "x"}
+    made = await site.post_ok(f"{BASE}/add", value, form)
+    assert site.accounts.sessions.read(made["token"]).expires_at == ends
+
+
+@pytest.mark.parametrize("origin", ["https", "http"])
+async def test_a_session_that_began_by_https_stays_on_it(site: Site, origin: str) -> None:
+    form = {"email": "user@example.org", "password": "secret"}
+    headers = {"Origin": f"{origin}://{site.client.host}:{site.client.port}"}
+    async with site.client.post(f"{BASE}/signin", json=form, headers=headers) as reply:
+        assert reply.status == 200
+        for cookie in reply.cookies.values():
+            assert bool(cookie["secure"]) is (origin == "https")
+
+
+async def test_a_foreign_page_signs_nobody_out(site: Site) -> None:
+    token = site.accounts.session(site.user)
+    headers = {"Cookie": f"token={token}", "Sec-Fetch-Site": "cross-site"}
+    async with site.client.get(f"{BASE}/signout", headers=headers) as reply:
+        assert reply.status == 403
+    assert await site.get_ok(f"{BASE}/", token)

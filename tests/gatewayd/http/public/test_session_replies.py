@@ -2,9 +2,13 @@
 
 import json
 
+from aiohttp.test_utils import make_mocked_request
+
 from gatewayd.accounts.records import CredentialKind
 from gatewayd.http.public.session_replies import CookieOptions, SessionReplies
 from tests.fakes.accounts import Accounts
+
+ASKED = make_mocked_request("POST", "/")
 
 
 def replies(accounts: Accounts, cookie: CookieOptions | None = None) -> SessionReplies:
@@ -15,7 +19,7 @@ async def test_a_new_session_and_its_cookie() -> None:
     accounts = Accounts()
     user = await accounts.add_user()
     await accounts.runtime.set({"JWT_EXPIRES_IN": "1h"}, by="test")
-    reply = await replies(accounts).open(user)
+    reply = await replies(accounts).open(ASKED, user)
     body = json.loads(reply.body)
     assert set(body) == {
         "token",
@@ -40,7 +44,7 @@ async def test_a_new_session_and_its_cookie() -> None:
 async def test_a_secure_site_sets_a_secure_cookie() -> None:
     accounts = Accounts()
     options = CookieOptions("session", "strict", secure=True)
-    reply = await replies(accounts, options).open(await accounts.add_user())
+    reply = await replies(accounts, options).open(ASKED, await accounts.add_user())
     cookie = reply.cookies["session"]
     assert (cookie["secure"], cookie["samesite"]) == (True, "strict")
 
@@ -52,13 +56,13 @@ async def test_a_key_is_echoed_without_a_cookie() -> None:
     _, value = await accounts.keys.issue(user)
     actor = await accounts.authenticator.authenticate(value, "GET", "/x")
     assert actor.kind is CredentialKind.KEY
-    reply = replies(accounts).show(actor, value, {"bio": None})
+    reply = replies(accounts).show(ASKED, actor, value, {"bio": None})
     body = json.loads(reply.body)
     assert (body["token"], body["expires_at"], body["bio"]) == (value, None, None)
     assert not reply.cookies
 
 
 async def test_closing_without_a_session_only_deletes_the_cookie() -> None:
-    reply = await replies(Accounts()).close(None, "")
+    reply = await replies(Accounts()).close(ASKED, None, "")
     assert json.loads(reply.body) == {"status": True}
     assert str(reply.cookies["token"]["max-age"]) == "0"

@@ -1,0 +1,38 @@
+"""Recognises browsers in which somebody signed in before (OWASP device cookies)."""
+
+import hashlib
+import hmac
+from typing import Final
+
+from gatewayd import ids
+
+LIFE_SECONDS: Final = 31_536_000
+MAX_CHARACTERS: Final = 200
+NONCE_BYTES: Final = 16
+
+
+class Devices:
+    """Makes and reads signed marks, each for one account. A mark gives no right: failed tries of the browser
+    that has it are counted by themselves."""
+
+    def __init__(self, secret: str, clock: ids.Clock = ids.now) -> None:
+        self._key = hashlib.sha256(b"device\0" + secret.encode()).digest()
+        self._clock = clock
+
+    def issue(self, email: str) -> str:
+        """Return a new mark for the account with this normalised address."""
+        head = f"{ids.new_secret(NONCE_BYTES)}.{self._clock() + LIFE_SECONDS}"
+        return f"{head}.{self._sign(email, head)}"
+
+    def find(self, email: str, mark: str) -> str | None:
+        """Return the id of the browser, None unless the mark is good for this account now."""
+        if not mark or len(mark) > MAX_CHARACTERS or not mark.isascii():
+            return None
+        head, _, signature = mark.rpartition(".")
+        if not hmac.compare_digest(signature, self._sign(email, head)):
+            return None
+        nonce, _, ends = head.partition(".")
+        return nonce if int(ends) > self._clock() else None
+
+    def _sign(self, email: str, head: str) -> str:
+        return hmac.new(self._key, f"{email}\0{head}".encode(), hashlib.sha256).hexdigest()

@@ -1,0 +1,90 @@
+"""Which passwords may be chosen (ASVS 5.0, 6.2; NIST SP 800-63B, 3.1.1.2)."""
+
+import re
+from collections.abc import Iterable
+from importlib.resources import files
+from itertools import pairwise
+from typing import Final
+
+from gatewayd.errors import GatewayError, Kind, invalid
+
+MIN_CHARACTERS: Final = 8
+MAX_BYTES: Final = 4096
+MIN_WORD_CHARACTERS: Final = 3
+WEAK: Final = "weak_password"
+PRODUCT_WORDS: Final = ("gatewayd", "gateway", "admin", "administrator", "password", "chatgpt", "openai")
+
+_EDGE: Final = re.compile(r"^[\W\d_]+|[\W\d_]+$")
+_SEPARATOR: Final = re.compile(r"[\W_]+")
+
+
+def check_password(password: str, param: str = "password") -> None:
+    """Raise invalid_request when a password is empty, over 4096 bytes, or no valid text."""
+    try:
+        size = len(password.encode())
+    except UnicodeEncodeError:
+        raise invalid(f"cannot accept {param}: it is not valid text", param=param) from None
+    if size == 0:
+        raise invalid(f"cannot accept {param}: it is empty", param=param)
+    if size > MAX_BYTES:
+        raise invalid(f"cannot accept {param}: it is longer than {MAX_BYTES} bytes", param=param)
+
+
+def common_passwords() -> frozenset[str]:
+    """Return the most common passwords of eight characters and more, in lower case."""
+    text = files("gatewayd").joinpath("accounts", "data", "common-passwords.txt").read_text("ascii")
+    return frozenset(text.split())
+
+
+class PasswordRules:
+    """Refuses passwords that are guessed first; which characters a password has does not matter.
+
+    `words` are further ones that no password may consist of: the name of the gateway.
+    """
+
+    def __init__(
+        self,
+        min_characters: int = MIN_CHARACTERS,
+        words: Iterable[str] = (),
+        common: frozenset[str] = frozenset(),
+    ) -> None:
+        self._min = min_characters
+        self._words = frozenset(_forms([*PRODUCT_WORDS, *words]))
+        self._common = common
+
+    def check(self, password: str, about: Iterable[str], param: str = "password") -> None:
+        """Raise invalid_request (code `weak_password`) for a password that may not be chosen.
+
+        `about` are texts that describe its owner: e-mail address and names. A password is refused with fewer
+        characters than the minimum, as one of the most common, as one character or one row (`abcdefgh`), and
+        as a word of the context, with or without digits and signs around it.
+        """
+        check_password(password, param)
+        if len(password) < self._min:
+            raise _weak(param, f"it has {len(password)} characters, at least {self._min} are needed")
+        plain = password.casefold()
+        if plain in self._common:
+            raise _weak(param, "it is one of the most common passwords")
+        if _is_row(plain):
+            raise _weak(param, "it is one character or one row of characters")
+        if {plain, _EDGE.sub("", plain)} & (self._words | _forms(about)):
+            raise _weak(param, "it is an address or a name that belongs to the account or the gateway")
+
+
+def _forms(texts: Iterable[str]) -> set[str]:
+    """Return the texts, the sides of addresses and the words, unless they are too short to mean something."""
+    whole = [text.casefold() for text in texts]
+    plain = [*whole, *(side for text in whole for side in text.split("@"))]
+    words = [word for text in plain for word in _SEPARATOR.split(text)]
+    joined = [_SEPARATOR.sub("", text) for text in plain]
+    return {text for text in (*plain, *words, *joined) if len(text) >= MIN_WORD_CHARACTERS}
+
+
+def _is_row(text: str) -> bool:
+    """Tell whether each character follows the one before it by the same step of -1, 0 or 1."""
+    steps = {ord(second) - ord(first) for first, second in pairwise(text)}
+    return len(steps) <= 1 and steps <= {-1, 0, 1}
+
+
+def _weak(param: str, reason: str) -> GatewayError:
+    return GatewayError(Kind.INVALID_REQUEST, f"cannot accept {param}: {reason}", param=param, code=WEAK)
