@@ -6,6 +6,7 @@ from dataclasses import replace
 from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.records import ModelRecord
+from gatewayd.catalog.spellings import LATEST, listed_as
 from gatewayd.errors import GatewayError, invalid, shortened
 
 Candidates = tuple[Candidate[ModelSource], ...]
@@ -18,8 +19,9 @@ def with_custom(listed: Mapping[str, Candidates], records: Iterable[ModelRecord]
     """
     merged = dict(listed)
     for record in records:
-        if record.base_model_id is not None and record.base_model_id in listed:
-            merged[record.id] = tuple(_on_top(record, found) for found in listed[record.base_model_id])
+        base_id = None if record.base_model_id is None else listed_as(record.base_model_id, listed)
+        if base_id is not None and base_id in listed:
+            merged[record.id] = tuple(_on_top(record, found) for found in listed[base_id])
     return merged
 
 
@@ -31,7 +33,7 @@ def check_base(record: ModelRecord, known: Mapping[str, ModelRecord]) -> None:
     base = known.get(base_id)
     if not base_id:
         raise _refused("it is empty")
-    if base_id == record.id:
+    if record.id in (base_id, base_id + LATEST):
         raise _refused("a model cannot stand on itself")
     if base is not None and base.base_model_id is not None:
         raise _refused(f"{shortened(base_id)!r} itself stands on {shortened(base.base_model_id)!r}")

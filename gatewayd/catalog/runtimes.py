@@ -16,11 +16,10 @@ from gatewayd.catalog.interfaces import Forwarded, RuntimeSource, Viewer
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body
 from gatewayd.catalog.service import MAX_ID_LENGTH, Catalog
+from gatewayd.catalog.spellings import spellings
 from gatewayd.errors import GatewayError, Kind, not_found
 
 log = logging.getLogger(__name__)
-
-LATEST: Final = ":latest"
 
 NAMES: Final = frozenset({"model", "name"})
 """The fields that name a model; a runtime reads them whatever their case."""
@@ -205,13 +204,6 @@ def model_not_found(name: str) -> GatewayError:
     return GatewayError(
         Kind.NOT_FOUND, f"model {name[:MAX_ID_LENGTH]!r} not found", param="model", code="model_not_found"
     )
-
-
-def spellings(name: str) -> tuple[str, ...]:
-    """Return the ids that a name may mean, the name itself first: no tag is the tag `latest`."""
-    if name.endswith(LATEST):
-        return name, name.removesuffix(LATEST)
-    return (name,) if ":" in name.rpartition("/")[2] else (name, name + LATEST)
 
 
 def with_name(body: Body, own_name: str) -> Body:

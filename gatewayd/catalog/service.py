@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gatewayd import ids
-from gatewayd.catalog.custom import check_base, with_custom
+from gatewayd.catalog.custom import Candidates, check_base, with_custom
 from gatewayd.catalog.failover import Candidate, Failover
 from gatewayd.catalog.grants import check_grant, is_for
 from gatewayd.catalog.interfaces import ModelRecordStore, ModelSource, Viewer
 from gatewayd.catalog.listing import SourceListing, states
 from gatewayd.catalog.records import Grant, Model, ModelRecord
+from gatewayd.catalog.spellings import listed_as, spellings
 from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.tasks import Tasks
@@ -50,7 +51,7 @@ class Catalog:
         self._clock = clock
         self._listings: list[SourceListing] = []
         self._records: dict[str, ModelRecord] = {}
-        self._merged: dict[str, tuple[Candidate[ModelSource], ...]] | None = None
+        self._merged: dict[str, Candidates] | None = None
         self.failover = Failover()
 
         self.changing = asyncio.Lock()
@@ -105,13 +106,14 @@ class Catalog:
     async def candidates(self, model_id: str, viewer: Viewer) -> Sequence[Candidate[ModelSource]]:
         """Return the model as each of its sources has it, the first to ask first.
 
-        Raises not_found when there is none or the viewer may not use it.
+        A name without a tag also means its tag `latest`. Raises not_found when there is no such model or the
+        viewer may not use it.
         """
         merged = self._current()
         if model_id not in merged:
             merged = await self._models(refresh=False)
-        found = merged.get(model_id)
-        if found is None or not self._may_use(viewer, model_id):
+        found = merged.get(model_id) or merged.get(listed_as(model_id, merged))
+        if found is None or not self._may_use(viewer, found[0].model.id):
             raise GatewayError(
                 Kind.NOT_FOUND,
                 f"Model not found: {model_id[:MAX_ID_LENGTH]!r}",
@@ -126,8 +128,9 @@ class Catalog:
         return first.model, first.source
 
     def find_record(self, model_id: str) -> ModelRecord | None:
-        """Return what an administrator keeps about a model."""
-        return self._records.get(model_id)
+        """Return what an administrator keeps about a model, under this name or its other spelling."""
+        known = self._records.get(model_id)
+        return self._spelled_record(model_id) if known is None else known
 
     def list_records(self) -> Sequence[ModelRecord]:
         """Return all model records by id."""
@@ -136,10 +139,12 @@ class Catalog:
     async def put_record(self, record: ModelRecord) -> ModelRecord:
         """Store a record with its grants and return it with its timestamps.
 
-        Raises invalid_request for an id, a base or a grant that cannot be.
+        The record of a listed model has the id that its source lists, and so has its base. Raises
+        invalid_request for an id, a base or a grant that cannot be.
         """
         if not record.id or len(record.id) > MAX_ID_LENGTH:
             raise invalid(f"cannot store the model: id must have 1 to {MAX_ID_LENGTH} characters", param="id")
+        record = self._as_listed(record)
         check_base(record, self._records)
         for grant in record.grants:
             check_grant(grant)
@@ -152,16 +157,18 @@ class Catalog:
 
     async def remove_record(self, model_id: str) -> None:
         """Delete a record; only administrators can use the model then. Raises not_found."""
-        if not await self._store.remove(model_id):
+        known = self.find_record(model_id)
+        kept_id = model_id if known is None else known.id
+        if not await self._store.remove(kept_id):
             raise not_found("model record", model_id)
-        after_commit(lambda: self._take(model_id))
+        after_commit(lambda: self._take(kept_id))
 
     async def describe(self, record: ModelRecord, grants: Sequence[Grant] | None) -> ModelRecord:
         """Insert or replace a record; its owner and, without `grants`, its access list stay as they are."""
         async with self.changing:
-            known = self._records.get(record.id, record)
+            known = self.find_record(record.id) or record
             kept = known.grants if grants is None else tuple(grants)
-            return await self.put_record(replace(record, user_id=known.user_id, grants=kept))
+            return await self.put_record(replace(record, id=known.id, user_id=known.user_id, grants=kept))
 
     async def grant(self, model_id: str, grants: Sequence[Grant], *, by: str) -> ModelRecord:
         """Replace the access list of a model, making its record when there is none.
@@ -173,18 +180,19 @@ class Catalog:
 
     async def regrant(self, model_id: str, grants: Sequence[Grant], *, by: str) -> ModelRecord:
         """Be `grant` for a caller that already holds `changing`."""
-        known = self._records.get(model_id)
+        known = self.find_record(model_id)
         if known is None:
             merged = await self._models(refresh=False)
-            if model_id not in merged:
+            listed_id = listed_as(model_id, merged)
+            if listed_id not in merged:
                 raise not_found("model", model_id)
-            known = ModelRecord(id=model_id, user_id=by, name=merged[model_id][0].model.name)
+            known = ModelRecord(id=listed_id, user_id=by, name=merged[listed_id][0].model.name)
         return await self.put_record(replace(known, grants=tuple(grants)))
 
     async def switch(self, model_id: str, *, active: bool) -> ModelRecord:
         """Switch a recorded model on or off for everybody but administrators; not_found without a record."""
         async with self.changing:
-            known = self._records.get(model_id)
+            known = self.find_record(model_id)
             if known is None:
                 raise not_found("model record", model_id)
             return await self.put_record(replace(known, is_active=active))
@@ -192,12 +200,35 @@ class Catalog:
     def _may_use(self, viewer: Viewer, model_id: str) -> bool:
         if self._options.bypass_all or (viewer.is_admin and self._options.bypass_admins):
             return True
-        record = self._records.get(model_id)
+        record = self.find_record(model_id)
         if record is None or not record.is_active:
             return False
         return record.user_id == viewer.user_id or any(is_for(grant, viewer) for grant in record.grants)
 
-    async def _models(self, *, refresh: bool) -> dict[str, tuple[Candidate[ModelSource], ...]]:
+    def _spelled_record(self, model_id: str) -> ModelRecord | None:
+        """Return the record of a model under the other spelling of its name.
+
+        Either the name is not listed and the other one is, or the other way round.
+        """
+        listed = self._current()
+        for other in spellings(model_id)[1:]:
+            record = self._records.get(other)
+            if record is None:
+                continue
+            if (other in listed and model_id not in listed) or (
+                other not in listed and record.base_model_id is None
+            ):
+                return record
+        return None
+
+    def _as_listed(self, record: ModelRecord) -> ModelRecord:
+        """Return a record whose id and base are spelled as sources list them."""
+        listed = self._current()
+        if record.base_model_id is not None:
+            return replace(record, base_model_id=listed_as(record.base_model_id, listed))
+        return record if record.id in self._records else replace(record, id=listed_as(record.id, listed))
+
+    async def _models(self, *, refresh: bool) -> dict[str, Candidates]:
         for item in self._listings:
             item.refresh() if refresh else item.refresh_when_due()
         waiting = [item for item in self._listings if refresh or item.never_answered]
@@ -205,9 +236,9 @@ class Catalog:
             await _wait(waiting)
         return self._current()
 
-    def _current(self) -> dict[str, tuple[Candidate[ModelSource], ...]]:
+    def _current(self) -> dict[str, Candidates]:
         if self._merged is None:
-            merged: dict[str, tuple[Candidate[ModelSource], ...]] = {}
+            merged: dict[str, Candidates] = {}
             for item in self._listings:
                 for model in item.models:
                     merged[model.id] = (Candidate(model, item.source), *merged.get(model.id, ()))

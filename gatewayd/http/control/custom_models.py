@@ -9,6 +9,7 @@ from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.users import Users
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
+from gatewayd.catalog.spellings import listed_as
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.http.body import read_model
 from gatewayd.http.control import model_views
@@ -99,11 +100,12 @@ class CustomModelRoutes:
 
     async def _check_ids(self, wanted: wire.NewModel) -> None:
         listed = {model.id for model in await self._catalog.list_all()}
-        if wanted.id in listed or self._catalog.find_record(wanted.id) is not None:
+        kept = {record.id for record in self._catalog.list_records()}
+        if wanted.id in listed or wanted.id in kept:
             raise GatewayError(
                 Kind.CONFLICT, f"cannot create model {wanted.id!r}: the id is taken", param="id"
             )
-        if wanted.base not in listed:
+        if listed_as(wanted.base, listed) not in listed:
             raise not_found("model", wanted.base)
 
     async def _record(self, wanted: wire.NewModel, meta: dict[str, object]) -> ModelRecord:

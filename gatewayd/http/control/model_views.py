@@ -6,6 +6,7 @@ from typing import Any
 from gatewayctl.wire import models as wire
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
+from gatewayd.catalog.spellings import listed_as
 from gatewayd.chat.presets import documents
 from gatewayd.errors import not_found
 from gatewayd.http.control.access_lists import AccessLists
@@ -27,7 +28,7 @@ class ModelViews:
     async def find(self, model_id: str) -> tuple[Model | None, ModelRecord | None]:
         """Return what a source lists and what is kept; not_found when there is neither."""
         listed = {model.id: model for model in await self._catalog.list_all()}
-        model, record = listed.get(model_id), self._catalog.find_record(model_id)
+        model, record = listed.get(listed_as(model_id, listed)), self._catalog.find_record(model_id)
         if model is None and record is None:
             raise not_found("model", model_id)
         return model, record

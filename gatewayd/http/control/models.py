@@ -10,6 +10,7 @@ from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.users import Users
 from gatewayd.catalog.records import Grant
 from gatewayd.catalog.service import Catalog
+from gatewayd.catalog.spellings import listed_as
 from gatewayd.http.body import read_model
 from gatewayd.http.control.access_lists import AccessLists, combined
 from gatewayd.http.control.model_views import ModelViews
@@ -53,7 +54,11 @@ class ModelRoutes:
         shown = [await self._views.show(model, self._catalog.find_record(model.id)) for model in found]
         if ref is None:
             listed = {model.id for model in found}
-            absent = [record for record in self._catalog.list_records() if record.id not in listed]
+            absent = [
+                record
+                for record in self._catalog.list_records()
+                if (record.id if record.base_model_id else listed_as(record.id, listed)) not in listed
+            ]
             shown += [await self._views.show(None, record) for record in absent]
         return answer(wire.ModelList(models=shown))
 

@@ -37,3 +37,11 @@ def test_models_stand_on_listed_ones_alone(model_id: str, base_id: str, words: s
 
 def test_a_record_may_change_its_base() -> None:
     check_base(record("c", "x"), {"c": record("c", "b")})
+
+
+def test_base_without_a_tag_is_the_latest() -> None:
+    source = FakeSource("one", [])
+    listed = {"b:latest": (Candidate(make_model("b:latest"), source),)}
+    assert "c" in with_custom(listed, [record("c", "b")])  # type: ignore[arg-type]
+    with pytest.raises(GatewayError, match="itself"):
+        check_base(record("b:latest", "b"), {})

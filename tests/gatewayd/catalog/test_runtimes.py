@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from gatewayd.catalog.interfaces import Forwarded
-from gatewayd.catalog.runtimes import spellings, with_name
+from gatewayd.catalog.runtimes import with_name
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.models import FakeSource, make_model
 from tests.fakes.runtimes import ADMIN, USER, paths, two_runtimes
@@ -15,19 +15,6 @@ async def read(answer: Forwarded) -> bytes:
     data = b"".join([read async for read in answer])
     await answer.aclose()
     return data
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("m", ("m", "m:latest")),
-        ("m:1b", ("m:1b",)),
-        ("m:latest", ("m:latest", "m")),
-        ("host:5000/lib/m", ("host:5000/lib/m", "host:5000/lib/m:latest")),
-    ],
-)
-def test_a_name_without_a_tag_is_the_latest(name: str, meant: tuple[str, ...]) -> None:
-    assert spellings(name) == meant
 
 
 @pytest.mark.parametrize("other", ["Model", "MODEL", "mODEL", "Name", "NAME"])

@@ -200,3 +200,40 @@ async def test_a_custom_model_is_listed_as_soon_as_it_is_stored_and_gone_when_re
         await catalog.get("b", USER)
     await catalog.remove_record("c")
     assert [model.id for model in await catalog.list(ADMIN)] == ["b"]
+
+
+async def test_name_without_a_tag_means_its_tag_latest_everywhere(tasks: Tasks) -> None:
+    catalog = make_catalog(tasks, FakeSource("one", [make_model("m:latest"), make_model("n:1b")]))
+    await catalog.list(ADMIN)
+    granted = await catalog.grant("m", [Grant("user", USER.user_id, "read")], by="u1")
+    assert granted.id == "m:latest"
+    for name in ("m", "m:latest"):
+        found = (await catalog.candidates(name, USER))[0].model
+        assert found.id == "m:latest"
+        assert catalog.find_record(name) == granted
+    with pytest.raises(GatewayError):
+        await catalog.candidates("n", ADMIN)
+    described = await catalog.describe(ModelRecord("m", "u9", "Named"), None)
+    assert (described.id, described.user_id, described.grants) == ("m:latest", "u1", granted.grants)
+    on_top = await catalog.put_record(ModelRecord("helpdesk", "u1", "Helpdesk", base_model_id="m"))
+    assert on_top.base_model_id == "m:latest"
+    assert not (await catalog.switch("m", active=False)).is_active
+    with pytest.raises(GatewayError):
+        await catalog.candidates("m", USER)
+    await catalog.remove_record("m")
+    assert catalog.find_record("m:latest") is None
+
+
+async def test_record_that_was_kept_without_the_tag_is_that_of_the_listed_model(tasks: Tasks) -> None:
+    source = FakeSource("one")
+    catalog = make_catalog(tasks, source)
+    kept = ModelRecord("m", "u1", "M", grants=(Grant("user", USER.user_id, "read"),))
+    await catalog.put_record(kept)
+    source.models = [make_model("m:latest")]
+    await catalog.list(ADMIN, refresh=True)
+    assert [model.id for model in await catalog.list(USER)] == ["m:latest"]
+    # A model of its own, on top of another one, is another model.
+    await catalog.put_record(ModelRecord("x", "u1", "X", base_model_id="gone", grants=kept.grants))
+    source.models = [make_model("m:latest"), make_model("x:latest")]
+    await catalog.list(ADMIN, refresh=True)
+    assert [model.id for model in await catalog.list(USER)] == ["m:latest"]
