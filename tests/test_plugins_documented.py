@@ -14,6 +14,7 @@ from gatewayd.accounts.permissions import BUILTIN
 from gatewayd.assembly import host as assembly_host
 from gatewayd.assembly import plugins as assembly
 from gatewayd.chat import filtering, functions, toolbox
+from gatewayd.chat.records import Endpoint
 from gatewayd.chat.scopes import OWN_FIELDS
 from gatewayd.events import calls, tickets
 from gatewayd.events.records import Effect, Helper
@@ -63,6 +64,10 @@ def test_every_reserved_parameter_has_its_item() -> None:
     made = arguments._makers("p", scope_of(), None)  # type: ignore[arg-type]
     assert set(items("parameters")) == {*made, "__valves__"}
     assert len(items("parameters")) == len(made) + 1
+
+
+def test_every_endpoint_that_filters_are_told_has_its_row() -> None:
+    assert [name for name, _ in rows(PAGE, "endpoints")] == [endpoint.value for endpoint in Endpoint]
 
 
 def used_attributes() -> set[str]:

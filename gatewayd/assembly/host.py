@@ -63,7 +63,7 @@ def make_gateway_host(services: HostServices) -> Host:
                 spaces=documents.spaces,
             ),
             chats=ChatParts(live.chats.chats, live.chats.tags, live.stores.effects),
-            models=ModelParts(services.catalog, services.pipeline, openai),
+            models=ModelParts(services.catalog, services.pipeline, services.extensions.filters, openai),
             plugins=PluginParts(
                 extensions.registry, extensions.plugins, extensions.user_valves, extensions.tools
             ),

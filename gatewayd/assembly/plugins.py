@@ -130,7 +130,7 @@ def make_extensions(parts: PluginParts) -> Extensions:
     functions = FunctionSource(registry, live.events, parts.tasks)
     registry.subscribe(relisting(catalog, functions))
     effects = ToolEffects(live.events, MediaFiles(parts.files).keep)
-    models = TaskModels(catalog, lambda: switches.task_model)
+    models = TaskModels(catalog, filters, lambda: switches.task_model)
     rounds = settings.chat_response_max_tool_call_iterations
     commits = parts.accounts.commits
     plugins = Plugins(registry, store, commits, access)

@@ -21,6 +21,7 @@ from gatewayd.catalog.service import Catalog
 from gatewayd.chat.buttons import Buttons
 from gatewayd.chat.embeddings import Embeddings
 from gatewayd.chat.forwarding import Forwarding
+from gatewayd.chat.input_filters import InputFilters
 from gatewayd.chat.pipeline import Pipeline
 from gatewayd.http.app import Application, build
 from gatewayd.http.control import chat as control_chat
@@ -152,15 +153,17 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
     )
     replies = SessionReplies(accounts.sessions, accounts.key_rules, accounts.runtime, cookie)
     limit = settings.request_body_limit
-    embeddings, runtimes = Embeddings(parts.catalog), Runtimes(parts.catalog)
+    filters, runtimes = parts.extensions.filters, Runtimes(parts.catalog)
+    embeddings = Embeddings(parts.catalog, filters)
+    conversion = RuntimeConversion(parts.pipeline, embeddings)
     return [
         *HealthRoutes(parts.health, config, __version__).routes(),
         *ModelRoutes(parts.catalog, Buttons(parts.extensions.registry)).routes(),
         *ChatRoutes(parts.answering.runs, body_limit=limit).routes(),
         *MessageRoutes(parts.pipeline, body_limit=limit).routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
-        *ForwardingRoutes(Forwarding(parts.catalog), body_limit=limit).routes(),
-        *RuntimeRoutes(runtimes, RuntimeConversion(parts.pipeline, embeddings), body_limit=limit).routes(),
+        *ForwardingRoutes(Forwarding(parts.catalog, filters), body_limit=limit).routes(),
+        *RuntimeRoutes(runtimes, conversion, InputFilters(parts.catalog, filters), body_limit=limit).routes(),
         *RuntimeAdminRoutes(runtimes, body_limit=limit).routes(),
         *public_document_rows(settings, accounts, parts.documents),
         *public_live_rows(parts.live, listening.events, parts.extensions, parts.answering, body_limit=limit),

@@ -158,8 +158,13 @@ class Forwarded(Protocol):
 class ForwardingSource(Protocol):
     """A source whose other endpoints can be reached through the gateway; failures as in `ModelSource`."""
 
-    async def forward(self, method: str, path: str, body: Body | None) -> Forwarded:
-        """Send a request to `path` below the provider's address; an answer over 299 raises."""
+    async def forward(
+        self, method: str, path: str, body: Body | None, context: CallContext | None = None
+    ) -> Forwarded:
+        """Send a request to `path` below the provider's address; an answer over 299 raises.
+
+        `context` is who asks, None for what the gateway itself asks.
+        """
         ...
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.failover import Candidate
-from gatewayd.catalog.interfaces import Forwarded, RuntimeSource, Viewer
+from gatewayd.catalog.interfaces import CallContext, Forwarded, RuntimeSource, Viewer
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body
 from gatewayd.catalog.service import MAX_ID_LENGTH, Catalog
@@ -53,10 +53,16 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A model that the viewer may use, and the runtimes that have it (none: not a runtime's)."""
+    """A model that the viewer may use, and the runtimes that list it (none: not a runtime's).
+
+    `source` is the provider that the caller names, "" for any. With `is_local` all who answer for the model
+    are runtimes.
+    """
 
     model: Model
     hosts: Sequence[Runtime]
+    source: str = ""
+    is_local: bool = False
 
 
 class Runtimes:
@@ -83,20 +89,24 @@ class Runtimes:
         """
         for model_id in spellings(name):
             try:
-                model, _ = await self._catalog.get(model_id, viewer)
+                candidates = await self._catalog.candidates(model_id, viewer)
             except GatewayError as error:
                 if error.kind is not Kind.NOT_FOUND:
                     raise
                 continue
+            model = candidates[0].model
             hosts = [runtime for runtime in self.all() if runtime.find(model.id)]
+            is_local = all(isinstance(found.source, RuntimeSource) for found in candidates)
             if index is None:
-                return Found(model, hosts)
+                return Found(model, hosts, is_local=is_local)
             hosts = [runtime for runtime in hosts if runtime.index == index]
             if hosts:
-                return Found(model, hosts)
+                return Found(model, hosts, hosts[0].source.name, is_local=True)
         raise model_not_found(name)
 
-    async def forward(self, found: Found, path: str, body: Body) -> tuple[str, Forwarded]:
+    async def forward(
+        self, found: Found, path: str, body: Body, context: CallContext
+    ) -> tuple[str, Forwarded]:
         """Pass a request about a model on to one of the runtimes that have it, which take turns.
 
         `body` is in the caller's words. Returns the runtime's name with its answer. One that is not reached,
@@ -111,7 +121,9 @@ class Runtimes:
         ]
 
         async def ask(model: Model, source: RuntimeSource) -> tuple[str, Forwarded]:
-            return source.name, await source.forward("POST", path, with_name(body, model.upstream_id))
+            return source.name, await source.forward(
+                "POST", path, with_name(body, model.upstream_id), context
+            )
 
         return await self._catalog.failover.ask(candidates, ask)
 

@@ -5,38 +5,42 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import CallContext, EmbeddingSource, ModelSource
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body
 from gatewayd.catalog.service import Catalog
-from gatewayd.chat.endpoints import context_of, endpoint_not_found
+from gatewayd.chat.conversions import EmbeddingInputs
+from gatewayd.chat.endpoints import endpoint_not_found
+from gatewayd.chat.input_filters import Caller, InputFilters
+from gatewayd.chat.interfaces import ChatFilters
 from gatewayd.errors import GatewayError, Kind
 
-ENDPOINT: Final = "/embeddings"
+CONVERSION: Final = EmbeddingInputs()
+ENDPOINT: Final = CONVERSION.path
 COUNTS: Final = ("prompt_tokens", "total_tokens")
 
 
 class Embeddings:
     """Turns texts into vectors; a source gets at most `batch` inputs at once, `parallel` times at once."""
 
-    def __init__(self, catalog: Catalog, *, batch: int = 64, parallel: int = 4) -> None:
+    def __init__(self, catalog: Catalog, filters: ChatFilters, *, batch: int = 64, parallel: int = 4) -> None:
         self._catalog = catalog
+        self._inputs = InputFilters(catalog, filters)
         self._batch = batch
         self._parallel = parallel
 
-    async def run(self, body: Body, actor: Actor, request_id: str) -> Body:
+    async def run(self, body: Body, caller: Caller) -> Body:
         """Answer an OpenAI embeddings request whose `input` is a list and whose vectors are lists of floats.
 
         Raises not_found for a model that the actor may not use or whose source gives no embeddings, what the
         source raises, and upstream_failed naming it when its vectors are not what was asked for. A failure
-        ends the other batches.
+        ends the other batches. Records and filters have their part as `InputFilters.apply` says.
         """
-        context = context_of(actor, request_id)
-        candidates = await self._catalog.candidates(body["model"], actor)
-        return await self._catalog.failover.ask(
-            candidates, lambda model, source: self._embed(body, model, source, context)
+        asked = await self._inputs.apply(CONVERSION, body, caller)
+        answer = await self._catalog.failover.ask(
+            asked.candidates, lambda model, source: self._embed(asked.body, model, source, asked.context)
         )
+        return {**answer, "model": body["model"]}
 
     async def _embed(self, body: Body, model: Model, source: ModelSource, context: CallContext) -> Body:
         if not isinstance(source, EmbeddingSource):

@@ -1,13 +1,15 @@
 """What the requests of every endpoint have in common."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.failover import LACKING
-from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.failover import LACKING, Candidate
+from gatewayd.catalog.interfaces import CallContext, ModelSource
 from gatewayd.completions.foreign import text
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import GatewayError, Kind, invalid, not_found
+
+_ACTED_UPON: Final = frozenset({"model", "messages", "prompt", "suffix", "input", "instructions", "system"})
 
 
 def model_of(value: Mapping[str, Any]) -> str:
@@ -16,6 +18,25 @@ def model_of(value: Mapping[str, Any]) -> str:
     if not isinstance(model, str) or not model:
         raise invalid("cannot accept model: expected the id of a model as text", param="model")
     return model
+
+
+def check_names(value: Mapping[str, Any]) -> None:
+    """Raise invalid_request for a field that some providers take for one that the gateway acts upon.
+
+    They read names of fields whatever their case: a second `Model` would be the model that they ask.
+    """
+    for name in value:
+        if not (name.islower() and name.isascii()) and name.casefold() in _ACTED_UPON:
+            meant = name.casefold()
+            raise invalid(f"cannot accept {name}: the field {meant} is written in lower case", param=meant)
+
+
+def placed(candidates: Sequence[Candidate[ModelSource]], source: str) -> Sequence[Candidate[ModelSource]]:
+    """Return the candidates of one source; not_found when the model is not there."""
+    found = [candidate for candidate in candidates if candidate.source.name == source]
+    if not found:
+        raise not_found("model", candidates[0].model.id)
+    return found
 
 
 def context_of(

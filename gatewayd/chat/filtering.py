@@ -67,22 +67,31 @@ class PluginFilters:
         registry.subscribe(self._forget)
 
     async def choose(self, request: ChatRequest, model: Model, actor: Actor) -> FilterChain:
-        """Return the filters for the request, by priority; the gateway's own tasks have none.
+        """Return the filters for the request, by priority, without those that it has met already.
 
         A filter that does not load refuses the request (plugin_failed): a policy is never left out silently.
         """
-        if request.scope is not None and request.scope.task is not None:
-            return EMPTY
         found = self._active(model.id)
         if not found:
             return EMPTY
+        if request.scope is not None:
+            found = [plugin for plugin in found if plugin.id not in request.scope.filtered]
         chosen = _ordered([await self._loaded(plugin) for plugin in found], filter_ids(request.options))
         if not chosen:
             return EMPTY
         if request.scope is None:
             request.scope = make_scope(request, model, self._find_record(model.id), actor)
-        is_direct = not request.scope.target.message_id
+        is_direct = not request.scope.target.message_id and request.scope.task is None
         return _chain(chosen, Exchange(request, request.scope), is_direct and self._runs_outlets())
+
+    async def are_on(self, model_id: str) -> bool:
+        """Tell whether filters run for requests to a model that switch none on.
+
+        Raises plugin_failed for a filter that does not load.
+        """
+        found = self._active(model_id)
+        loaded = [await self._loaded(plugin) for plugin in found]
+        return any(item.has("inlet") or item.has("stream") for item in _ordered(loaded, ()))
 
     async def with_outlet(self, model_id: str, wanted: Sequence[str], *, strict: bool) -> Sequence[Loaded]:
         """Return the filters of a model that have an outlet, by priority.
@@ -140,6 +149,7 @@ class PluginFilter:
     async def inlet(self, request: ChatRequest, model: Model, actor: Actor) -> None:
         """Let the filter change the request; what it raises refuses the request with its own text."""
         form = self._exchange.form()
+        self._exchange.scope.filtered.add(self._id)
         try:
             given = await self._loaded.call("inlet", self._exchange.scope, {"body": form})
         except PluginError as failure:
@@ -247,6 +257,7 @@ def _chain(chosen: Sequence[Loaded], exchange: Exchange, runs_outlets: bool) -> 
     outlets = tuple(made for item, made in filters if item.has("outlet")) if runs_outlets else ()
     exchange.begin(has_outlets=bool(outlets))
     streams = tuple(made for item, made in filters if item.has("stream"))
+    exchange.scope.filtered |= {item.plugin.id for item in chosen if not item.has("inlet")}
     return Chain(tuple(inlets), streams, outlets, handles_files)
 
 

@@ -2,47 +2,71 @@
 
 from typing import Final
 
-from gatewayd.accounts.records import Actor
-from gatewayd.catalog.interfaces import Forwarded, ForwardingSource, ModelSource, RuntimeSource
+from gatewayd.catalog.interfaces import CallContext, Forwarded, ForwardingSource, ModelSource, RuntimeSource
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body
 from gatewayd.catalog.service import Catalog
-from gatewayd.chat.endpoints import endpoint_not_found, model_of
+from gatewayd.chat.conversions import Conversion, LegacyCompletions
+from gatewayd.chat.endpoints import endpoint_not_found
+from gatewayd.chat.filtered_streams import ChangedAnswer
+from gatewayd.chat.input_filters import Caller, InputFilters
+from gatewayd.chat.interfaces import ChatFilters
+from gatewayd.chat.response_items import ResponseItems
 from gatewayd.errors import GatewayError, Kind
 
 RUNTIME_PREFIX: Final = "/v1"
 """Where a local runtime has its OpenAI-style endpoints, beside its native ones."""
 
+CONVERSIONS: Final[tuple[Conversion, ...]] = (LegacyCompletions(), ResponseItems())
+
+REPEATED: Final = "instructions"
+"""The field of a request that an answer of the Responses protocol repeats, a record's prompt with it."""
+
 
 class Forwarding:
-    """Sends a request as it is to the source of its model; only the model's name is replaced."""
+    """Sends a request to the source of its model; only the model's name is replaced.
 
-    def __init__(self, catalog: Catalog) -> None:
+    The record of the model and filters change it, and the answer, where there are any.
+    """
+
+    def __init__(self, catalog: Catalog, filters: ChatFilters) -> None:
         self._catalog = catalog
+        self._inputs = InputFilters(catalog, filters)
+        self._conversions = {conversion.path: conversion for conversion in CONVERSIONS}
 
-    async def run(self, path: str, body: Body, actor: Actor) -> Forwarded:
+    async def run(self, path: str, body: Body, caller: Caller) -> Forwarded:
         """Return the source's answer to `path`, for example `/completions`; the caller closes it.
 
-        Raises not_found (code endpoint_not_found) when the source has no such path, and what it raises else.
+        Raises not_found (code endpoint_not_found) when the source has no such path, what
+        `InputFilters.apply` raises, and what the source raises else.
         """
-        candidates = await self._catalog.candidates(model_of(body), actor)
-        return await self._catalog.failover.ask(
-            candidates, lambda model, source: self._forward(path, body, model, source)
+        conversion = self._conversions[path]
+        asked = await self._inputs.apply(conversion, body, caller)
+        answer = await self._catalog.failover.ask(
+            asked.candidates, lambda model, source: _forward(path, asked.body, model, source, asked.context)
         )
+        is_repeated = asked.body.get(REPEATED) != body.get(REPEATED)
+        own = {REPEATED: body.get(REPEATED)} if is_repeated else None
+        if own is None and not asked.streams:
+            return answer
+        return ChangedAnswer(answer, conversion, asked.streams, own)
 
-    async def _forward(self, path: str, body: Body, model: Model, source: ModelSource) -> Forwarded:
-        model_id = model.id
-        if not isinstance(source, ForwardingSource):
-            raise endpoint_not_found(path, model_id, f"{source.name!r} has no such endpoint")
-        place = RUNTIME_PREFIX + path if isinstance(source, RuntimeSource) else path
-        try:
-            answer = await source.forward("POST", place, {**body, "model": model.upstream_id})
-        except GatewayError as error:
-            if error.kind is Kind.NOT_FOUND:
-                raise endpoint_not_found(path, model_id, error.message) from error
-            raise
-        if answer.content_type.partition(";")[0].strip().lower() == "text/html":
-            # A site that answers every path with its own page.
-            await answer.aclose()
-            raise endpoint_not_found(path, model_id, f"{source.name!r} answers it with an HTML page")
-        return answer
+
+async def _forward(
+    path: str, body: Body, model: Model, source: ModelSource, context: CallContext
+) -> Forwarded:
+    model_id = model.id
+    if not isinstance(source, ForwardingSource):
+        raise endpoint_not_found(path, model_id, f"{source.name!r} has no such endpoint")
+    place = RUNTIME_PREFIX + path if isinstance(source, RuntimeSource) else path
+    try:
+        answer = await source.forward("POST", place, {**body, "model": model.upstream_id}, context)
+    except GatewayError as error:
+        if error.kind is Kind.NOT_FOUND:
+            raise endpoint_not_found(path, model_id, error.message) from error
+        raise
+    if answer.content_type.partition(";")[0].strip().lower() == "text/html":
+        # A site that answers every path with its own page.
+        await answer.aclose()
+        raise endpoint_not_found(path, model_id, f"{source.name!r} answers it with an HTML page")
+    return answer

@@ -33,6 +33,10 @@ class ChatFilters(Protocol):
         """Return the filters for the request, by priority."""
         ...
 
+    async def are_on(self, model_id: str) -> bool:
+        """Tell whether filters run for requests to a model that switch none on."""
+        ...
+
 
 class FilterChain(Protocol):
     """The chosen filters; a chain without stream filters lets bytes pass undecoded."""

@@ -10,7 +10,7 @@ from gatewayd.catalog.interfaces import CallContext, ChunkStream, MessagesSource
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.replies import Completion
 from gatewayd.catalog.service import Catalog
-from gatewayd.chat.endpoints import context_of
+from gatewayd.chat.endpoints import context_of, placed
 from gatewayd.chat.interfaces import Attachments, ChatFilter, ChatFilters, FilterChain, ToolBox, ToolUse
 from gatewayd.chat.presets import apply_record
 from gatewayd.chat.records import Answer, ChatRequest
@@ -40,6 +40,20 @@ class NoFilters:
     async def choose(self, request: ChatRequest, model: Model, actor: Actor) -> FilterChain:
         """Return the empty chain."""
         return NoFilterChain()
+
+    async def are_on(self, model_id: str) -> bool:
+        """Return that none is."""
+        return False
+
+
+class NoDocuments:
+    """Attaches nothing."""
+
+    async def attach(
+        self, request: ChatRequest, actor: Actor, found: Sequence[dict[str, Any]] = ()
+    ) -> list[dict[str, Any]]:
+        """Return no sources."""
+        return []
 
 
 class NoTools:
@@ -72,13 +86,16 @@ class Pipeline:
         self._attachments = attachments
         self._tools = tools
         self._scopes = scopes
+        self._has_own_scopes = scopes is not make_scope
 
     async def run(self, request: ChatRequest, actor: Actor) -> Answer:
         """Answer a request; a failure before the first chunk raises, one after it raises from `chunks`."""
         is_converted = request.native is not None
-        candidates = await self._catalog.candidates(request.model, actor)
+        candidates = await self._candidates(request, actor)
         model = candidates[0].model
         record = self._apply_record(request, model, actor)
+        if self._has_own_scopes and request.scope is None:
+            request.scope = self._scope(request, model, actor)
         chain = await self._filters.choose(request, model, actor)
         if request.scope is None and _needs_scope(request, chain, model):
             request.scope = self._scope(request, model, actor)
@@ -114,6 +131,10 @@ class Pipeline:
                 answer.completion = _with_sources(answer.completion, answer.sources)
         return answer
 
+    async def _candidates(self, request: ChatRequest, actor: Actor) -> Candidates:
+        candidates = await self._catalog.candidates(request.model, actor)
+        return placed(candidates, request.source) if request.source else candidates
+
     def _apply_record(self, request: ChatRequest, model: Model, actor: Actor) -> ModelRecord | None:
         record = self._catalog.find_record(model.id)
         if record is not None:
@@ -126,7 +147,7 @@ class Pipeline:
         """Run the inlets. One may route to another model: the right to use it is decided again."""
         for item in chain.inlets:
             await item.inlet(request, model, actor)
-        candidates = await self._catalog.candidates(request.model, actor)
+        candidates = await self._candidates(request, actor)
         routed = candidates[0].model
         if routed.id != model.id:
             self._apply_record(request, routed, actor)

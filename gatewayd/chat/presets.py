@@ -15,6 +15,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import ModelRecord
 from gatewayd.chat.questions import before_system
 from gatewayd.chat.records import ChatRequest
+from gatewayd.completions.foreign import mapping
 
 OWN_PARAMS: Final = frozenset(
     {
@@ -32,6 +33,15 @@ OWN_PARAMS: Final = frozenset(
 _PLACEHOLDER: Final = re.compile(r"\{\{[A-Za-z0-9_ ]{1,100}\}\}")
 _FIXED: Final = frozenset({"custom_params", "model", "messages", "stream"})
 
+_ALIKE: Final = (
+    frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict"}),
+    frozenset({"repeat_penalty", "repetition_penalty"}),
+    frozenset({"reasoning_effort", "reasoning", "think", "thinking"}),
+    frozenset({"response_format", "format"}),
+    frozenset({"stop", "stop_sequences"}),
+)
+"""Names under which protocols ask for the same thing."""
+
 
 def local_time() -> datetime:
     """Return the time here, with its zone."""
@@ -43,9 +53,54 @@ def apply_record(
 ) -> None:
     """Put the record's system prompt, parameters and documents into a request."""
     if record.params:
-        _apply_params(request, record.params, actor, clock)
-    if record.meta and (references := documents(record.meta.get("knowledge"))):
+        _apply_params(request, record, actor, clock)
+    if record.meta and (references := documents_of(record)):
         request.files = [*request.files, *(item for item in references if item not in request.files)]
+
+
+def is_altering(record: ModelRecord | None) -> bool:
+    """Tell whether requests to a model are changed by what is kept about it."""
+    if record is None:
+        return False
+    tools = mapping(record.meta).get("toolIds")
+    return bool(system_of(record) or spread(mapping(record.params)) or documents_of(record) or tools)
+
+
+def system_of(record: ModelRecord) -> str:
+    """Return the system prompt of a record with its placeholders, "" for none."""
+    system = mapping(record.params).get("system")
+    return system if isinstance(system, str) and system.strip() else ""
+
+
+def filled_system(
+    record: ModelRecord, actor: Actor, sent: Any = None, clock: Callable[[], datetime] = local_time
+) -> str:
+    """Return the system prompt of a record with the values of its placeholders, "" for none.
+
+    `sent` are the values that the caller sends.
+    """
+    system = system_of(record)
+    return fill(system, variables(actor, clock(), sent)) if system else ""
+
+
+def documents_of(record: ModelRecord) -> Sequence[dict[str, Any]]:
+    """Return the references (2.3) to the documents of a record."""
+    return documents(mapping(record.meta).get("knowledge"))
+
+
+def put_params(body: dict[str, Any], params: Mapping[str, Any]) -> None:
+    """Put parameters of a record into a request; what the caller says of the same things goes.
+
+    That is so whatever the case of the name, and whichever of the protocols' names it is.
+    """
+    alike = frozenset[str]().union(*(names for names in _ALIKE if not names.isdisjoint(params)))
+    taken = alike | params.keys()
+    for name in [name for name in body if name.casefold() in taken]:
+        del body[name]
+    options = body.get("options")
+    if isinstance(options, dict) and not taken.isdisjoint(map(str.casefold, options)):
+        body["options"] = {name: value for name, value in options.items() if name.casefold() not in taken}
+    body.update(params)
 
 
 def spread(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,17 +154,15 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
 
 def _apply_params(
-    request: ChatRequest, params: Mapping[str, Any], actor: Actor, clock: Callable[[], datetime]
+    request: ChatRequest, record: ModelRecord, actor: Actor, clock: Callable[[], datetime]
 ) -> None:
-    changes = spread(params)
-    request.body.update(changes)
-    system = params.get("system")
-    if not isinstance(system, str) or not system.strip():
-        system = ""
+    changes = spread(record.params)
+    system = filled_system(record, actor, request.options.get("variables"), clock)
+    if changes:
+        put_params(request.body, changes)
     if system:
-        text = fill(system, variables(actor, clock(), request.options.get("variables")))
-        request.body["messages"] = before_system(request.body.get("messages") or [], text)
-    mode = params.get("function_calling")
+        request.body["messages"] = before_system(request.body.get("messages") or [], system)
+    mode = record.params.get("function_calling")
     if isinstance(mode, str) and mode:
         sent = request.options.get("params")
         request.options["params"] = {"function_calling": mode, **(sent if isinstance(sent, dict) else {})}

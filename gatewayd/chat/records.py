@@ -1,11 +1,29 @@
 """A chat request as the pipeline sees it, whatever dialect it came in."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.catalog.replies import Body, Completion
 from gatewayd.plugins.context import CallScope, FactsReader
+
+
+class Endpoint(StrEnum):
+    """What a model is asked for, as filters are told it in `metadata["endpoint"]`."""
+
+    # A chat, in whichever dialect.
+    CHAT = "chat"
+    # The continuation of a text (legacy completions).
+    COMPLETIONS = "completions"
+    # A request of the Responses protocol.
+    RESPONSES = "responses"
+    # Vectors of texts.
+    EMBEDDINGS = "embeddings"
+    # A task that a client asks for: a title, tags, questions.
+    TASK = "task"
+    # A task of the gateway's own that follows a chat request.
+    BACKGROUND = "background"
 
 
 @dataclass(slots=True)
@@ -17,6 +35,7 @@ class ChatRequest:
     sentences for the caller about parts of the request that could not be honoured. `native` is the request as
     it came in the messages dialect (4.3), for a source that speaks it too. `facts` are those of the HTTP
     request. `scope` is what plugins are told: the pipeline makes it unless the caller already has.
+    `endpoint` tells filters what is asked for. `source` names the only provider to ask, "" for any.
     """
 
     model: str
@@ -29,6 +48,8 @@ class ChatRequest:
     native: Body | None = None
     facts: FactsReader | None = None
     scope: CallScope | None = None
+    endpoint: Endpoint = Endpoint.CHAT
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

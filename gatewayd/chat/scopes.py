@@ -103,6 +103,7 @@ def _metadata(
         "user_id": target.user_id,
         "user_agent": user_agent(facts),
         "internal": False,
+        "endpoint": request.endpoint.value,
         "chat_id": target.chat_id,
         "message_id": target.message_id or None,
         "task_id": None,

@@ -6,29 +6,31 @@ from dataclasses import replace
 from typing import Any
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.interfaces import ModelSource
-from gatewayd.catalog.records import Model
-from gatewayd.catalog.replies import Body, Completion
+from gatewayd.catalog.records import Model, ModelRecord
+from gatewayd.catalog.replies import Body
 from gatewayd.catalog.service import Catalog
-from gatewayd.chat.endpoints import context_of
-from gatewayd.chat.records import ChatRequest
+from gatewayd.chat.interfaces import ChatFilters
+from gatewayd.chat.pipeline import NoDocuments, NoTools, Pipeline
+from gatewayd.chat.records import ChatRequest, Endpoint
 from gatewayd.chat.scopes import make_scope
 from gatewayd.chat.tasktexts import TaskText
 from gatewayd.completions.deltas import message_of, said
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins.context import CallScope
 
 log = logging.getLogger(__name__)
 
 
 class TaskModels:
-    """Puts the questions of tasks to models: no filter, document or tool has a part in that.
+    """Puts the questions of tasks to models, as filters and the models' records let them; no tool has a part.
 
     `preferred` names the model for tasks; with "" it is that of the request that causes the task. It may be
     exchanged at any time.
     """
 
-    def __init__(self, catalog: Catalog, preferred: Callable[[], str] = str) -> None:
+    def __init__(self, catalog: Catalog, filters: ChatFilters, preferred: Callable[[], str] = str) -> None:
         self._catalog = catalog
+        self._filters = filters
         self.preferred = preferred
 
     async def text(
@@ -47,38 +49,62 @@ class TaskModels:
         """
         model = self.preferred() or request.model
         try:
-            completion = await self._ask(task, model, messages, request, actor, original)
+            return await self._ask(task, model, messages, request, actor, original)
         except GatewayError as error:
             if error.kind is not Kind.NOT_FOUND or model == request.model:
                 raise
             log.warning("the task model is not used: %s", error.message)
-            completion = await self._ask(task, request.model, messages, request, actor, original)
-        return said(message_of(completion.body))
+        return await self._ask(task, request.model, messages, request, actor, original)
 
     async def _ask(
         self,
         task: str,
-        model_id: str,
+        model: str,
         messages: Sequence[Body],
         request: ChatRequest,
         actor: Actor,
         original: Body,
-    ) -> Completion:
-        candidates = await self._catalog.candidates(model_id, actor)
-        kept = {name: request.options.get(name) for name in ("chat_id", "id", "session_id")}
-        body = {"model": model_id, "messages": list(messages), "stream": False}
-        asked = replace(
-            request, model=model_id, body=body, stream=False, files=[], options=kept, native=None, scope=None
-        )
-        first = candidates[0].model
-        scope = make_scope(asked, first, self._catalog.find_record(first.id), actor)
-        scope.task, scope.task_body = task, {**original, "model": model_id, **kept}
+    ) -> str:
+        scopes = _TaskScopes(task, {**original, "model": model, **_kept(request)})
+        pipeline = Pipeline(self._catalog, self._filters, NoDocuments(), NoTools(), scopes)
+        answer = await pipeline.run(_asked(request, model, messages), actor)
+        if answer.completion is None:
+            raise RuntimeError("an answer that is not streamed has a completion")
+        return said(message_of(answer.completion.body))
+
+
+class _TaskScopes:
+    """Tells plugins of the task that a request is made for."""
+
+    def __init__(self, task: str, original: Body) -> None:
+        self._task = task
+        self._original = original
+
+    def __call__(
+        self, request: ChatRequest, model: Model, record: ModelRecord | None, actor: Actor
+    ) -> CallScope:
+        # The documents of a record are for conversations.
+        request.files = []
+        scope = make_scope(request, model, record, actor)
+        scope.task, scope.task_body = self._task, self._original
         # What a plugin emits on the way is nothing of the answer that the task is about.
         scope.target = replace(scope.target, message_id="")
-        scope.metadata |= {"task": task, "task_body": scope.task_body}
-        context = context_of(actor, request.request_id, scope=scope, chat_id=kept["chat_id"])
+        scope.metadata |= {"task": self._task, "task_body": scope.task_body}
+        return scope
 
-        async def question(model: Model, source: ModelSource) -> Completion:
-            return await source.complete({**body, "model": model.upstream_id}, model, context)
 
-        return await self._catalog.failover.ask(candidates, question)
+def _kept(request: ChatRequest) -> Body:
+    return {name: request.options.get(name) for name in ("chat_id", "id", "session_id")}
+
+
+def _asked(request: ChatRequest, model: str, messages: Sequence[Body]) -> ChatRequest:
+    is_own = request.endpoint is Endpoint.TASK
+    return ChatRequest(
+        model,
+        {"model": model, "messages": list(messages), "stream": False},
+        stream=False,
+        options=_kept(request),
+        request_id=request.request_id,
+        facts=request.facts,
+        endpoint=Endpoint.TASK if is_own else Endpoint.BACKGROUND,
+    )

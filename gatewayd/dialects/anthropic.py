@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.endpoints import model_of
+from gatewayd.chat.endpoints import check_names, model_of
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import OF_CHATS, OWN_FIELDS
 from gatewayd.completions.deltas import usage_of as usage_in
@@ -47,6 +47,7 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     `native` is the body without the gateway's own fields, `warnings` says what only a provider that speaks
     this protocol will see.
     """
+    check_names(value)
     native = {name: field for name, field in value.items() if name not in OWN_FIELDS}
     # Nothing is kept of these requests: a chat that one names is neither looked up nor told to plugins.
     options = {name: value[name] for name in OWN_FIELDS - OF_CHATS if name in value}

@@ -31,26 +31,31 @@ _UNUSED: Final = ("template", "context", "width", "height", "steps")
 """Fields of a generate request that a model of another source has no use for."""
 
 
-def parse_chat(value: Mapping[str, Any]) -> ChatRequest:
+_NATIVE: Final = ("keep_alive", "truncate", "shift")
+"""Fields that a local runtime takes beside those that other sources know."""
+
+
+def parse_chat(value: Mapping[str, Any], *, is_local: bool = False) -> ChatRequest:
     """Return the request in a chat body; raises invalid_request naming the field.
 
-    Without messages it asks that the model be loaded: see `load_reason`.
+    With `is_local` a runtime answers, and what only runtimes know stays in the body. Without messages it
+    asks that the model be loaded: see `load_reason`.
     """
     warnings: list[str] = []
     conversation = Conversation(warnings)
     for index, message in enumerate(read_list(value, "messages")):
         conversation.add(message, f"messages[{index}]")
-    request = _request(value, conversation.messages, warnings)
+    request = _request(value, conversation.messages, warnings, is_local=is_local)
     tools = to_tools(value)
     if tools:
         request.body["tools"] = tools
     return request
 
 
-def parse_generate(value: Mapping[str, Any]) -> ChatRequest:
+def parse_generate(value: Mapping[str, Any], *, is_local: bool = False) -> ChatRequest:
     """Return the request in a generate body as a chat of one turn; raises invalid_request naming the field.
 
-    Without a prompt it asks that the model be loaded: see `load_reason`.
+    `is_local` is as in `parse_chat`. Without a prompt it asks that the model be loaded: see `load_reason`.
     """
     for name in _REFUSED:
         if value.get(name):
@@ -62,7 +67,7 @@ def parse_generate(value: Mapping[str, Any]) -> ChatRequest:
     if prompt:
         messages = [{"role": "system", "content": system}] if system else []
         messages.append({"role": "user", "content": with_images(prompt, value, "images")})
-    return _request(value, messages, warnings)
+    return _request(value, messages, warnings, is_local=is_local)
 
 
 def load_reason(request: ChatRequest) -> str | None:
@@ -73,7 +78,7 @@ def load_reason(request: ChatRequest) -> str | None:
     return "unload" if keep_alive in ("0", "0s") or (keep_alive == 0 and keep_alive is not False) else "load"
 
 
-def parse_embed(value: Mapping[str, Any]) -> Body:
+def parse_embed(value: Mapping[str, Any], *, is_local: bool = False) -> Body:
     """Return the OpenAI embeddings body for `{"model", "input": text or [text]}`; raises invalid_request.
 
     An `input` without texts asks that the model be loaded: its answer has no embeddings.
@@ -88,18 +93,28 @@ def parse_embed(value: Mapping[str, Any]) -> Body:
         if type(dimensions) is not int or dimensions < 0:
             raise invalid("cannot read dimensions: it is not a whole number", param="dimensions")
         body["dimensions"] = dimensions
-    return body
+    return {**body, **_native(value, ("options", *_NATIVE))} if is_local else body
 
 
-def parse_embeddings(value: Mapping[str, Any]) -> Body:
+def parse_embeddings(value: Mapping[str, Any], *, is_local: bool = False) -> Body:
     """Return the OpenAI embeddings body for `{"model", "prompt"}`; without a prompt `input` is empty."""
     prompt = read_text(value, "prompt", "prompt")
-    return {"model": model_of(value), "input": [prompt] if prompt else [], "encoding_format": "float"}
+    body = {"model": model_of(value), "input": [prompt] if prompt else [], "encoding_format": "float"}
+    return {**body, **_native(value, ("options", *_NATIVE))} if is_local else body
 
 
-def _request(value: Mapping[str, Any], messages: list[Body], warnings: list[str]) -> ChatRequest:
+def _native(value: Mapping[str, Any], names: Sequence[str]) -> Body:
+    return {name: value[name] for name in names if value.get(name) is not None}
+
+
+def _request(
+    value: Mapping[str, Any], messages: list[Body], warnings: list[str], *, is_local: bool
+) -> ChatRequest:
     model, stream = model_of(value), is_streamed(value)
-    body: Body = {"model": model, "messages": messages, "stream": stream, **to_fields(value, warnings)}
+    fields = to_fields(value, warnings, is_local=is_local)
+    body: Body = {"model": model, "messages": messages, "stream": stream, **fields}
+    if is_local:
+        body |= _native(value, _NATIVE)
     if stream:
         # The last line holds counters.
         body["stream_options"] = {"include_usage": True}

@@ -29,18 +29,21 @@ _SCHEMA_NAME: Final = "response"
 """The name that `response_format` demands of a schema and this dialect does not know."""
 
 
-def to_fields(value: Mapping[str, Any], warnings: list[str]) -> Body:
+def to_fields(value: Mapping[str, Any], warnings: list[str], *, is_local: bool = False) -> Body:
     """Return the OpenAI fields for what a chat or generate request asks of its answer.
 
+    With `is_local` a runtime answers: what only runtimes know goes into `options` and `think` as it is.
     Adds a sentence to `warnings` for each part that cannot be honoured; raises invalid_request naming the
     field whose value is none of this dialect's.
     """
-    fields = _options(value.get("options"), warnings)
+    fields = _options(value.get("options"), warnings, is_local=is_local)
     form = _response_format(value.get("format"))
     if form is not None:
         fields["response_format"] = form
     effort = _effort(value.get("think"))
-    if effort is not None:
+    if effort is not None and is_local:
+        fields["think"] = value["think"]
+    elif effort is not None:
         fields["reasoning_effort"] = effort
     if value.get("logprobs") is not None:
         fields["logprobs"] = _flag(value, "logprobs")
@@ -59,12 +62,13 @@ def is_streamed(value: Mapping[str, Any]) -> bool:
     return value.get("stream") is None or _flag(value, "stream")
 
 
-def _options(options: Any, warnings: list[str]) -> Body:
+def _options(options: Any, warnings: list[str], *, is_local: bool) -> Body:
     if options is None:
         return {}
     if not isinstance(options, dict):
         raise invalid("cannot read options: it is not an object", param="options")
     fields: Body = {}
+    native: Body = {}
     for name, value in options.items():
         if value is None:
             continue
@@ -73,13 +77,15 @@ def _options(options: Any, warnings: list[str]) -> Body:
             fields[name] = _number(value, where)
         elif name in _WHOLE_NUMBERS:
             fields[name] = _whole(value, where)
-        elif name == "num_predict":
+        elif name == "num_predict" and not is_local:
             _add_limit(fields, _whole(value, where))
         elif name == "stop":
             _add_stop(fields, value)
+        elif is_local:
+            native[name] = value
         else:
             warnings.append(f"cannot use {where}: this model does not run on a local runtime of that dialect")
-    return fields
+    return {**fields, "options": native} if native else fields
 
 
 def _add_limit(fields: Body, tokens: int) -> None:

@@ -11,7 +11,7 @@ import orjson
 
 from gatewayd import ids
 from gatewayd.catalog.replies import Body, Completion
-from gatewayd.chat.endpoints import model_of
+from gatewayd.chat.endpoints import check_names, model_of
 from gatewayd.chat.orders import has_history
 from gatewayd.chat.presets import OWN_PARAMS
 from gatewayd.chat.records import ChatRequest
@@ -45,6 +45,7 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     Every field that is not the gateway's own is kept untouched, but for `stream_options` without a stream:
     providers refuse that.
     """
+    check_names(value)
     body: Body = dict(value)
     options: dict[str, Any] = {}
     if not OWN_FIELDS.isdisjoint(body):

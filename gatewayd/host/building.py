@@ -11,6 +11,7 @@ from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.runtime import RuntimeSettings
 from gatewayd.accounts.users import Users
 from gatewayd.catalog.service import Catalog
+from gatewayd.chat.interfaces import ChatFilters
 from gatewayd.chat.pipeline import Pipeline
 from gatewayd.chat.toolbox import PluginToolBox
 from gatewayd.chats.service import Chats
@@ -78,6 +79,7 @@ class ModelParts:
 
     catalog: Catalog
     pipeline: Pipeline
+    filters: ChatFilters
     dialect: Dialect
 
 
@@ -114,7 +116,7 @@ def make_host(parts: HostParts) -> Host:
     accounts, documents, chats, models = parts.accounts, parts.documents, parts.chats, parts.models
     actors = Actors(accounts.users, accounts.key_rules, accounts.permissions)
     readying = Readying(documents.files, documents.members)
-    asking = Asking(models.catalog, models.pipeline, models.dialect, chats.chats.find_owner)
+    asking = Asking(models.catalog, models.pipeline, models.filters, models.dialect, chats.chats.find_owner)
     plugins = parts.plugins
     return Host(
         users=UsersForPlugins(accounts.users, accounts.groups, actors),

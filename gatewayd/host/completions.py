@@ -2,7 +2,7 @@
 
 import sys
 from array import array
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,7 +12,8 @@ from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.replies import DONE, Completion
 from gatewayd.catalog.service import Catalog
-from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
+from gatewayd.chat.interfaces import ChatFilters
+from gatewayd.chat.pipeline import NoDocuments, NoFilters, NoTools, Pipeline
 from gatewayd.chat.records import Answer, ChatRequest
 from gatewayd.chat.scopes import make_scope
 from gatewayd.completions.foreign import mapping, text
@@ -56,6 +57,7 @@ class Asking:
 
     catalog: Catalog
     pipeline: Pipeline
+    filters: ChatFilters
     dialect: Dialect
     chat_owners: ChatOwners
 
@@ -76,9 +78,10 @@ class CompletionsForPlugins:
     ) -> Record | AsyncIterator[bytes]:
         """Answer a chat request for a user: a completion, or `data:` frames when `stream` is true.
 
-        Without `whole_pipeline` neither filters nor documents nor tools of the gateway have part in it, only
-        the model's record has; function models then speak to the chat of the call (`scope`). A failure after
-        the first frame is raised from the frames. Raises GatewayError, invalid_request for plugins that ask
+        Without `whole_pipeline` neither documents nor tools of the gateway have part in it, only the model's
+        record has, and those filters that the request of the call (`scope`) has not met; function models then
+        speak to the chat of the call. Code that runs outside of calls meets no filter. A failure after the
+        first frame is raised from the frames. Raises GatewayError, invalid_request for plugins that ask
         each other without end.
         """
         level = next_level(0 if scope is None else scope.level)
@@ -94,8 +97,9 @@ class CompletionsForPlugins:
         if not whole_pipeline:
             request.files = []
             outer = scope if scope is not None and scope.actor.user_id == user_id else None
-            scopes = _InnerScopes(outer, given)
-            pipeline = Pipeline(self._asking.catalog, NoFilters(), NoDocuments(), NoTools(), scopes)
+            scopes = _InnerScopes(outer, given, set() if scope is None else scope.filtered)
+            filters = NoFilters() if scope is None else self._asking.filters
+            pipeline = Pipeline(self._asking.catalog, filters, NoDocuments(), NoTools(), scopes)
         with nested(level):
             answer = await pipeline.run(request, actor)
         if not request.stream:
@@ -139,16 +143,6 @@ class CompletionsForPlugins:
         if answer.sources:
             first = [dialect.render_sources(answer.sources, request.model, request.request_id, self._clock())]
         return Frames(first, answer.chunks, level)
-
-
-class NoDocuments:
-    """Attaches nothing."""
-
-    async def attach(
-        self, request: ChatRequest, actor: Actor, found: Sequence[dict[str, Any]] = ()
-    ) -> list[dict[str, Any]]:
-        """Return no sources."""
-        return []
 
 
 class Frames:
@@ -195,15 +189,17 @@ class Frames:
 class _InnerScopes:
     """Tells function models that are asked by a plugin of the call that the plugin serves."""
 
-    def __init__(self, outer: CallScope | None, given: Mapping[str, Any]) -> None:
+    def __init__(self, outer: CallScope | None, given: Mapping[str, Any], filtered: Set[str]) -> None:
         self._outer = outer
         self._given = given
+        self._filtered = filtered
 
     def __call__(
         self, request: ChatRequest, model: Model, record: ModelRecord | None, actor: Actor
     ) -> CallScope:
         """Return the scope of the inner request; what the plugin's own metadata says of a task counts."""
         made = make_scope(request, model, record, actor)
+        made.filtered = set(self._filtered)
         task = text(self._given.get("task"))
         if task:
             made.task = task

@@ -31,7 +31,8 @@ class CallScope:
     `metadata` is the one object that filters see as `body["metadata"]` and every kind as `__metadata__`.
     `model` is the model as listings show it. `tools` are those of `__tools__`, by name. `task` names the
     internal call (`title_generation`, ...) and is None for a chat, `task_body` is its original request.
-    `level` is how many requests of plugins the call is part of.
+    `level` is how many requests of plugins the call is part of. `filtered` are the ids of the filters that
+    have had a part in the request, which the requests of plugins within it do not meet again.
     """
 
     actor: Actor
@@ -45,3 +46,4 @@ class CallScope:
     task: str | None = None
     task_body: dict[str, Any] | None = None
     level: int = 0
+    filtered: set[str] = field(default_factory=set)

@@ -218,12 +218,14 @@ class BuiltinModel:
             async for chunk in chunks:
                 yield chunk
 
-    async def forward(self, method: str, path: str, body: Body | None) -> Forwarded:
+    async def forward(
+        self, method: str, path: str, body: Body | None, context: CallContext | None = None
+    ) -> Forwarded:
         """Pass a request on to the model server; not_found when it is one that forwards nothing."""
         source = await self._reach()
         if not isinstance(source, ForwardingSource):
             raise GatewayError(Kind.NOT_FOUND, f"cannot forward {path} to the {NAME}")
-        return await source.forward(method, path, body)
+        return await source.forward(method, path, body, context)
 
     async def close(self) -> None:
         """End the process and the connections to it; it cannot be started again."""

@@ -70,14 +70,19 @@ class Exchange:
         return AnswerChunks(lambda: self._begin(path, body, context), reader, self.failures, fallback)
 
     async def forward(
-        self, method: str, path: str, body: Mapping[str, Any] | None, check: Check | None = None
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        check: Check | None = None,
+        context: CallContext | None = None,
     ) -> ForwardedReply:
         """Send a JSON body, or none, and return the answer with its body unread; over 299 raises.
 
         `check` looks at what is passed on; without one it is events or one JSON object, as the answer says.
         """
         try:
-            response = await self._send(method, path, body)
+            response = await self._send(method, path, body, context)
             if not 200 <= response.status < 300:
                 await self._refuse(response)
         except TransportError as error:
@@ -97,12 +102,11 @@ class Exchange:
         body: Mapping[str, Any] | None,
         context: CallContext | None = None,
     ) -> UpstreamResponse:
-        if body is None:
-            return await self._client.request(method, self._base + path, self._headers)
-        headers = self._json_headers
+        headers = self._headers if body is None else self._json_headers
         if self._identity is not None and context is not None:
             headers = {**self._identity.for_model(context), **headers}
-        return await self._client.request(method, self._base + path, headers, _encode(body))
+        content = None if body is None else _encode(body)
+        return await self._client.request(method, self._base + path, headers, content)
 
     async def _whole(
         self, method: str, path: str, body: Mapping[str, Any] | None, context: CallContext | None = None

@@ -73,9 +73,11 @@ class OllamaSource:
         except ValueError as error:
             raise self._exchange.failures.broken(str(error)) from error
 
-    async def forward(self, method: str, path: str, body: Body | None) -> Forwarded:
+    async def forward(
+        self, method: str, path: str, body: Body | None, context: CallContext | None = None
+    ) -> Forwarded:
         """Pass a request of the native API on; a page for people is no answer to it."""
-        answer = await self._exchange.forward(method, path, body, _check_of(path, body))
+        answer = await self._exchange.forward(method, path, body, _check_of(path, body), context)
         if "html" in answer.content_type.lower():
             await answer.aclose()
             raise self._exchange.failures.from_answer(answer.status, {}, b"<")

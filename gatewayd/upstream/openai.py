@@ -75,9 +75,11 @@ class OpenAiSource:
         _, answer = await self._exchange.post("/embeddings", {**body, "encoding_format": "float"}, context)
         return {**answer, "data": in_order(answer.get("data"), self._exchange.failures)}
 
-    async def forward(self, method: str, path: str, body: Body | None) -> Forwarded:
+    async def forward(
+        self, method: str, path: str, body: Body | None, context: CallContext | None = None
+    ) -> Forwarded:
         """Send a request to `path` below the base URL; the answer's bytes are left as they are."""
-        return await self._exchange.forward(method, path, body)
+        return await self._exchange.forward(method, path, body, context=context)
 
     async def close(self) -> None:
         """Close all connections."""

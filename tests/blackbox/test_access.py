@@ -12,6 +12,7 @@ from tests.fakes.roles import AUTHS, SCIM_TOKEN, Site, opened_roles
 from tests.fakes.samples import SAMPLES
 from tests.fakes.samples_documents import BYTES, DOCUMENT_SAMPLES, UPLOAD, upload
 from tests.fakes.samples_live import LISTENING, LIVE_SAMPLES, OWN_SAMPLES, PERMISSIONS
+from tests.fakes.samples_models import MODEL_PATHS
 from tests.fakes.samples_scim import SCIM_SAMPLES
 
 
@@ -47,6 +48,15 @@ OWN_TESTS = {
     *OWN_SAMPLES,
     *LISTENING,
 }
+
+
+def asked(site: Site) -> list[str]:
+    """Return what the provider was asked beside what is asked by itself: its lists of models."""
+    return [
+        f"{request.method} {request.path}"
+        for request in site.provider.fake.requests
+        if request.path not in {"/v1/models", "/api/tags", "/api/ps", "/api/version"}
+    ]
 
 
 def rows(site: Site) -> dict[tuple[str, str], Access]:
@@ -94,12 +104,16 @@ def test_row_lets_in_whom_it_should(site: Site, row: tuple[str, str]) -> None:
         path, body = ALL_SAMPLES[row](site)
         return site.call(method, path, body, token)[0]
 
+    site.provider.script()
     assert status(None) == 401
     assert status("sk-" + "0" * 64) == 401
     assert status("eyJhbGciOiJub25lIn0.e30.") == 401
     assert status(site.pending) == (200 if access is Access.ACCOUNT else 403)
+    assert access is Access.ACCOUNT or asked(site) == []
     assert status(site.user) == (403 if access is Access.ADMIN else 200)
     assert status(site.admin) == 200
+    # A new path that reaches a provider fails here until tests.fakes.samples_models says what holds for it.
+    assert bool(asked(site)) == (row in MODEL_PATHS)
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=" ".join(row)) for row in OWN_SAMPLES])

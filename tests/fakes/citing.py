@@ -10,6 +10,7 @@ from gatewayd.accounts.records import Role
 from gatewayd.catalog.replies import Chunk
 from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.chat.embeddings import Embeddings
+from gatewayd.chat.input_filters import InputFilters
 from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.http.public.chat import ChatRoutes
 from gatewayd.http.public.messages import MessageRoutes
@@ -66,12 +67,14 @@ async def gateway(world: World) -> AsyncIterator[Place]:
     async with two_runtimes(source) as scene:
         attachments = DocumentAttachments(world.documents, AttachmentOptions())
         pipeline = Pipeline(scene.catalog, NoFilters(), attachments, NoTools())
-        conversion = RuntimeConversion(pipeline, Embeddings(scene.catalog))
+        conversion = RuntimeConversion(pipeline, Embeddings(scene.catalog, NoFilters()))
         runs = make_plain_runs(scene.catalog, pipeline, scene.tasks)
         rows = [
             *ChatRoutes(runs, body_limit=100_000).routes(),
             *MessageRoutes(pipeline, body_limit=100_000).routes(),
-            *RuntimeRoutes(scene.runtimes, conversion, body_limit=100_000).routes(),
+            *RuntimeRoutes(
+                scene.runtimes, conversion, InputFilters(scene.catalog, NoFilters()), body_limit=100_000
+            ).routes(),
         ]
         asked = [row for row in rows if row.access is Access.VERIFIED]
         async with serving(asked, {"ann": ANN}) as client:

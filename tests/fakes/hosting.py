@@ -12,7 +12,7 @@ from gatewayd.catalog.records import EVERYBODY, Grant, ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.functions import FunctionSource
 from gatewayd.chat.interfaces import Attachments, ChatFilters
-from gatewayd.chat.pipeline import NoFilters, Pipeline
+from gatewayd.chat.pipeline import NoDocuments, NoFilters, Pipeline
 from gatewayd.chat.plugintools import PluginTools
 from gatewayd.chat.taskmodels import TaskModels
 from gatewayd.chat.toolbox import PluginToolBox
@@ -28,7 +28,6 @@ from gatewayd.host.building import (
     PluginParts,
     make_host,
 )
-from gatewayd.host.completions import NoDocuments
 from gatewayd.knowledge.retrieval import SearchOptions
 from gatewayd.knowledge.scopes import Scopes
 from gatewayd.plugins.access import PluginAccess
@@ -102,14 +101,14 @@ async def hosting(folder: Path, wishes: Wishes | None = None) -> AsyncIterator[H
         functions = FunctionSource(plugged.registry, plugged.events, plugged.tasks)
         catalog.use([source, functions])  # type: ignore[list-item]
         tools, effects = PluginTools(plugged.registry), ToolEffects(plugged.events)
-        toolbox = PluginToolBox(tools, None, catalog, effects, TaskModels(catalog))
+        toolbox = PluginToolBox(tools, None, catalog, effects, TaskModels(catalog, NoFilters()))
         pipeline = Pipeline(catalog, wishes.filters, wishes.attachments, toolbox)
         host = make_host(
             HostParts(
                 accounts=account_parts(documents),
                 documents=document_parts(documents),
                 chats=ChatParts(house.chats, house.tags, MemoryEffects(house.state)),
-                models=ModelParts(catalog, pipeline, openai),
+                models=ModelParts(catalog, pipeline, wishes.filters, openai),
                 plugins=plugin_parts(plugged, documents, toolbox),
                 configured=lambda: wishes.configured,
                 data_dir=folder / "plugin-data",

@@ -13,6 +13,7 @@ from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.after import After
 from gatewayd.chat.answering import Desk
 from gatewayd.chat.background import Background
+from gatewayd.chat.pipeline import NoFilters
 from gatewayd.chat.records import Answer, ChatRequest, ToolStep
 from gatewayd.chat.rewriting import Rewriting
 from gatewayd.chat.running import Asking, Conversation, Emitting, RunOutlets
@@ -203,7 +204,7 @@ def make_runs(
     """Return runs over their parts."""
     owned = FakeOwnedChats(stores.chats, stores.messages)
     rewriting = Rewriting(stores.chats, stores.messages)
-    background = Background(models or TaskModels(catalog), stores.chats, stores.messages, events)
+    background = Background(models or TaskModels(catalog, NoFilters()), stores.chats, stores.messages, events)
     after = After(outlets or NoOutlets(), background, owned, rewriting, events)
     answers = Answers(stores.messages, stores.chats, stores.transactor)
     desk = Desk(pipeline, answers, stores.messages, stores.effects, events, tasks)
@@ -241,7 +242,7 @@ async def running_world(outlets: RunOutlets | None = None) -> AsyncIterator[Worl
     source = FakeSource(models=[make_model("m"), make_model("n"), make_model("tasks")])
     catalog = await make_catalog(source, tasks)
     pipeline, events = FakePipeline(), FakeEvents(effects)
-    models = TaskModels(catalog)
+    models = TaskModels(catalog, NoFilters())
     runs = make_runs(stores, catalog, pipeline, events, tasks, outlets, models)
     stopping = Stopping(tasks, FakeOwnedChats(stores.chats, stores.messages))
     yield World(state, pipeline, events, tasks, source, models, runs, stopping)

@@ -10,6 +10,7 @@ from gatewayd.catalog.records import Grant
 from gatewayd.catalog.runtimes import Runtimes
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.embeddings import Embeddings
+from gatewayd.chat.input_filters import InputFilters
 from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.http.public.runtime import RuntimeRoutes
 from gatewayd.http.public.runtime_admin import RuntimeAdminRoutes
@@ -69,9 +70,11 @@ async def two_runtimes(*others: ModelSource, prefix: str = "far.") -> AsyncItera
 @asynccontextmanager
 async def serving_runtimes(scene: Scene) -> AsyncIterator[Client]:
     pipeline = Pipeline(scene.catalog, NoFilters(), NoAttachments(), NoTools())
-    conversion = RuntimeConversion(pipeline, Embeddings(scene.catalog))
+    conversion = RuntimeConversion(pipeline, Embeddings(scene.catalog, NoFilters()))
     rows = [
-        *RuntimeRoutes(scene.runtimes, conversion, body_limit=BODY_LIMIT).routes(),
+        *RuntimeRoutes(
+            scene.runtimes, conversion, InputFilters(scene.catalog, NoFilters()), body_limit=BODY_LIMIT
+        ).routes(),
         *RuntimeAdminRoutes(scene.runtimes, body_limit=BODY_LIMIT).routes(),
     ]
     async with serving(rows, ACTORS) as client:

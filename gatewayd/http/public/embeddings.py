@@ -1,13 +1,16 @@
 """Embeddings, under every base address that OpenAI clients use."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from aiohttp import web
 
 from gatewayd.chat.embeddings import Embeddings
+from gatewayd.chat.input_filters import Caller
 from gatewayd.dialects import embeddings as dialect
 from gatewayd.http import body
 from gatewayd.http.context import actor, request_id
+from gatewayd.http.facts import facts_of
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.jsonslices import LARGE
@@ -39,6 +42,7 @@ class EmbeddingRoutes:
     async def embed(self, request: web.Request) -> web.Response:
         """Answer `{"model", "input", "encoding_format"?, ...}` with a list of vectors."""
         asked = dialect.parse_request(await body.read_object(request, self._body_limit, LARGE))
-        answer = await self._embeddings.run(asked.body, actor(request), request_id(request))
+        caller = Caller(actor(request), request_id(request), partial(facts_of, request))
+        answer = await self._embeddings.run(asked.body, caller)
         rendered = dialect.render(answer, asked.model, asked.encoding_format)
         return web.Response(body=rendered, content_type="application/json")

@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from contextlib import aclosing
+from functools import partial
 
 from aiohttp import web
 
 from gatewayd.catalog.interfaces import Forwarded
 from gatewayd.chat.forwarding import Forwarding
+from gatewayd.chat.input_filters import Caller
 from gatewayd.dialects import openai
 from gatewayd.errors import GatewayError
 from gatewayd.http import body
-from gatewayd.http.context import actor
+from gatewayd.http.context import actor, request_id
 from gatewayd.http.errors import STATUSES, log_broken
+from gatewayd.http.facts import facts_of
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from gatewayd.http.sse import open_stream, send
@@ -46,7 +49,8 @@ class ForwardingRoutes:
 
     async def _pass_on(self, request: web.Request, path: str) -> web.StreamResponse:
         asked = await body.read_object(request, self._body_limit, LARGE)
-        answer = await self._forwarding.run(path, asked, actor(request))
+        caller = Caller(actor(request), request_id(request), partial(facts_of, request))
+        answer = await self._forwarding.run(path, asked, caller)
         async with aclosing(answer):
             # The head waits for the first bytes, so that a failure before them is still a status.
             first = await anext(answer, b"")

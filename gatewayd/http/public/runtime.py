@@ -7,8 +7,10 @@ from typing import Final
 from aiohttp import web
 
 from gatewayd.catalog.runtimes import Runtimes
+from gatewayd.chat.endpoints import context_of
+from gatewayd.chat.input_filters import InputFilters
 from gatewayd.http import body
-from gatewayd.http.context import actor
+from gatewayd.http.context import actor, request_id
 from gatewayd.http.ndjson import Ending, pass_lines, pass_whole
 from gatewayd.http.public.runtime_conversion import RuntimeConversion
 from gatewayd.http.public.runtime_requests import PREFIX, TAG, index, name_of, read, rows
@@ -28,12 +30,32 @@ ASKED: Final = (
 )
 
 
-class RuntimeRoutes:
-    """Passes requests on to the runtimes; models that live elsewhere are answered by conversion."""
+SHOW: Final = "/api/show"
 
-    def __init__(self, runtimes: Runtimes, conversion: RuntimeConversion, *, body_limit: int) -> None:
+TEXTS: Final = {
+    "/api/generate": ("prompt", "suffix"),
+    "/api/chat": ("messages",),
+    "/api/embed": ("input",),
+    "/api/embeddings": ("prompt",),
+}
+"""The fields of each path without which a request asks nothing of its model."""
+
+LOADING: Final = frozenset({"model", "name", "keep_alive", "options", "stream"})
+"""Fields of a request that only loads its model."""
+
+
+class RuntimeRoutes:
+    """Passes requests on to the runtimes.
+
+    Answered by conversion are models that live elsewhere, and those whose record or filters have a part.
+    """
+
+    def __init__(
+        self, runtimes: Runtimes, conversion: RuntimeConversion, inputs: InputFilters, *, body_limit: int
+    ) -> None:
         self._runtimes = runtimes
         self._conversion = conversion
+        self._inputs = inputs
         self._body_limit = body_limit
 
     def routes(self) -> Sequence[Route]:
@@ -89,8 +111,14 @@ class RuntimeRoutes:
         found = await self._runtimes.find(name, actor(request), index(request))
         if not found.hosts or (path in STREAMED and form.get("files")):
             # A runtime knows nothing of the gateway's documents.
-            return await self._conversion.answer(path, request, form, found.model)
-        provider, answer = await self._runtimes.forward(found, path, form)
+            return await self._conversion.answer(path, request, form, found)
+        if path != SHOW and await self._inputs.take_part(found.model.id):
+            if any(form.get(field) for field in TEXTS[path]):
+                return await self._conversion.answer(path, request, form, found)
+            # Without a text it only loads the model, or takes it out of memory.
+            form = {field: value for field, value in form.items() if field in LOADING}
+        context = context_of(actor(request), request_id(request))
+        provider, answer = await self._runtimes.forward(found, path, form, context)
         if path in STREAMED and form.get("stream") is not False:
             return await pass_lines(request, answer, Ending(provider))
         return await pass_whole(request, answer)

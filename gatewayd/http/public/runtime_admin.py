@@ -9,7 +9,9 @@ from aiohttp import web
 
 from gatewayd.catalog.replies import Body
 from gatewayd.catalog.runtimes import Runtime, Runtimes, with_name
+from gatewayd.chat.endpoints import context_of
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.context import actor, request_id
 from gatewayd.http.ndjson import Ending, pass_lines, pass_whole
 from gatewayd.http.public.runtime_requests import PREFIX, TAG, index, name_of, read, rows
 from gatewayd.http.routes import Access, Dialect, Route
@@ -83,7 +85,10 @@ class RuntimeAdminRoutes:
         name = name_of(form, "model", "name")
         runtime = await self._runtimes.place(name, index(request))
         asked = {"model": runtime.own_name(name), "keep_alive": 0, "stream": False}
-        return await pass_whole(request, await runtime.source.forward("POST", "/api/generate", asked))
+        context = context_of(actor(request), request_id(request))
+        return await pass_whole(
+            request, await runtime.source.forward("POST", "/api/generate", asked, context)
+        )
 
     async def refuse_blob(self, request: web.Request) -> web.StreamResponse:
         """Answer 404: files are not taken for the runtimes."""
@@ -102,7 +107,8 @@ class RuntimeAdminRoutes:
         self, request: web.Request, runtime: Runtime, path: str, form: Body
     ) -> web.StreamResponse:
         method = "DELETE" if path == "/api/delete" else "POST"
-        answer = await runtime.source.forward(method, path, form)
+        context = context_of(actor(request), request_id(request))
+        answer = await runtime.source.forward(method, path, form, context)
         refresh = partial(self._runtimes.refresh, runtime)
         try:
             if path in STREAMED and form.get("stream") is not False:

@@ -12,7 +12,9 @@ from aiohttp import web
 from gatewayd import ids
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body
+from gatewayd.catalog.runtimes import Found
 from gatewayd.chat.embeddings import Embeddings
+from gatewayd.chat.input_filters import Caller
 from gatewayd.chat.pipeline import Pipeline
 from gatewayd.chat.records import Answer, ChatRequest
 from gatewayd.dialects import ollama
@@ -72,37 +74,46 @@ class RuntimeConversion:
             for tag, model in zip(rendered, models, strict=True)
         ]
 
-    async def answer(self, path: str, request: web.Request, form: Body, model: Model) -> web.StreamResponse:
+    async def answer(self, path: str, request: web.Request, form: Body, found: Found) -> web.StreamResponse:
         """Answer a request to a path of the native API about a model that the caller may use."""
+        model = found.model
         named = {**form, "model": model.id}
         match path:
             case "/api/chat":
-                return await self._chat(request, ollama.parse_chat(named), generate=False)
+                chat = ollama.parse_chat(named, is_local=found.is_local)
+                return await self._chat(request, chat, found, generate=False)
             case "/api/generate":
-                return await self._chat(request, ollama.parse_generate(named), generate=True)
+                chat = ollama.parse_generate(named, is_local=found.is_local)
+                return await self._chat(request, chat, found, generate=True)
             case "/api/embed":
                 watch = self._watch()
-                vectors = await self._embed(request, ollama.parse_embed(named))
+                asked = ollama.parse_embed(named, is_local=found.is_local)
+                vectors = await self._embed(request, asked, found)
                 return body.json_reply(ollama.render_embed(vectors, model.id, watch.timing()))
             case "/api/embeddings":
-                vectors = await self._embed(request, ollama.parse_embeddings(named))
+                asked = ollama.parse_embeddings(named, is_local=found.is_local)
+                vectors = await self._embed(request, asked, found)
                 return body.json_reply(ollama.render_embeddings(vectors))
             case "/api/show":
                 return body.json_reply(ollama.render_show(model))
             case _:
                 raise not_found("path", path)
 
-    async def _embed(self, request: web.Request, asked: Body) -> Body:
-        return await self._embeddings.run(asked, actor(request), request_id(request))
+    async def _embed(self, request: web.Request, asked: Body, found: Found) -> Body:
+        facts = partial(facts_of, request)
+        caller = Caller(actor(request), request_id(request), facts, found.source)
+        return await self._embeddings.run(asked, caller)
 
-    async def _chat(self, request: web.Request, chat: ChatRequest, *, generate: bool) -> web.StreamResponse:
+    async def _chat(
+        self, request: web.Request, chat: ChatRequest, found: Found, *, generate: bool
+    ) -> web.StreamResponse:
         watch = self._watch()
         reason = ollama.load_reason(chat)
         if reason is not None:
             loaded = ollama.render_load(chat.model, reason, self._clock(), generate=generate)
             return await _reply(request, loaded, chat)
         model_id, chat.request_id = chat.model, request_id(request)
-        chat.facts = partial(facts_of, request)
+        chat.facts, chat.source = partial(facts_of, request), found.source
         answer = await self._pipeline.run(chat, actor(request))
         if answer.completion is not None:
             render = ollama.render_generate if generate else ollama.render_chat

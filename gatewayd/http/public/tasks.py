@@ -8,7 +8,7 @@ from aiohttp import web
 
 from gatewayd.chat import tasktexts
 from gatewayd.chat.endpoints import model_of
-from gatewayd.chat.records import ChatRequest
+from gatewayd.chat.records import ChatRequest, Endpoint
 from gatewayd.chat.runs import Runs
 from gatewayd.chat.stopping import Stopping
 from gatewayd.chat.taskmodels import TaskModels
@@ -107,7 +107,7 @@ class TaskRoutes:
         openai.check_messages(messages)
         options = {name: sent[name] for name in ("chat_id",) if isinstance(sent.get(name), str)}
         chat = ChatRequest(model, {}, stream=False, options=options, request_id=request_id(request))
-        chat.facts = partial(facts_of, request)
+        chat.facts, chat.endpoint = partial(facts_of, request), Endpoint.TASK
         await self._runs.check(chat, actor(request))
         said = await self._models.text(task, messages or [], chat, actor(request))
         message = {"role": "assistant", "content": tasktexts.as_json(task.key, said)}

@@ -17,6 +17,9 @@ from pydantic import BaseModel, Field
 MINUTE: Final = 60
 HOUR: Final = 3600
 CHARACTERS_PER_TOKEN: Final = 4
+BACKGROUND: Final = "background"
+"""What the gateway itself asks after a request, titles for example, which is counted already."""
+
 KEPT: Final = 10_000
 """Windows that are kept before those in which nothing is left are looked for."""
 
@@ -103,6 +106,8 @@ class Filter:
     ) -> dict[str, Any]:
         """Count a request, or refuse it with the status 429."""
         if self.valves.admins_exempt and __user__.get("role") == "admin":
+            return body
+        if (body.get("metadata") or {}).get("endpoint") == BACKGROUND:
             return body
         now = self.clock()
         model = str((__model__ or {}).get("id") or body.get("model") or "")

@@ -3,12 +3,14 @@
 import orjson
 import pytest
 
-from gatewayd.catalog.interfaces import Forwarded
+from gatewayd.catalog.interfaces import CallContext, Forwarded
 from gatewayd.catalog.runtimes import with_name
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.models import FakeSource, make_model
 from tests.fakes.runtimes import ADMIN, USER, paths, two_runtimes
 from tests.fakes.upstream import Reply, json_reply
+
+WHO = CallContext("r1", ADMIN.user_id)
 
 
 async def read(answer: Forwarded) -> bytes:
@@ -69,7 +71,7 @@ async def test_forward_names_the_model_as_the_runtime_does() -> None:
     async with two_runtimes() as scene:
         found = await scene.runtimes.find("far.lone", ADMIN)
         provider, answer = await scene.runtimes.forward(
-            found, "/api/chat", {"model": "far.lone", "stream": False}
+            found, "/api/chat", {"model": "far.lone", "stream": False}, WHO
         )
         assert orjson.loads(await read(answer))["message"]["content"] == "Hello from lone:latest"
         assert provider == "far"
@@ -80,7 +82,7 @@ async def test_runtimes_that_have_a_model_take_turns() -> None:
     async with two_runtimes(prefix="") as scene:
         found = await scene.runtimes.find("shared", ADMIN)
         for _ in range(4):
-            _, answer = await scene.runtimes.forward(found, "/api/chat", {"model": "shared"})
+            _, answer = await scene.runtimes.forward(found, "/api/chat", {"model": "shared"}, WHO)
             await answer.aclose()
         assert (len(scene.near.requests), len(scene.far.requests)) == (2, 2)
 
@@ -90,7 +92,7 @@ async def test_another_runtime_answers_for_one_that_is_away() -> None:
         found = await scene.runtimes.find("shared", ADMIN)
         scene.near.chats = [json_reply({"error": "overloaded"}, 503)]
         for _ in range(2):
-            provider, answer = await scene.runtimes.forward(found, "/api/chat", {"model": "shared"})
+            provider, answer = await scene.runtimes.forward(found, "/api/chat", {"model": "shared"}, WHO)
             await answer.aclose()
             assert provider == "far"
         assert (len(scene.near.requests), len(scene.far.requests)) == (1, 2)
@@ -101,7 +103,7 @@ async def test_a_runtime_that_was_not_reached_is_asked_last_for_a_while() -> Non
         found = await scene.runtimes.find("shared", ADMIN)
         scene.near.chats = [json_reply({"error": "overloaded"}, 503)]
         for _ in range(4):
-            _, answer = await scene.runtimes.forward(found, "/api/chat", {"model": "shared"})
+            _, answer = await scene.runtimes.forward(found, "/api/chat", {"model": "shared"}, WHO)
             await answer.aclose()
         assert (len(scene.near.requests), len(scene.far.requests)) == (1, 4)
 
@@ -112,7 +114,7 @@ async def test_the_last_failure_is_told_when_all_are_away() -> None:
         scene.near.chats = [json_reply({"error": "overloaded"}, 503)]
         scene.far.chats = [json_reply({"error": "overloaded"}, 503)]
         with pytest.raises(GatewayError, match="'far'"):
-            await scene.runtimes.forward(found, "/api/chat", {"model": "shared"})
+            await scene.runtimes.forward(found, "/api/chat", {"model": "shared"}, WHO)
 
 
 async def test_a_refusal_is_not_tried_elsewhere() -> None:
@@ -120,7 +122,7 @@ async def test_a_refusal_is_not_tried_elsewhere() -> None:
         found = await scene.runtimes.find("shared", ADMIN)
         scene.near.script(json_reply({"error": "bad options"}, 400))
         with pytest.raises(GatewayError, match="bad options"):
-            await scene.runtimes.forward(found, "/api/chat", {"model": "shared"})
+            await scene.runtimes.forward(found, "/api/chat", {"model": "shared"}, WHO)
         assert scene.far.requests == []
 
 

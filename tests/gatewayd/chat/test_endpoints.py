@@ -2,10 +2,11 @@
 
 import pytest
 
+from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.interfaces import CallContext
-from gatewayd.chat.endpoints import context_of, endpoint_not_found, model_of
+from gatewayd.chat.endpoints import check_names, context_of, endpoint_not_found, model_of, placed
 from gatewayd.errors import GatewayError, Kind
-from tests.fakes.models import make_actor
+from tests.fakes.models import FakeSource, make_actor, make_model
 
 
 def test_context_names_the_user() -> None:
@@ -28,3 +29,18 @@ def test_a_request_names_its_model(value: dict[str, object]) -> None:
     with pytest.raises(GatewayError) as caught:
         model_of(value)
     assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "model")
+
+
+@pytest.mark.parametrize("name", ["Model", "MESSAGES", "me\u017f\u017fages", "Prompt", "Instructions"])
+def test_name_that_providers_take_for_a_field_of_ours_is_refused(name: str) -> None:
+    check_names({"model": "m", "messages": [], "chatId": "c", "X": 1})
+    with pytest.raises(GatewayError, match="in lower case") as caught:
+        check_names({"model": "m", name: "x"})
+    assert caught.value.param == name.casefold()
+
+
+def test_candidates_of_one_source() -> None:
+    near, far = (Candidate(make_model("m"), FakeSource(name)) for name in ("near", "far"))
+    assert placed((near, far), "far") == [far]
+    with pytest.raises(GatewayError, match="cannot find model"):
+        placed((near, far), "gone")

@@ -103,12 +103,42 @@ async def test_in_safe_mode_no_filter_runs() -> None:
         assert await question(world) == "hi"
 
 
-async def test_tasks_of_the_gateway_are_not_filtered() -> None:
-    async with function_world(noting("all")) as world:
+async def test_tasks_of_the_gateway_are_filtered_and_have_no_outlet() -> None:
+    outlet = """
+    class Filter:
+        def outlet(self, body: dict) -> dict:
+            return body
+    """
+    async with function_world(noting("all"), function("out", outlet)) as world:
+        world.runs_outlets = True
         request = ask()
         request.scope = make_scope(request, make_model("m"), None, ADMIN)
+        assert len((await world.filters.choose(request, make_model("m"), ADMIN)).outlets) == 1
+        request.scope = make_scope(request, make_model("m"), None, ADMIN)
         request.scope.task = "title_generation"
-        assert await world.filters.choose(request, make_model("m"), ADMIN) is EMPTY
+        chain = await world.filters.choose(request, make_model("m"), ADMIN)
+        assert (len(chain.inlets), len(chain.outlets)) == (1, 0)
+
+
+async def test_a_filter_that_a_request_has_met_has_no_part_in_those_within_it() -> None:
+    async with function_world(noting("a"), noting("b")) as world:
+        request = ask()
+        request.scope = make_scope(request, make_model("m"), None, ADMIN)
+        request.scope.filtered = {"a"}
+        assert len((await world.filters.choose(request, make_model("m"), ADMIN)).inlets) == 1
+        assert request.scope.filtered == {"a"}
+        request = ask()
+        await world.pipeline.run(request, ADMIN)
+        assert request.scope is not None
+        assert request.scope.filtered == {"a", "b"}
+
+
+async def test_filters_are_on_when_they_run_for_requests_that_switch_none_on() -> None:
+    async with function_world(noting("toggled", toggle=True), noting("some", is_global=False)) as world:
+        assert not await world.filters.are_on("m")
+        await world.attach("m", filterIds=["some"])
+        assert await world.filters.are_on("m")
+        assert not await world.filters.are_on("n")
 
 
 BODY = """

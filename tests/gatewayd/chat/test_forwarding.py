@@ -7,10 +7,12 @@ from typing import Any, Self
 import pytest
 
 from gatewayd.accounts.records import Role
-from gatewayd.catalog.interfaces import Forwarded
+from gatewayd.catalog.interfaces import CallContext, Forwarded
 from gatewayd.catalog.replies import Body
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.forwarding import Forwarding
+from gatewayd.chat.input_filters import Caller
+from gatewayd.chat.pipeline import NoFilters
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
@@ -41,10 +43,14 @@ class Forwarder(FakeSource):
     """A fake source that passes on."""
 
     reply: Reply = field(default_factory=Reply)
+    context: CallContext | None = None
     sent: list[tuple[str, str, Any]] = field(default_factory=list)
 
-    async def forward(self, method: str, path: str, body: Body | None) -> Forwarded:
+    async def forward(
+        self, method: str, path: str, body: Body | None, context: CallContext | None = None
+    ) -> Forwarded:
         self.sent.append((method, path, body))
+        self.context = context
         if self.failure is not None:
             raise self.failure
         return self.reply
@@ -68,12 +74,12 @@ async def using(catalog: Catalog, source: FakeSource) -> Forwarding:
     source.models = [make_model("m")]
     catalog.use([source])
     await catalog.list(ADMIN)
-    return Forwarding(catalog)
+    return Forwarding(catalog, NoFilters())
 
 
 async def refused(forwarding: Forwarding, body: Body | None = None) -> GatewayError:
     with pytest.raises(GatewayError) as caught:
-        await forwarding.run("/responses", {"model": "m"} if body is None else body, ADMIN)
+        await forwarding.run("/responses", {"model": "m"} if body is None else body, Caller(ADMIN))
     return caught.value
 
 
@@ -81,7 +87,7 @@ async def test_only_the_name_of_the_model_is_replaced(catalog: Catalog) -> None:
     source = Forwarder()
     forwarding = await using(catalog, source)
     sent = {"model": "m", "prompt": ["a"], "odd": None}
-    assert await forwarding.run("/completions", sent, ADMIN) is source.reply
+    assert await forwarding.run("/completions", sent, Caller(ADMIN)) is source.reply
     assert source.sent == [("POST", "/completions", {"model": "up-m", "prompt": ["a"], "odd": None})]
     assert sent["model"] == "m"
     assert not source.reply.closed
@@ -90,7 +96,7 @@ async def test_only_the_name_of_the_model_is_replaced(catalog: Catalog) -> None:
 async def test_a_runtime_has_its_openai_style_paths_elsewhere(catalog: Catalog) -> None:
     source = Runtime()
     forwarding = await using(catalog, source)
-    await forwarding.run("/completions", {"model": "m"}, ADMIN)
+    await forwarding.run("/completions", {"model": "m"}, Caller(ADMIN))
     assert source.sent[0][:2] == ("POST", "/v1/completions")
 
 
@@ -124,6 +130,6 @@ async def test_other_failures_are_the_sources_own(catalog: Catalog) -> None:
 async def test_a_model_without_a_grant_is_unknown(catalog: Catalog) -> None:
     forwarding = await using(catalog, source := Forwarder())
     with pytest.raises(GatewayError) as caught:
-        await forwarding.run("/completions", {"model": "m"}, make_actor("u2", Role.USER))
+        await forwarding.run("/completions", {"model": "m"}, Caller(make_actor("u2", Role.USER)))
     assert caught.value.code == "model_not_found"
     assert source.sent == []

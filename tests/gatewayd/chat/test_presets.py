@@ -3,8 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from gatewayd.catalog.records import ModelRecord
-from gatewayd.chat.presets import apply_record, documents, fill
+from gatewayd.chat.presets import apply_record, documents, fill, is_altering
 from gatewayd.chat.records import ChatRequest
 from tests.fakes.models import make_actor
 
@@ -80,3 +82,35 @@ def test_a_request_in_another_dialect_is_kept_only_when_nothing_changes() -> Non
     request.native = {"model": "m"}
     assert applied(request, knowledge=[]).native == {"model": "m"}
     assert applied(request, params={"temperature": 0}).native is None
+
+
+@pytest.mark.parametrize(
+    ("sent", "params"),
+    [
+        ({"max_completion_tokens": 9, "Max_Tokens": 9}, {"max_tokens": 1}),
+        ({"options": {"num_predict": 9, "TOP_K": 9, "seed": 3}}, {"max_tokens": 1, "top_k": 2}),
+        ({"think": True, "thinking": {"type": "enabled"}}, {"reasoning_effort": "none"}),
+        ({"temperature": 2, "format": "json"}, {"temperature": 0, "response_format": {"type": "text"}}),
+    ],
+)
+def test_parameter_of_the_record_wins_under_every_name(sent: dict[str, Any], params: dict[str, Any]) -> None:
+    request = ask()
+    request.body |= sent
+    body = dict(applied(request, params=params).body)
+    kept = {"options": {"seed": 3}} if "options" in sent else {}
+    assert {name: body[name] for name in body if name not in ("model", "messages")} == {**params, **kept}
+
+
+def test_record_alters_requests_only_by_what_reaches_the_model() -> None:
+    def record(params: dict[str, Any], **meta: Any) -> ModelRecord:
+        return ModelRecord("m", "u1", "M", params=params, meta=meta)
+
+    assert not is_altering(None)
+    assert not is_altering(record({"stream_response": True, "system": " "}, description="d", knowledge=[]))
+    for altering in (
+        record({"system": "s"}),
+        record({"top_k": 1}),
+        record({}, knowledge=[{"id": "k"}]),
+        record({}, toolIds=["t"]),
+    ):
+        assert is_altering(altering)

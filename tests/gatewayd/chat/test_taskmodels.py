@@ -1,6 +1,7 @@
 """Tests for gatewayd.chat.taskmodels."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -8,8 +9,11 @@ from gatewayd.accounts.records import Role
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Completion
+from gatewayd.chat.records import Endpoint
+from gatewayd.chat.taskmodels import TaskModels
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.context import CallScope
+from tests.fakes.functions import ask, function, function_world
 from tests.fakes.models import make_actor
 from tests.fakes.runs import OWNER, World, asking, running_world
 
@@ -74,3 +78,35 @@ async def test_model_that_the_actor_may_not_use_answers_no_task() -> None:
         with pytest.raises(GatewayError) as caught:
             await world.models.ask("title_generation", MESSAGES, asking(), nobody, {})
         assert caught.value.kind is Kind.NOT_FOUND
+
+
+async def test_record_of_the_model_applies_to_tasks_without_its_documents() -> None:
+    async with running_world() as world:
+        scopes = listen(world)
+        record = world.models._catalog.find_record("m")
+        assert record is not None
+        world.models._catalog._records["m"] = replace(
+            record, params={"system": "secret", "temperature": 0}, meta={"knowledge": [{"id": "k"}]}
+        )
+        await world.models.ask("naming", MESSAGES, asking(), OWNER, {})
+        (body,) = world.source.asked
+        assert body["messages"] == [{"role": "system", "content": "secret"}, *MESSAGES]
+        assert body["temperature"] == 0
+        assert scopes[0].files is None
+
+
+@pytest.mark.parametrize(("endpoint", "told"), [(Endpoint.CHAT, "background"), (Endpoint.TASK, "task")])
+async def test_filters_run_for_tasks_and_are_told_of_which(endpoint: Endpoint, told: str) -> None:
+    inlet = """
+    class Filter:
+        def inlet(self, body, __task__):
+            body["messages"][0]["content"] = __task__ + " " + body["metadata"]["endpoint"]
+            return body
+    """
+    async with function_world(function("f", inlet)) as world:
+        models = TaskModels(world.catalog, world.filters)
+        request = ask()
+        request.endpoint = endpoint
+        assert await models.ask("naming", MESSAGES, request, make_actor(), {}) == "hello"
+        assert world.source.asked[0]["messages"][0]["content"] == f"naming {told}"
+        assert world.source.contexts[0].user_id == "u1"

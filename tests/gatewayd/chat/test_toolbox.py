@@ -69,7 +69,7 @@ class World:
     @property
     def box(self) -> PluginToolBox:
         tools, effects = PluginTools(self.registry), ToolEffects(self.events)
-        models = TaskModels(self.catalog, lambda: self.task_model)
+        models = TaskModels(self.catalog, NoFilters(), lambda: self.task_model)
         return PluginToolBox(tools, self.servers, self.catalog, effects, models)
 
     async def run(self, options: dict[str, Any], actor: Actor = ADMIN, **body: Any) -> Answer:

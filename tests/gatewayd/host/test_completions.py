@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from gatewayd.accounts.records import Actor, UserChange
+from gatewayd.accounts.records import Actor, Role, UserChange
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import DONE, Body, Chunk
-from gatewayd.chat.pipeline import NoFilterChain
+from gatewayd.chat.pipeline import NoFilterChain, NoFilters
 from gatewayd.chat.records import ChatRequest
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.records import Target
@@ -93,6 +93,25 @@ async def test_a_model_is_asked_directly_with_its_record_alone(tmp_path: Path) -
         assert answer["choices"][0]["message"]["content"] == "hello"
         (asked,) = made.source.asked
         assert asked == {"model": "up-small", "messages": ASKING, "temperature": 0.5, "top_k": 3}
+
+
+async def test_request_within_a_call_meets_the_filters_that_the_call_has_not_met(tmp_path: Path) -> None:
+    chosen: list[set[str]] = []
+
+    class Choosing(NoFilters):
+        async def choose(self, request: ChatRequest, model: Model, actor: Actor) -> NoFilterChain:
+            assert request.scope is not None
+            chosen.append(set(request.scope.filtered))
+            return NoFilterChain()
+
+    async with hosting(tmp_path, Wishes(filters=Choosing())) as made:
+        form = {"model": "small", "messages": ASKING}
+        scope = scope_of(make_actor(made.ann.id, Role.USER), filtered={"met"})
+        await made.host.completions.run(made.ann.id, form, whole_pipeline=False, scope=scope)
+        assert chosen == [{"met"}]
+        assert scope.filtered == {"met"}
+        await ask(made)
+        assert chosen == [{"met"}]
 
 
 async def test_the_whole_pipeline(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ class World:
         self.events = FakeEvents()
         tools = PluginTools(FakeRegistry())
         self.kept: list[Any] = []
-        effects, models = ToolEffects(self.events, self.keep), TaskModels(self.catalog)
+        effects, models = ToolEffects(self.events, self.keep), TaskModels(self.catalog, NoFilters())
         self.box = PluginToolBox(tools, servers, self.catalog, effects, models)
 
     async def keep(self, actor: Any, media: Any) -> dict[str, Any]:

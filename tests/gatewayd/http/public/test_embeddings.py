@@ -9,6 +9,7 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError, InternalServerError, NotFoundError, RateLimitError
 
 from gatewayd.chat.embeddings import Embeddings
+from gatewayd.chat.pipeline import NoFilters
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.public.embeddings import EmbeddingRoutes
 from tests.fakes.edge import Client, bearer
@@ -21,7 +22,7 @@ BODY = {"model": "acme.m", "input": "hello"}
 @pytest.fixture
 async def gateway() -> AsyncIterator[tuple[FakeUpstream, Client]]:
     async with three_providers(
-        lambda catalog: EmbeddingRoutes(Embeddings(catalog), body_limit=1_000_000).routes()
+        lambda catalog: EmbeddingRoutes(Embeddings(catalog, NoFilters()), body_limit=1_000_000).routes()
     ) as made:
         yield made
 

@@ -10,6 +10,7 @@ import pytest
 from openai import APIError, AsyncOpenAI, NotFoundError, RateLimitError
 
 from gatewayd.chat.forwarding import Forwarding
+from gatewayd.chat.pipeline import NoFilters
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.public.forwarding import ForwardingRoutes
 from gatewayd.upstream.passing import MAX_HELD
@@ -24,7 +25,7 @@ ADMIN = bearer("admin")
 @pytest.fixture
 async def gateway() -> AsyncIterator[tuple[FakeUpstream, Client]]:
     async with three_providers(
-        lambda catalog: ForwardingRoutes(Forwarding(catalog), body_limit=1_000_000).routes()
+        lambda catalog: ForwardingRoutes(Forwarding(catalog, NoFilters()), body_limit=1_000_000).routes()
     ) as made:
         yield made
 

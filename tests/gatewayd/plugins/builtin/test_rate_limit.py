@@ -57,6 +57,18 @@ async def test_requests_over_the_limit_are_refused_with_the_time_to_wait() -> No
     assert (await refused(made)).headers == {"Retry-After": "20"}
 
 
+async def test_tasks_that_follow_a_request_are_not_counted() -> None:
+    made, _ = make(user_per_minute=1)
+    await send(made)
+    for endpoint in ("background", "task"):
+        body = {"model": "m", "messages": [], "metadata": {"endpoint": endpoint}}
+        if endpoint == "background":
+            assert await made.inlet(body, {"id": "u1", "role": "user"}) is body
+        else:
+            with pytest.raises(Exception, match="try again"):
+                await made.inlet(body, {"id": "u1", "role": "user"})
+
+
 async def test_refused_requests_are_not_counted() -> None:
     made, clock = make(user_per_minute=1)
     await send(made)

@@ -1,0 +1,208 @@
+"""Every path that reaches a model: rights, the model's record, filters and identity hold on each of them."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gatewayd.accounts.records import Role
+from gatewayd.http.public.bases import BASES
+from tests.fakes.roles import MODELS, PUBLIC_GRANT, Site, opened_roles
+from tests.fakes.samples import ASKED, MESSAGES, RUNTIME_ASKED, Row
+from tests.fakes.samples_models import CONTROL_PATHS, MODEL_PATHS, Decision
+from tests.fakes.wire import Reply
+
+SECRET = "canary-of-the-record"
+ADDRESS = "ann.canary@example.org"
+FUNCTIONS = "/api/v1/functions/id"
+HEADERS = {"x-openwebui-user-id", "x-openwebui-user-email", "x-openwebui-user-name", "x-openwebui-user-role"}
+COUNTED = {"admins_exempt": False, "user_model_per_hour": 1, "user_per_minute": 0}
+TASK = {"messages": [{"role": "user", "content": "hi"}]}
+
+BODIES: dict[str, dict[str, Any]] = {
+    **{f"{BASES[0]}{path}": body for path, body in ASKED.items()},
+    MESSAGES[0]: {"max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]},
+    **{f"/ollama{path}": body for path, body in RUNTIME_ASKED.items() if path != "/api/show"},
+    **{f"/ollama{path}/{{index}}": body for path, body in RUNTIME_ASKED.items() if path != "/api/show"},
+    **{f"/api/v1/tasks/{task}/completions": TASK for task in ("title", "tags", "follow_up")},
+}
+"""The body of each path without its model; of aliases, which share a handler, the first."""
+
+PATHS = {path: MODEL_PATHS["POST", path] for path in BODIES}
+EACH = pytest.mark.parametrize("path", BODIES)
+ANYWHERE = pytest.mark.parametrize("path", [path for path in BODIES if "{index}" not in path])
+"""Without the paths of one runtime: a model on top of another one is no runtime's."""
+
+WHOLE_OR_STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    settings = {"ENABLE_FORWARD_USER_INFO_HEADERS": "true"}
+    with opened_roles(tmp_path_factory.mktemp("s"), **settings) as opened:
+        for model_id in ("o.other", "l.other"):
+            keep(opened, f"preset-{model_id[0]}", model_id, {"system": f"{SECRET}.", "temperature": 0.125})
+            keep(opened, f"tuned-{model_id[0]}", model_id, {"temperature": 0.125})
+            keep(opened, f"told-{model_id[0]}", model_id, {}, knowledge=[{"type": "file", "id": "gone"}])
+        yield opened
+
+
+def keep(site: Site, model_id: str, base: str | None, params: dict[str, Any], **meta: Any) -> None:
+    form = {
+        "id": model_id,
+        "name": model_id,
+        "base_model_id": base,
+        "params": params,
+        "meta": meta,
+        "access_grants": PUBLIC_GRANT,
+    }
+    status, answer = site.call("POST", f"{MODELS}/create", form, site.admin)
+    assert status == 200, answer
+
+
+@pytest.fixture
+def switched(site: Site) -> Iterator[Any]:
+    """Return what switches a built-in filter on for all models; afterwards it is off."""
+    on: list[str] = []
+
+    def switch(name: str, **valves: Any) -> None:
+        if valves:
+            status, answer = site.call("POST", f"{FUNCTIONS}/{name}/valves/update", valves, site.admin)
+            assert status == 200, answer
+        for what in ("toggle", "toggle/global"):
+            status, answer = site.call("POST", f"{FUNCTIONS}/{name}/{what}", {}, site.admin)
+            assert status == 200, answer
+        on.append(name)
+
+    yield switch
+    for name in on:
+        for what in ("toggle", "toggle/global"):
+            site.call("POST", f"{FUNCTIONS}/{name}/{what}", {}, site.admin)
+
+
+def kind_of(path: str) -> str:
+    return "l" if path.startswith("/ollama/api") else "o"
+
+
+def ask(site: Site, path: str, model: str, token: str = "", **fields: Any) -> Reply:
+    """Ask with an address in the text, and forget what the provider was asked before."""
+    site.provider.script()
+    body = json.dumps({"model": model, **BODIES[path], **fields}).replace('"hi"', f'"hi {ADDRESS}"')
+    return site.send("POST", path.replace("{index}", "0"), body.encode(), token or site.user)
+
+
+def asked(site: Site) -> list[dict[str, Any]]:
+    return [request.json for request in site.provider.fake.requests if request.method == "POST"]
+
+
+def is_refused(reply: Reply, words: str) -> bool:
+    return reply.status == 400 and words in reply.body.decode()
+
+
+def test_every_path_is_asked_here_or_shares_its_handler() -> None:
+    asked_here: set[Row] = {("POST", path) for path in BODIES}
+    shared = {
+        row
+        for row in MODEL_PATHS.keys() - asked_here
+        if not MODEL_PATHS[row].is_administration and MODEL_PATHS[row].filters is not Decision.NONE
+    }
+    for _, path in shared:
+        assert path in MESSAGES or any(path == base + end for base in BASES for end in ASKED)
+
+
+@EACH
+def test_base_is_unknown_to_whom_the_record_is_for(site: Site, path: str) -> None:
+    reply = ask(site, path, f"{kind_of(path)}.other")
+    assert reply.status == 404, reply
+    assert asked(site) == []
+
+
+@WHOLE_OR_STREAMED
+@ANYWHERE
+def test_prompt_and_parameters_of_a_record_reach_the_model_and_nobody_else(
+    site: Site, path: str, stream: bool
+) -> None:
+    reply = ask(
+        site, path, f"preset-{kind_of(path)}", stream=stream, temperature=1, options={"temperature": 1}
+    )
+    decided = PATHS[path].prompt
+    if decided is Decision.REFUSES:
+        assert is_refused(reply, "system prompt"), reply
+        assert asked(site) == []
+        return
+    assert decided is Decision.APPLIES
+    assert reply.status == 200, reply
+    (sent,) = asked(site)
+    assert SECRET in json.dumps(sent)
+    assert SECRET.encode() not in reply.body
+    assert sent.get("temperature", sent.get("options", {}).get("temperature")) == 0.125
+
+
+@ANYWHERE
+def test_record_without_a_prompt_holds_everywhere(site: Site, path: str) -> None:
+    reply = ask(site, path, f"tuned-{kind_of(path)}", stream=False, temperature=1)
+    assert reply.status == 200, reply
+    (sent,) = asked(site)
+    if "embed" not in path:
+        assert sent.get("temperature", sent.get("options", {}).get("temperature")) == 0.125
+    reply = ask(site, path, f"told-{kind_of(path)}", stream=False)
+    is_told = PATHS[path].documents is Decision.REFUSES
+    assert is_refused(reply, "documents") if is_told else reply.status == 200, reply
+
+
+@EACH
+def test_record_of_a_listed_model_holds_too(site: Site, path: str) -> None:
+    model = f"{kind_of(path)}.m"
+    keep(site, model, None, {"system": f"{SECRET}."})
+    try:
+        reply = ask(site, path, model, stream=False)
+        if PATHS[path].prompt is Decision.REFUSES:
+            assert is_refused(reply, "system prompt"), reply
+        else:
+            assert SECRET in json.dumps(asked(site)[0])
+    finally:
+        keep(site, model, None, {})
+
+
+@WHOLE_OR_STREAMED
+@EACH
+def test_filter_hides_what_the_model_is_not_to_know(
+    site: Site, switched: Any, path: str, stream: bool
+) -> None:
+    switched("redact")
+    reply = ask(site, path, f"{kind_of(path)}.m", stream=stream)
+    assert reply.status == 200, reply
+    (sent,) = asked(site)
+    assert "[EMAIL_1]" in json.dumps(sent)
+    assert ADDRESS not in json.dumps(sent)
+
+
+@EACH
+def test_filter_refuses(site: Site, switched: Any, path: str) -> None:
+    switched("rate_limit", **COUNTED)
+    model, token = f"{kind_of(path)}.m", site.add(Role.USER)[1]
+    assert ask(site, path, model, token, stream=False).status == 200
+    reply = ask(site, path, model, token, stream=False)
+    assert reply.status == 429, reply
+    assert int(reply.headers["retry-after"]) > 0
+    assert asked(site) == []
+
+
+@EACH
+def test_provider_is_told_who_asks(site: Site, path: str) -> None:
+    assert ask(site, path, f"{kind_of(path)}.m", stream=False).status == 200
+    headers = {name.lower(): value for name, value in site.provider.last().headers.items()}
+    assert headers.keys() >= HEADERS
+    assert headers["x-openwebui-user-id"] == site.ids["user"]
+
+
+def test_control_socket_asks_in_the_same_way(site: Site, switched: Any) -> None:
+    assert {("POST", "/v1/chat")} == CONTROL_PATHS.keys()
+    switched("redact")
+    site.provider.script()
+    done = site.daemon.run_ctl("chat", "preset-o", f"hi {ADDRESS}")
+    assert done.returncode == 0, done.stderr
+    (sent,) = asked(site)
+    assert SECRET in json.dumps(sent)
+    assert ADDRESS not in json.dumps(sent)

@@ -1,0 +1,138 @@
+"""Tests for gatewayd.chat.filtered_streams."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import orjson
+import pytest
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.records import Model
+from gatewayd.catalog.replies import Chunk, Completion
+from gatewayd.chat import filtered_streams
+from gatewayd.chat.conversions import LegacyCompletions
+from gatewayd.chat.filtered_streams import ChangedAnswer
+from gatewayd.chat.records import ChatRequest
+from gatewayd.chat.response_items import ResponseItems
+from gatewayd.errors import GatewayError
+from tests.fakes.upstream import sse
+
+
+class Reads:
+    """An answer of these reads."""
+
+    status = 200
+
+    def __init__(self, reads: Sequence[bytes], content_type: str = "text/event-stream") -> None:
+        self.content_type = content_type
+        self.closed = False
+        self._reads = iter(reads)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return next(self._reads)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class Holding:
+    """A filter that shouts, and holds the last letter back until the end."""
+
+    def __init__(self) -> None:
+        self.held = ""
+
+    async def inlet(self, request: ChatRequest, model: Model, actor: Actor) -> None:
+        return
+
+    async def stream(self, chunk: Chunk) -> Chunk:
+        for event in chunk.events:
+            for choice in event["choices"]:
+                said = self.held + choice["delta"].get("content", "").upper()
+                is_over = bool(choice["finish_reason"])
+                self.held = "" if is_over else said[-1:]
+                choice["delta"] = {"content": said if is_over else said[:-1]}
+        return chunk
+
+    async def outlet(self, completion: Completion, actor: Actor) -> None:
+        return
+
+
+def event(kind: str, **fields: Any) -> bytes:
+    return b"event: %s\n%s" % (kind.encode(), sse({"type": kind, **fields}))
+
+
+async def read(answer: ChangedAnswer) -> list[dict[str, Any]]:
+    frames = b"".join([part async for part in answer]).split(b"\n\n")
+    found = (frame.partition(b"data: ")[2] for frame in frames if frame)
+    return [orjson.loads(data) for data in found if data != b"[DONE]"]
+
+
+AT = {"item_id": "m", "output_index": 0, "content_index": 0}
+
+
+async def test_texts_that_are_repeated_at_the_end_are_what_the_filters_made_of_them() -> None:
+    part = {"type": "output_text", "text": "hello"}
+    item = {"type": "message", "content": [part]}
+    reads = [
+        event("response.created", sequence_number=0, response={"output": []})
+        + event("response.output_text.delta", sequence_number=1, delta="hel", **AT),
+        event("response.output_text.delta", sequence_number=2, delta="lo", **AT),
+        event("response.output_text.done", sequence_number=3, text="hello", **AT),
+        event("response.content_part.done", sequence_number=4, part=part, **AT),
+        event("response.output_item.done", sequence_number=5, output_index=0, item=item),
+        event("response.completed", sequence_number=6, response={"output": [item, {"type": "reasoning"}]}),
+    ]
+    events = await read(ChangedAnswer(Reads(reads), ResponseItems(), (Holding(),)))
+    assert [one["delta"] for one in events if "delta" in one] == ["HE", "LL", "O"]
+    assert [one["sequence_number"] for one in events] == list(range(8))
+    ends = {one["type"]: one for one in events}
+    assert ends["response.output_text.done"]["text"] == "HELLO"
+    assert ends["response.content_part.done"]["part"]["text"] == "HELLO"
+    assert ends["response.output_item.done"]["item"]["content"][0]["text"] == "HELLO"
+    assert ends["response.completed"]["response"]["output"] == [
+        {"type": "message", "content": [{"type": "output_text", "text": "HELLO"}]},
+        {"type": "reasoning"},
+    ]
+
+
+async def test_continuations_are_filtered_to_their_last_piece() -> None:
+    reads = [
+        sse({"object": "text_completion", "choices": [{"index": 0, "text": "ab", "finish_reason": None}]}),
+        sse({"object": "text_completion", "choices": [{"index": 0, "text": "", "finish_reason": "stop"}]})
+        + sse(b"[DONE]"),
+    ]
+    events = await read(ChangedAnswer(Reads(reads), LegacyCompletions(), (Holding(),)))
+    assert [one["choices"][0]["text"] for one in events] == ["A", "B"]
+
+
+async def test_an_answer_repeats_the_callers_instructions_alone() -> None:
+    own = {"instructions": "mine"}
+    streamed = Reads([event("response.created", response={"id": "r", "instructions": "secret"})])
+    (created,) = await read(ChangedAnswer(streamed, ResponseItems(), (), own))
+    assert created["response"] == {"id": "r", "instructions": "mine"}
+    whole = Reads([b'{"id": "r", "instruc', b'tions": "secret"}'], "application/json")
+    answer = ChangedAnswer(whole, ResponseItems(), (), own)
+    assert orjson.loads(b"".join([part async for part in answer])) == {"id": "r", "instructions": "mine"}
+    assert whole.closed
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"{", b"x" * 11])
+async def test_an_answer_that_cannot_be_changed_is_not_passed_on(
+    raw: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filtered_streams, "MAX_WHOLE_BYTES", 10)
+    answer = ChangedAnswer(Reads([raw], "application/json"), ResponseItems(), (), {"instructions": None})
+    with pytest.raises(GatewayError, match="cannot pass an answer on"):
+        await anext(answer)
+
+
+async def test_leaving_closes_the_answer() -> None:
+    reads = Reads([sse({"choices": []})])
+    await ChangedAnswer(reads, ResponseItems(), (), None).aclose()
+    assert reads.closed
