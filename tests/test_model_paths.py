@@ -9,10 +9,8 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1] / "gatewayd"
 
-ASKING = frozenset(
-    {"ask", "complete", "stream", "complete_message", "stream_message", "embed", "forward", "rerank"}
-)
-"""Methods of sources, of the failover between them, and of models for documents."""
+ASKING = frozenset({"complete", "stream", "complete_message", "stream_message", "embed", "forward", "rerank"})
+"""Methods of sources, and of models for documents; beside them `ask` of the failover between sources."""
 
 # The pipeline, and what has the record, the filters and the identity applied before it asks.
 DECIDED = {
@@ -29,8 +27,6 @@ DECIDED = {
 # Asks one of the above.
 THROUGH = {
     "chat/toolloop.py": {"complete", "stream"},
-    "chat/toolbox.py": {"ask"},
-    "chat/taskmodels.py": {"ask"},
 }
 
 # Models for documents: no chat model, no record and no filter is for them.
@@ -50,21 +46,16 @@ OTHERS = {
     "upstream/ollama.py": {"forward"},
     "chat/stream.py": {"stream"},
     "chat/filtered_streams.py": {"stream"},
-    "events/service.py": {"ask"},
     "http/public/file_uploads.py": {"stream"},
-    "plugins/items.py": {"ask"},
-    "plugins/loaded.py": {"ask"},
-    "upstream/toolservers.py": {"ask"},
 }
 
 
 def asked_in(path: Path) -> set[str]:
-    """Return the methods among ASKING that a module calls on something that is not itself."""
-    return {
-        node.func.attr
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKING
-    }
+    """Return the methods of sources that a module calls."""
+    calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    methods = [call for call in calls if isinstance(call, ast.Attribute)]
+    failovers = [call for call in methods if call.attr == "ask" and "failover" in ast.unparse(call.value)]
+    return {call.attr for call in (*failovers, *methods) if call in failovers or call.attr in ASKING}
 
 
 def test_every_caller_of_a_source_is_decided() -> None:

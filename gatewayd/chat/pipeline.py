@@ -94,11 +94,7 @@ class Pipeline:
         candidates = await self._candidates(request, actor)
         model = candidates[0].model
         record = self._apply_record(request, model, actor)
-        if self._has_own_scopes and request.scope is None:
-            request.scope = self._scope(request, model, actor)
-        chain = await self._filters.choose(request, model, actor)
-        if request.scope is None and _needs_scope(request, chain, model):
-            request.scope = self._scope(request, model, actor)
+        chain = await self._choose(request, model, actor)
         if chain.inlets:
             candidates = await self._filtered(request, actor, chain, model)
             model = candidates[0].model
@@ -130,6 +126,15 @@ class Pipeline:
             if answer.sources:
                 answer.completion = _with_sources(answer.completion, answer.sources)
         return answer
+
+    async def _choose(self, request: ChatRequest, model: Model, actor: Actor) -> FilterChain:
+        """Return the filters, and see to it that whoever needs a scope has one."""
+        if self._has_own_scopes and request.scope is None:
+            request.scope = self._scope(request, model, actor)
+        chain = await self._filters.choose(request, model, actor)
+        if request.scope is None and _needs_scope(request, chain, model):
+            request.scope = self._scope(request, model, actor)
+        return chain
 
     async def _candidates(self, request: ChatRequest, actor: Actor) -> Candidates:
         candidates = await self._catalog.candidates(request.model, actor)
