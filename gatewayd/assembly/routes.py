@@ -146,7 +146,12 @@ def make_listening(parts: Parts, doors: Doors, tasks: Tasks) -> Listening:
 def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
     """Return the rows of the public application, in the order of the interface specification."""
     settings, accounts = parts.settings, parts.accounts
-    facts = SiteFacts(settings.webui_name, __version__, enable_login_form=settings.enable_login_form)
+    facts = SiteFacts(
+        settings.webui_name,
+        __version__,
+        enable_login_form=settings.enable_login_form,
+        enable_initial_admin_signup=settings.enable_initial_admin_signup,
+    )
     config = ClientConfig(facts, accounts.runtime, accounts.permissions, accounts.users)
     cookie = CookieOptions(
         same_site=settings.webui_auth_cookie_same_site, secure=settings.webui_auth_cookie_secure

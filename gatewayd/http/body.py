@@ -26,7 +26,10 @@ def check_media_type(request: web.Request, accepted: Sequence[str]) -> None:
     Programs may leave the type out. A browser may not: without one, or with a type that a form can have, it
     sends a page's request without asking the gateway first (ASVS 5.0, 3.5.2).
     """
-    declared = request.headers.get(hdrs.CONTENT_TYPE, "").partition(";")[0].strip().lower()
+    given = request.headers.get(hdrs.CONTENT_TYPE, "")
+    if given in accepted:
+        return
+    declared = given.partition(";")[0].strip().lower()
     if declared in accepted or not request.body_exists:
         return
     if not declared and hdrs.ORIGIN not in request.headers and "Sec-Fetch-Site" not in request.headers:

@@ -23,6 +23,7 @@ class SiteFacts:
     name: str
     version: str
     enable_login_form: bool = True
+    enable_initial_admin_signup: bool = False
 
 
 class ClientConfig:
@@ -49,6 +50,7 @@ class ClientConfig:
         if actor is None:
             if await self._users.count() == 0:
                 body["onboarding"] = True
+                body["features"]["enable_signup"] &= self._facts.enable_initial_admin_signup
             return body
         if actor.is_verified:
             body["features"]["enable_api_keys"] = self._runtime.flag("ENABLE_API_KEYS")

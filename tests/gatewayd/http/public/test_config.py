@@ -22,12 +22,17 @@ async def test_strangers_learn_little_and_whether_to_begin() -> None:
     accounts = Accounts()
     facts = SiteFacts("ours", "1.2")
     fresh = ClientConfig(facts, accounts.runtime, accounts.permissions, Count(0))
-    assert (await fresh.describe(None))["onboarding"] is True
+    told = await fresh.describe(None)
+    assert (told["onboarding"], told["features"]["enable_signup"]) == (True, False)
+    opened = SiteFacts("ours", "1.2", enable_initial_admin_signup=True)
+    told = await ClientConfig(opened, accounts.runtime, accounts.permissions, Count(0)).describe(None)
+    assert told["features"]["enable_signup"] is True
     config = ClientConfig(facts, accounts.runtime, accounts.permissions, Count(1))
     body = await config.describe(None)
     assert body.keys() == STRANGER
     assert (body["name"], body["version"]) == ("ours", "1.2")
     assert "enable_api_keys" not in body["features"]
+    assert body["features"]["enable_signup"] is True
 
 
 async def test_accounts_learn_more_and_pending_ones_do_not() -> None:
