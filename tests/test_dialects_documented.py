@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewayd import jsonslices
 from gatewayd.assembly.gateway import assemble
 from gatewayd.assembly.routes import public_rows
 from gatewayd.catalog import failover, runtimes
@@ -93,7 +94,7 @@ SENTENCES = [
     f"at most {runtimes.ASK_SECONDS:g} seconds",
     f"asked last for {failover.REST_SECONDS:g} seconds",
     f"without a runtime it is {runtime.PROTOCOL_VERSION}",
-    f"up to {body.MAX_DEPTH} levels",
+    f"up to {jsonslices.MAX_DEPTH} levels",
     f"comes within {body.BODY_TIMEOUT_SECONDS:g} seconds",
     f"was sent for {heartbeat.SECONDS:g} seconds",
     f"up to {warnings.MAX_LENGTH} characters",
@@ -261,7 +262,7 @@ def test_every_status_of_a_provider_has_its_kind() -> None:
 
 
 def test_settings_that_the_page_names_exist() -> None:
-    settings = {"custom_api_key_header", "request_body_limit"}
+    settings = {"custom_api_key_header", "request_body_limit", "stream_head_timeout"}
     keys = {"kind", "prefix", "connections", "connect_timeout", "stream_idle_timeout", "timeout"}
     assert missing(settings | keys) == []
     assert settings <= set(definitions())

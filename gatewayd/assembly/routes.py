@@ -23,6 +23,7 @@ from gatewayd.chat.embeddings import Embeddings
 from gatewayd.chat.forwarding import Forwarding
 from gatewayd.chat.input_filters import InputFilters
 from gatewayd.chat.pipeline import Pipeline
+from gatewayd.http.answers import Streams
 from gatewayd.http.app import Application, build
 from gatewayd.http.control import chat as control_chat
 from gatewayd.http.control import groups as control_groups
@@ -160,12 +161,13 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
     limit = settings.request_body_limit
     filters, runtimes = parts.extensions.filters, Runtimes(parts.catalog)
     embeddings = Embeddings(parts.catalog, filters)
-    conversion = RuntimeConversion(parts.pipeline, embeddings)
+    streams = Streams(head_seconds=settings.stream_head_timeout)
+    conversion = RuntimeConversion(parts.pipeline, embeddings, streams=streams)
     return [
         *HealthRoutes(parts.health, config, __version__).routes(),
         *ModelRoutes(parts.catalog, Buttons(parts.extensions.registry)).routes(),
-        *ChatRoutes(parts.answering.runs, body_limit=limit).routes(),
-        *MessageRoutes(parts.pipeline, body_limit=limit).routes(),
+        *ChatRoutes(parts.answering.runs, body_limit=limit, streams=streams).routes(),
+        *MessageRoutes(parts.pipeline, body_limit=limit, streams=streams).routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
         *ForwardingRoutes(Forwarding(parts.catalog, filters), body_limit=limit).routes(),
         *RuntimeRoutes(runtimes, conversion, InputFilters(parts.catalog, filters), body_limit=limit).routes(),

@@ -1,8 +1,8 @@
 """Streams an answer: its frames as they come, a beat while the source is silent, a failure in band."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from aiohttp import web
 
@@ -12,12 +12,33 @@ from gatewayd.chat.records import Answer, ChatRequest
 from gatewayd.dialects import openai
 from gatewayd.errors import GatewayError
 from gatewayd.http import heartbeat
+from gatewayd.http.early import EarlyHead
 from gatewayd.http.errors import STATUSES, log_broken
 from gatewayd.http.heartbeat import Heartbeat
 from gatewayd.http.sse import open_stream, send
 from gatewayd.tasks import Tasks
 
 COMMENT: Final = b": keep-alive\n\n"
+
+
+Asked = TypeVar("Asked")
+
+
+class Edge(Protocol):
+    """What a stream of a dialect has before its answer is there; `content_type` is None for events."""
+
+    @property
+    def content_type(self) -> str | None:
+        """The media type."""
+        ...
+
+    def ping(self) -> bytes:
+        """Return what says only that the stream lives."""
+        ...
+
+    def fail(self, error: GatewayError) -> bytes:
+        """Return the last frame of an answer that broke."""
+        ...
 
 
 class Frames(Protocol):
@@ -43,6 +64,8 @@ class Frames(Protocol):
 class OpenAiFrames:
     """Passes on the frames of the OpenAI dialect, which the sources' chunks already are."""
 
+    content_type: str | None = None
+
     def feed(self, chunk: Chunk) -> bytes:
         """Return the chunk's bytes."""
         return chunk.raw
@@ -63,10 +86,50 @@ class OpenAiFrames:
 class Streams:
     """Streams answers, each with a beat of its own."""
 
-    def __init__(self, *, seconds: float = heartbeat.SECONDS) -> None:
+    def __init__(
+        self, *, seconds: float = heartbeat.SECONDS, head_seconds: float | None = heartbeat.SECONDS
+    ) -> None:
         self._seconds = seconds
+        self._head_seconds = head_seconds
         # Each is stopped by its stream.
         self._beats = Tasks()
+
+    async def begin(
+        self,
+        request: web.Request,
+        asked: Awaitable[Asked],
+        edge: Edge,
+        follow: Callable[[Asked, web.StreamResponse | None], Awaitable[web.StreamResponse]],
+    ) -> web.StreamResponse:
+        """Await an answer and let `follow` send it, on the stream that was begun if it was long in coming.
+
+        A failure raises until then; afterwards it is the last frame.
+        """
+        headers = {} if edge.content_type is None else {"Content-Type": edge.content_type}
+        early = EarlyHead(
+            request, self._beats, edge.ping(), headers, seconds=self._head_seconds, pause=self._seconds
+        )
+        try:
+            async with early:
+                answer = await asked
+            return await follow(answer, early.reply)
+        except GatewayError as error:
+            if early.reply is None:
+                raise
+            log_broken(request, error)
+            await send(request, early.reply, edge.fail(error))
+            await early.reply.write_eof()
+            return early.reply
+
+    def keep_alive(
+        self, request: web.Request, reply: web.StreamResponse, ping: Callable[[], bytes]
+    ) -> Heartbeat:
+        """Return what keeps a stream alive while its source is silent."""
+
+        async def beat() -> None:
+            await send(request, reply, ping())
+
+        return Heartbeat(self._beats, beat, seconds=self._seconds)
 
     async def send(
         self,
@@ -75,18 +138,15 @@ class Streams:
         frames: Frames,
         headers: Mapping[str, str],
         first: bytes = b"",
+        begun: web.StreamResponse | None = None,
     ) -> web.StreamResponse:
         """Write `first`, then a frame for each chunk; the source is released whatever happens."""
         async with aclosing(chunks):
-            reply = await open_stream(request, headers)
-
-            async def beat() -> None:
-                await send(request, reply, frames.ping())
-
+            reply = begun or await open_stream(request, headers)
             try:
                 if first:
                     await send(request, reply, first)
-                async with Heartbeat(self._beats, beat, seconds=self._seconds) as silence:
+                async with self.keep_alive(request, reply, frames.ping) as silence:
                     async for chunk in chunks:
                         ready = frames.feed(chunk)
                         if ready:
@@ -109,9 +169,11 @@ def openai_frames(answer: Answer, chat: ChatRequest) -> bytes:
     return b"".join([*frames, DONE])
 
 
-async def send_whole(request: web.Request, frames: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
+async def send_whole(
+    request: web.Request, frames: bytes, headers: Mapping[str, str], begun: web.StreamResponse | None = None
+) -> web.StreamResponse:
     """Send a stream that is complete already."""
-    reply = await open_stream(request, headers)
+    reply = begun or await open_stream(request, headers)
     await send(request, reply, frames)
     await reply.write_eof()
     return reply

@@ -70,7 +70,12 @@ async def open_lines(
 async def send_failure(request: web.Request, reply: web.StreamResponse, error: GatewayError) -> None:
     """Write the last line of an answer that broke off."""
     log_broken(request, error)
-    await send(request, reply, orjson.dumps(body_of(error, Dialect.OLLAMA)) + b"\n")
+    await send(request, reply, failure_line(error))
+
+
+def failure_line(error: GatewayError) -> bytes:
+    """Return the last line of an answer that broke off."""
+    return orjson.dumps(body_of(error, Dialect.OLLAMA)) + b"\n"
 
 
 async def pass_lines(

@@ -261,6 +261,12 @@ class Settings(PluginFields, RetrievalFields, SignInFields, PermissionFields):
     drain_timeout: types.Seconds = setting(
         reload(LIMITS), 30.0, "How long running answers may go on after the daemon was told to stop.", ge=0
     )
+    stream_head_timeout: types.OptionalSeconds = setting(
+        restart(LIMITS),
+        15.0,
+        "Longest wait of a streamed answer for its first event before its head and keep-alives are sent.",
+        gt=0,
+    )
     upstream_connect_timeout: types.Seconds = setting(
         reload(LIMITS), 5.0, "Longest wait for a connection to a provider.", gt=0
     )

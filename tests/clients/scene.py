@@ -73,7 +73,7 @@ def opened_scene(folder: Path) -> Iterator[Scene]:
         gone = stack.enter_context(background_upstream())
         configuration = folder / "gatewayd.toml"
         configuration.write_text(_providers(provider.url, gone.url))
-        settings = {"ENABLE_API_KEYS": "true", "UPSTREAM_CONNECT_TIMEOUT": "2"}
+        settings = {"ENABLE_API_KEYS": "true", "UPSTREAM_CONNECT_TIMEOUT": "2", "STREAM_HEAD_TIMEOUT": "1"}
         with running_daemon(folder / "state", "-f", str(configuration), **settings) as daemon:
             key, session = sign_up(daemon)
             status, listed = daemon.call("GET", "/api/models", headers={"Authorization": f"Bearer {key}"})

@@ -25,11 +25,13 @@ PATHS: Final = tuple(f"{base}/chat/completions" for base in BASES)
 class ChatRoutes:
     """Answers chat completions, whole or streamed."""
 
-    def __init__(self, runs: Runs, *, body_limit: int, clock: ids.Clock = ids.now) -> None:
+    def __init__(
+        self, runs: Runs, *, body_limit: int, streams: Streams | None = None, clock: ids.Clock = ids.now
+    ) -> None:
         self._runs = runs
         self._body_limit = body_limit
         self._clock = clock
-        self._streams = Streams()
+        self._streams = streams or Streams()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 4.2 with the aliases that OpenAI clients use."""
@@ -56,23 +58,31 @@ class ChatRoutes:
         chat = openai.parse_request(await body.read_object(request, self._body_limit, LARGE))
         chat.request_id = request_id(request)
         chat.facts = partial(facts_of, request)
-        answer = await self._runs.answer(chat, actor(request))
+        asked = self._runs.answer(chat, actor(request))
+        if chat.stream and not chat.options.get("session_id"):
+            return await self._streams.begin(
+                request, asked, OpenAiFrames(), partial(self._send, request, chat)
+            )
+        return await self._send(request, chat, await asked)
+
+    async def _send(
+        self,
+        request: web.Request,
+        chat: ChatRequest,
+        answer: Answer | Started,
+        begun: web.StreamResponse | None = None,
+    ) -> web.StreamResponse:
         if isinstance(answer, Started):
             return body.json_reply(_show_started(answer))
         headers = warning_headers(answer.warnings)
         if answer.completion is not None and not chat.stream:
             return body.raw_reply(request, answer.completion.raw, headers)
-        return await self._stream(request, chat, answer, headers)
-
-    async def _stream(
-        self, request: web.Request, chat: ChatRequest, answer: Answer, headers: dict[str, str]
-    ) -> web.StreamResponse:
         if answer.chunks is None:
-            return await send_whole(request, openai_frames(answer, chat), headers)
+            return await send_whole(request, openai_frames(answer, chat), headers, begun)
         first = b""
         if answer.sources:
             first = openai.render_sources(answer.sources, chat.model, chat.request_id, self._clock())
-        return await self._streams.send(request, answer.chunks, OpenAiFrames(), headers, first)
+        return await self._streams.send(request, answer.chunks, OpenAiFrames(), headers, first, begun)
 
 
 def _show_started(started: Started) -> dict[str, Any]:

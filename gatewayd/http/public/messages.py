@@ -16,7 +16,7 @@ from gatewayd.dialects import anthropic
 from gatewayd.dialects.anthropic_stream import MessageStream
 from gatewayd.dialects.tokens import count_tokens
 from gatewayd.errors import GatewayError, invalid
-from gatewayd.http import body, heartbeat
+from gatewayd.http import body
 from gatewayd.http.answers import Streams, send_whole
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.errors import STATUSES
@@ -32,6 +32,8 @@ PING: Final = b'event: ping\ndata: {"type":"ping"}\n\n'
 
 class Failing:
     """How a stream of this dialect says that it broke."""
+
+    content_type: str | None = None
 
     def fail(self, error: GatewayError) -> bytes:
         """Return an `error` event."""
@@ -88,12 +90,10 @@ class ConvertedEvents(Failing):
 class MessageRoutes:
     """Answers messages requests, whole or streamed, and counts their tokens."""
 
-    def __init__(
-        self, pipeline: Pipeline, *, body_limit: int, ping_seconds: float = heartbeat.SECONDS
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, *, body_limit: int, streams: Streams | None = None) -> None:
         self._pipeline = pipeline
         self._body_limit = body_limit
-        self._streams = Streams(seconds=ping_seconds)
+        self._streams = streams or Streams()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 4.3 with the aliases that clients use, and their probes."""
@@ -122,16 +122,26 @@ class MessageRoutes:
         chat = anthropic.parse_request(await body.read_object(request, self._body_limit, LARGE))
         chat.request_id = request_id(request)
         chat.facts = partial(facts_of, request)
-        answer = await self._pipeline.run(chat, actor(request))
+        asked = self._pipeline.run(chat, actor(request))
+        if chat.stream:
+            # A ping may come before the message starts.
+            return await self._streams.begin(
+                request, asked, NativeEvents(), partial(self._send, request, chat)
+            )
+        return await self._send(request, chat, await asked)
+
+    async def _send(
+        self, request: web.Request, chat: ChatRequest, answer: Answer, begun: web.StreamResponse | None = None
+    ) -> web.StreamResponse:
         headers = warning_headers(answer.warnings)
         if answer.chunks is not None:
             renderer = NativeEvents() if answer.is_native else ConvertedEvents(chat, answer)
-            return await self._streams.send(request, answer.chunks, renderer, headers)
+            return await self._streams.send(request, answer.chunks, renderer, headers, begun=begun)
         completion = _completion(answer)
         if chat.stream:
             events = ConvertedEvents(chat, answer)
             frames = events.feed(Chunk(events=[completion.body])) + events.finish()
-            return await send_whole(request, frames, headers)
+            return await send_whole(request, frames, headers, begun)
         if answer.is_native:
             return body.raw_reply(request, completion.raw, headers)
         message = _message(completion, chat)

@@ -22,9 +22,10 @@ from gatewayd.dialects.ollama import Timing
 from gatewayd.dialects.ollama_stream import ChatLines
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.http import body
+from gatewayd.http.answers import Streams
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.facts import facts_of
-from gatewayd.http.ndjson import open_lines, send_failure, send_some
+from gatewayd.http.ndjson import CONTENT_TYPE, failure_line, open_lines, send_failure, send_some
 from gatewayd.http.sse import send
 from gatewayd.http.warnings import warning_headers
 
@@ -58,11 +59,13 @@ class RuntimeConversion:
         pipeline: Pipeline,
         embeddings: Embeddings,
         *,
+        streams: Streams | None = None,
         clock: ids.Clock = ids.now,
         nanoseconds: Nanoseconds = time.perf_counter_ns,
     ) -> None:
         self._pipeline = pipeline
         self._embeddings = embeddings
+        self._streams = streams or Streams()
         self._clock = clock
         self._nanoseconds = nanoseconds
 
@@ -114,29 +117,46 @@ class RuntimeConversion:
             return await _reply(request, loaded, chat)
         model_id, chat.request_id = chat.model, request_id(request)
         chat.facts, chat.source = partial(facts_of, request), found.source
-        answer = await self._pipeline.run(chat, actor(request))
+        asked = self._pipeline.run(chat, actor(request))
+        send_answer = partial(self._send, request, _Asked(chat, model_id, watch, generate))
+        if not chat.stream:
+            return await send_answer(await asked)
+        return await self._streams.begin(request, asked, LineEdge(), send_answer)
+
+    async def _send(
+        self, request: web.Request, asked: "_Asked", answer: Answer, begun: web.StreamResponse | None = None
+    ) -> web.StreamResponse:
         if answer.completion is not None:
-            render = ollama.render_generate if generate else ollama.render_chat
-            whole = render(answer.completion.body, model_id, watch.timing())
+            render = ollama.render_generate if asked.generate else ollama.render_chat
+            whole = render(answer.completion.body, asked.model_id, asked.watch.timing())
             if answer.sources:
                 whole["sources"] = answer.sources
-            return await _reply(request, whole, chat)
-        watch.note_first()
-        lines = ChatLines(model_id, generate=generate, clock=self._clock, sources=answer.sources)
-        return await self._stream(request, answer, lines, watch)
+            return await _reply(request, whole, asked.chat, begun)
+        asked.watch.note_first()
+        lines = ChatLines(asked.model_id, generate=asked.generate, clock=self._clock, sources=answer.sources)
+        return await self._stream(request, answer, lines, asked.watch, begun)
 
     async def _stream(
-        self, request: web.Request, answer: Answer, lines: ChatLines, watch: _Watch
+        self,
+        request: web.Request,
+        answer: Answer,
+        lines: ChatLines,
+        watch: _Watch,
+        begun: web.StreamResponse | None,
     ) -> web.StreamResponse:
         if answer.chunks is None:
             raise GatewayError(Kind.INTERNAL, "cannot stream an answer without chunks")
         async with aclosing(answer.chunks) as chunks:
-            reply = await open_lines(request, headers=warning_headers(answer.warnings))
+            reply = begun or await open_lines(request, headers=warning_headers(answer.warnings))
             try:
-                async for chunk in chunks:
-                    await send_some(request, reply, lines.feed(chunk.events))
-                    if lines.is_failed:
-                        break
+                async with self._streams.keep_alive(request, reply, LineEdge().ping) as silence:
+                    async for chunk in chunks:
+                        ready = lines.feed(chunk.events)
+                        if ready:
+                            await send(request, reply, ready)
+                            silence.touch()
+                        if lines.is_failed:
+                            break
                 await send_some(request, reply, lines.finish(watch.timing()))
             except GatewayError as error:
                 await send_failure(request, reply, error)
@@ -147,12 +167,38 @@ class RuntimeConversion:
         return _Watch(self._clock, self._nanoseconds, self._nanoseconds())
 
 
-async def _reply(request: web.Request, whole: Body, chat: ChatRequest) -> web.StreamResponse:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One request; `model_id` is the model as the caller named it."""
+
+    chat: ChatRequest
+    model_id: str
+    watch: _Watch
+    generate: bool
+
+
+class LineEdge:
+    """What a stream of lines has before its answer is there."""
+
+    content_type: str | None = CONTENT_TYPE
+
+    def ping(self) -> bytes:
+        """Return a blank: it stands before the next line, where every reader of JSON skips it."""
+        return b" "
+
+    def fail(self, error: GatewayError) -> bytes:
+        """Return the last line."""
+        return failure_line(error)
+
+
+async def _reply(
+    request: web.Request, whole: Body, chat: ChatRequest, begun: web.StreamResponse | None = None
+) -> web.StreamResponse:
     """Answer at once: as an object, or as the only line of a stream when that was asked for."""
     headers = warning_headers(chat.warnings)
     if not chat.stream:
         return body.json_reply(whole, headers=headers)
-    reply = await open_lines(request, headers=headers)
+    reply = begun or await open_lines(request, headers=headers)
     await send(request, reply, orjson.dumps(whole) + b"\n")
     await reply.write_eof()
     return reply

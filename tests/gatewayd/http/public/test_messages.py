@@ -15,6 +15,7 @@ from gatewayd.catalog.replies import Chunk, Completion
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat.pipeline import NoFilterChain, NoFilters, NoTools, Pipeline
 from gatewayd.chat.records import ChatRequest
+from gatewayd.http.answers import Streams
 from gatewayd.http.public.messages import PATHS, MessageRoutes
 from gatewayd.http.routes import Route
 from tests.fakes.attachments import NoAttachments
@@ -119,7 +120,7 @@ async def opened(
 ) -> AsyncIterator[tuple[FakeUpstream, Client]]:
     def rows(catalog: Catalog) -> Sequence[Route]:
         pipeline = Pipeline(catalog, chosen, NoAttachments(), NoTools())
-        return MessageRoutes(pipeline, body_limit=LIMIT, ping_seconds=ping_seconds).routes()
+        return MessageRoutes(pipeline, body_limit=LIMIT, streams=Streams(seconds=ping_seconds)).routes()
 
     async with three_providers(rows) as made:
         yield made
