@@ -33,11 +33,16 @@ class GoneError(Exception):
     """A file is not there any more."""
 
 
+def composed(path: str) -> str:
+    """Return a path of the file system, which bounds its length, in composed characters."""
+    return unicodedata.normalize("NFC", path)  # noqa: TID251
+
+
 def place_of(parts: Sequence[str]) -> str:
     """Return what the daemon calls a file, its path in composed characters; raises ReadError."""
     if any(unicodedata.category(character) in REFUSED for part in parts for character in part):
         raise ReadError("cannot take the file: its name holds control characters or is no UTF-8")
-    place = unicodedata.normalize("NFC", "/".join(parts))
+    place = composed("/".join(parts))
     name = place.rpartition("/")[2]
     if len(name) > LONGEST_NAME or len(quote(place, safe="")) + len(quote(name, safe="")) > LONGEST_QUERY:
         raise ReadError("cannot take the file: its path is too long")

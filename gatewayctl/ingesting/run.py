@@ -1,6 +1,5 @@
 """One run: compare a directory with a collection, send what is new, wait, and remove what is gone."""
 
-import unicodedata
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Final
 from gatewayctl.client import ControlClient
 from gatewayctl.failures import CommandError
 from gatewayctl.ingesting.interfaces import Progress
-from gatewayctl.ingesting.reading import Reader, ReadError
+from gatewayctl.ingesting.reading import Reader, ReadError, composed
 from gatewayctl.ingesting.records import Report, Version, What
 from gatewayctl.ingesting.scan import Scan
 from gatewayctl.ingesting.stop import Stop
@@ -218,7 +217,7 @@ class Run:
 
 def _gone(difference: Difference, scan: Scan) -> Sequence[CollectionFile]:
     """Return the files to remove: none that is there, or in a directory that is, but could not be read."""
-    there = {unicodedata.normalize("NFC", problem.path) for problem in scan.problems}
+    there = {composed(problem.path) for problem in scan.problems}
     return [held for held in difference.deleted if not there & {held.path, *_above(held.path)}]
 
 

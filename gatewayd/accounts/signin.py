@@ -11,7 +11,7 @@ from gatewayd.accounts.devices import Devices
 from gatewayd.accounts.interfaces import UserStore
 from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.records import Actor, CredentialKind, User
-from gatewayd.accounts.texts import normalise_email
+from gatewayd.accounts.texts import email_key
 from gatewayd.errors import GatewayError, Kind, invalid
 
 FAILURE_SECONDS: Final = 900
@@ -93,7 +93,7 @@ class SignIn:
             raise GatewayError(
                 Kind.FORBIDDEN, "cannot sign in: passwords are not accepted (ENABLE_PASSWORD_AUTH)"
             )
-        account = _account(email)
+        account = email_key(email)
         pair = self._pair(account, client)
         counts = self._counts(account, pair, client)
         _claim(counts, "cannot sign in now: too many failed tries")
@@ -169,11 +169,3 @@ def _claim(counts: list[tuple[Tries, str]], refusal: str) -> None:
 def _release(counts: list[tuple[Tries, str]]) -> None:
     for tries, name in counts:
         tries.take_back(name)
-
-
-def _account(email: str) -> str:
-    try:
-        return normalise_email(email)
-    except GatewayError:
-        # No account can have it; all such addresses share one count.
-        return ""

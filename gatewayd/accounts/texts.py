@@ -2,31 +2,48 @@
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.text import compatible
 
 MAX_EMAIL: Final = 254
+MAX_LOCAL_BYTES: Final = 64
+MAX_LABEL_BYTES: Final = 63
+MAX_SENT_EMAIL: Final = 1024
+"""Characters of an address as it is sent; normalisation can make it shorter."""
+
 MAX_NAME: Final = 255
 MAX_PICTURE: Final = 262_144
 MAX_OBJECT: Final = 262_144
 
 _PICTURE: Final = re.compile(r"https?://|/(?!/)|data:image/(?:png|jpeg|gif|webp)[;,]|$", re.IGNORECASE)
+_NOT_PLAIN: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters and surrogates (the general categories Cc and Cs)."""
+
+# Line and paragraph separators, and what embeds, overrides or isolates a direction (UAX 9, section 2).
+_FORGING: Final = re.compile("[\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+# What is white space, or is not seen: control and format characters, Default_Ignorable_Code_Point (UAX 44),
+# private use, and the blank pattern of Braille.
+_INVISIBLE: Final = re.compile(
+    r"[\s\x00-\x20\x7f-\xa0\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
+    r"\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff\uffa0"
+    r"\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
+)
+_LOCAL: Final = re.compile(r"[\w.!#$%&'*+/=?^`{|}~\x80-\U0010ffff-]+")
+"""`atext` and dots, and what RFC 6531 adds; dots may stand anywhere, as in addresses that are in use."""
+
+_LABEL: Final = re.compile(r"(?!-)[^\x00-,./:-@\[-`{-\x7f\u3002]+(?<!-)")
+
 _ESCAPED_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def is_plain(value: str) -> bool:
     """Tell whether a text has neither control characters nor lone surrogates."""
-    return not any(unicodedata.category(character) in {"Cc", "Cs"} for character in value)
-
-
-def folded(text: str) -> str:
-    """Return the form that is equal for texts that differ only in case or composition."""
-    if text.isascii():
-        return text.lower()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    return _NOT_PLAIN.search(value) is None
 
 
 def mended(text: str) -> str:
@@ -39,19 +56,44 @@ def mended(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def email_key(value: str) -> str:
+    """Return the form by which addresses are found: NFKC, case-folded, stripped; "" when no account has it.
+
+    An address that an earlier release accepted is found, although `normalise_email` refuses it now.
+    """
+    key = compatible(value).strip() if len(value) <= MAX_SENT_EMAIL else ""
+    return key if "@" in key and len(key) <= MAX_EMAIL and is_plain(key) else ""
+
+
 def normalise_email(value: str) -> str:
     """Return the form in which addresses are stored and compared: NFKC, case-folded, stripped.
 
-    Raises invalid_request (param `email`) unless it has one `@` with something on both sides, no spaces or
-    control characters, and at most 254 characters.
+    Raises invalid_request (param `email`) unless it is a local part and a domain of at most 254 characters
+    together: RFC 5321, sections 4.1.2 and 4.5.3.1, with the characters that RFC 6531 adds as far as they can
+    be seen, without quoted local parts and address literals.
     """
-    # Folding can undo the composed form, so it is composed once more.
-    address = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", value).strip().casefold())
-    local, at, domain = address.partition("@")
-    sound = bool(local and at and domain) and "@" not in domain and len(address) <= MAX_EMAIL
-    if not sound or not is_plain(address) or any(character.isspace() for character in address):
+    address = email_key(value)
+    local, _, domain = address.partition("@")
+    is_seen = _INVISIBLE.search(address) is None
+    if not (is_seen and _is_local_part(local) and _is_domain(domain)):
         raise invalid("cannot accept email: it is not a valid e-mail address", param="email")
     return address
+
+
+def _is_local_part(local: str) -> bool:
+    return len(local.encode()) <= MAX_LOCAL_BYTES and _LOCAL.fullmatch(local) is not None
+
+
+def _is_domain(domain: str) -> bool:
+    return all(_is_label(label) for label in domain.split("."))
+
+
+def _is_label(label: str) -> bool:
+    if _LABEL.fullmatch(label) is None:
+        return False
+    # RFC 3492: what is not ASCII is sent in letters, behind "xn--".
+    length = len(label) if label.isascii() else len(label.encode("punycode")) + len("xn--")
+    return length <= MAX_LABEL_BYTES
 
 
 def clean(value: str, name: str, *, longest: int = MAX_NAME, empty: bool = False) -> str:
@@ -63,6 +105,8 @@ def clean(value: str, name: str, *, longest: int = MAX_NAME, empty: bool = False
         raise invalid(f"cannot accept {name}: it is longer than {longest} characters", param=name)
     if not is_plain(text):
         raise invalid(f"cannot accept {name}: it has control characters", param=name)
+    if _FORGING.search(text) is not None:
+        raise invalid(f"cannot accept {name}: it has characters that change its direction", param=name)
     return text
 
 

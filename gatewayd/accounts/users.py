@@ -10,7 +10,7 @@ from gatewayd.accounts.identities import with_email, with_name
 from gatewayd.accounts.interfaces import GroupStore, UserStore
 from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.records import Actor, Identity, NewUser, Outcome, Role, User, UserChange
-from gatewayd.accounts.texts import clean, clean_object, clean_picture, is_plain, normalise_email
+from gatewayd.accounts.texts import clean, clean_object, clean_picture, email_key, is_plain, normalise_email
 from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 
@@ -90,8 +90,8 @@ class Users:
 
     async def resolve(self, ref: str) -> User:
         """Return the account with this id or e-mail address; not_found when there is none."""
-        if "@" in ref:
-            user = await self._users.find_by_email(normalise_email(ref))
+        if address := email_key(ref):
+            user = await self._users.find_by_email(address)
             if user is not None:
                 return user
         return await self.get(ref)

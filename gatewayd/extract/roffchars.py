@@ -1,9 +1,10 @@
 """The characters of roff: escapes become the text that they stand for."""
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from typing import Final
+
+from gatewayd.text import composed
 
 SPACE: Final = "\u00a0"
 """What a space is that separates no words."""
@@ -108,7 +109,7 @@ def special(name: str) -> str:
         number = int(code[1], 16) if code[1] else int(code[2])
         return chr(number) if number < 0xD800 or 0xDFFF < number < 0x110000 else ""
     if len(name) == 2 and name[0] in ACCENTS and name[1].isalpha():
-        return unicodedata.normalize("NFC", name[1] + ACCENTS[name[0]])
+        return composed(name[1] + ACCENTS[name[0]])
     return ""
 
 

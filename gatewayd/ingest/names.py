@@ -1,10 +1,10 @@
 """What a client may call a file: display text, never a path."""
 
-import unicodedata
 from typing import Final
 
 from gatewayd.accounts.texts import is_plain
 from gatewayd.errors import invalid
+from gatewayd.text import composed
 
 LONGEST_NAME: Final = 255
 
@@ -23,7 +23,7 @@ def clean_name(name: str, *, param: str = "file") -> str:
 
 def last_component(name: str) -> str:
     """Return what follows the last slash or backslash, in composed characters."""
-    return unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2].strip())
+    return composed(name.replace("\\", "/").rpartition("/")[2].strip())
 
 
 def extension(name: str) -> str:

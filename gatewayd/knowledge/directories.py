@@ -1,6 +1,5 @@
 """The directories of collections, as clients that keep a tree in step make them (11.4)."""
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -12,6 +11,7 @@ from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.knowledge.members import LINKING, Holdings, Members, get_line
 from gatewayd.knowledge.records import Directory
 from gatewayd.knowledge.trees import LONGEST_PATH, MOST_LEVELS, paths_of, subtree
+from gatewayd.text import composed
 
 MOST_DIRECTORIES: Final = 100_000
 
@@ -150,7 +150,7 @@ def _check_paths(paths: Mapping[str, str]) -> None:
 
 
 def _name(name: str) -> str:
-    text = clean(unicodedata.normalize("NFC", name), "name")
+    text = clean(composed(name), "name")
     if "/" in text or text in {".", ".."}:
         raise invalid("cannot accept name: it has a slash, or is . or ..", param="name")
     return text

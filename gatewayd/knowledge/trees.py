@@ -1,12 +1,12 @@
 """Paths in the directories of a collection; pure."""
 
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from gatewayd.accounts.texts import is_plain
 from gatewayd.errors import invalid, not_found, shortened
 from gatewayd.knowledge.records import Directory
+from gatewayd.text import composed
 
 LONGEST_PATH: Final = 4096
 MOST_LEVELS: Final = 100
@@ -22,7 +22,7 @@ def normal_path(path: str, name: str) -> str:
         raise invalid(
             f"cannot accept {name} {shortened(path)!r}: it is too long or has control characters", param=name
         )
-    parts = [part for part in unicodedata.normalize("NFC", path).split("/") if part]
+    parts = [part for part in composed(path).split("/") if part]
     if any(part in {".", ".."} for part in parts):
         raise invalid(f"cannot accept {name} {shortened(path)!r}: it has a part . or ..", param=name)
     if len(parts) > MOST_LEVELS:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from gatewayd.accounts.records import Email
-from gatewayd.accounts.texts import folded
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.scim.conditions import Operator
 from gatewayd.scim.drafts import Verb
@@ -37,6 +36,7 @@ from gatewayd.scim.values import (
     too_many,
     unwrapped,
 )
+from gatewayd.text import folded
 
 Emails = tuple[Email, ...]
 

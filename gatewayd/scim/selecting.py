@@ -6,12 +6,12 @@ The filter means here what it means in a search: it is compiled to the same cond
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gatewayd.accounts.texts import folded
 from gatewayd.scim.attributes import places
 from gatewayd.scim.conditions import All, Compare, Condition, Either, Element, Not, Operator, Present, Value
 from gatewayd.scim.filters import compile_filter
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.syntax import Name, Node, Selection
+from gatewayd.text import folded
 
 Selector = Callable[[Mapping[str, Any]], bool]
 """Tells whether one value of the attribute, an object with its parts, is selected."""

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from gatewayd.accounts.records import Email
-from gatewayd.accounts.texts import MAX_EMAIL, MAX_NAME, clean, folded, is_plain, normalise_email
+from gatewayd.accounts.texts import MAX_EMAIL, MAX_NAME, clean, is_plain, normalise_email
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.scim.records import ResourceType
+from gatewayd.text import folded
 
 MAX_EXTERNAL_ID: Final = 512
 MAX_TYPE: Final = 64

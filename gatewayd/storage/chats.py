@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd import jsonparts, jsonslices
-from gatewayd.accounts.texts import folded, mended
+from gatewayd.accounts.texts import mended
 from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, SharedChat, Tag
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.jsonslices import JsonLimits
@@ -16,6 +16,7 @@ from gatewayd.storage.mending import encode_mended
 from gatewayd.storage.statements import Statement, containing
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.upserts import upsert
+from gatewayd.text import folded
 
 ORDERS: Final = {"updated_at": "updated_at", "created_at": "created_at", "title": "title_key"}
 """The column that each order of a listing goes by."""

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from gatewayd.accounts.texts import folded
 from gatewayd.catalog.records import Grant
 from gatewayd.ids import digest
 from gatewayd.ingest.records import FileStatus
@@ -18,6 +17,7 @@ from gatewayd.storage.grants import Resource
 from gatewayd.storage.rows import CollectionRow, FileRow, UserRow
 from gatewayd.storage.statements import Statement, containing, possible
 from gatewayd.storage.transactions import writing
+from gatewayd.text import folded
 
 UNFINISHED: Final = ", ".join(
     f"'{status.value}'" for status in FileStatus if status is not FileStatus.COMPLETED

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
-from gatewayd.accounts.texts import folded
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.scim.conditions import All, Compare, Condition, Either, Element, Not, Operator, Present
 from gatewayd.scim.records import ResourceType
 from gatewayd.storage.fields import MAX_WHOLE, MIN_WHOLE, check_text
 from gatewayd.storage.searchable import Field, Side, Table, Type, table_of
+from gatewayd.text import folded
 
 MAX_DEPTH: Final = 100
 SECOND: Final = 1_000_000

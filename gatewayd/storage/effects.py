@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from gatewayd.accounts.texts import folded, mended
+from gatewayd.accounts.texts import mended
 from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, fits
@@ -13,6 +13,7 @@ from gatewayd.storage.mending import encode_mended
 from gatewayd.storage.messages import append_items, lock, one, replace_items
 from gatewayd.storage.statements import Statement
 from gatewayd.storage.transactions import writing
+from gatewayd.text import folded
 
 
 class EffectRows:

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from gatewayd.accounts.texts import folded
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.storage import words
 from gatewayd.storage.failures import translated
@@ -12,6 +11,7 @@ from gatewayd.storage.fields import decode, encode, fits
 from gatewayd.storage.rows import FileRow, LinkRow
 from gatewayd.storage.statements import Statement, matching, possible
 from gatewayd.storage.transactions import writing
+from gatewayd.text import folded
 
 PAGE: Final = 1000
 COLUMNS: Final = tuple(each.name for each in fields(File))

@@ -9,7 +9,6 @@ from tortoise.expressions import Subquery
 from tortoise.functions import Count
 
 from gatewayd.accounts.records import Group, Source, User
-from gatewayd.accounts.texts import folded
 from gatewayd.errors import not_found
 from gatewayd.storage import lookups
 from gatewayd.storage.failures import translated
@@ -17,6 +16,7 @@ from gatewayd.storage.fields import decode, encode, encode_optional, fits
 from gatewayd.storage.rows import GroupRow, MembershipRow, UserRow
 from gatewayd.storage.transactions import placeholder, writing
 from gatewayd.storage.users import record_of
+from gatewayd.text import folded
 
 BATCH: Final = 500
 # What nobody named is called as the user is.

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from gatewayd.accounts.records import ApiKey
-from gatewayd.accounts.texts import folded
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import fits
 from gatewayd.storage.rows import ApiKeyRow
 from gatewayd.storage.transactions import placeholder, writing
+from gatewayd.text import folded
 
 
 class TortoiseKeys:

@@ -7,9 +7,10 @@ from tortoise.models import Model
 
 from gatewayd.accounts.identities import shown
 from gatewayd.accounts.records import Group, User
-from gatewayd.accounts.texts import as_object, folded
+from gatewayd.accounts.texts import as_object
 from gatewayd.storage.rows import GroupExternalIdRow, UserEmailRow, UserExternalIdRow, UserSubjectRow
 from gatewayd.storage.upserts import insert
+from gatewayd.text import folded
 
 Lookups = Mapping[type[Model], Sequence[Mapping[str, Any]]]
 """What each table should hold of one user or group, by column, without whose it is."""

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gatewayd.accounts.texts import folded, mended
+from gatewayd.accounts.texts import mended
 from gatewayd.chats.records import Message, MessageChange, MessageState
 from gatewayd.errors import not_found
 from gatewayd.pace import Pace, in_slices
@@ -15,6 +15,7 @@ from gatewayd.storage.mending import encode_mended
 from gatewayd.storage.statements import Statement, stored
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.upserts import insert, upsert
+from gatewayd.text import folded
 
 SELECT: Final = (
     "SELECT number, id, parent_id, role, content, parts, done, state, attributes, timestamp"

@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 from tortoise.models import Model
 
-from gatewayd.accounts.texts import folded
 from gatewayd.errors import GatewayError
 from gatewayd.storage.fields import MAX_WHOLE, check_text, fits
 from gatewayd.storage.transactions import placeholder
+from gatewayd.text import folded
 
 
 @dataclass(slots=True)

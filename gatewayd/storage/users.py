@@ -8,13 +8,13 @@ from typing import Any, Final
 from tortoise.expressions import Q
 
 from gatewayd.accounts.records import Email, Identity, ProviderRole, Role, User
-from gatewayd.accounts.texts import folded
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.storage import lookups
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, encode_optional, fits
 from gatewayd.storage.rows import UserRow
 from gatewayd.storage.transactions import placeholder, writing
+from gatewayd.text import folded
 
 ORDERS: Final = frozenset({"name", "email", "role", "created_at", "updated_at", "last_active_at"})
 

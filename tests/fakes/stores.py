@@ -11,8 +11,8 @@ from typing import Any
 
 from gatewayd.accounts.identities import shown
 from gatewayd.accounts.records import ApiKey, Group, Role, Source, User
-from gatewayd.accounts.texts import folded
 from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.text import folded
 
 
 @dataclass

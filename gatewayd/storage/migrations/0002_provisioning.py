@@ -11,9 +11,9 @@ from tortoise.indexes import Index
 from tortoise.migrations import operations as ops
 from tortoise.migrations.constraints import UniqueConstraint
 
-from gatewayd.accounts.texts import folded
 from gatewayd.storage.fields import Json, Name, Whole
 from gatewayd.storage.transactions import placeholder
+from gatewayd.text import folded
 
 BATCH: Final = 500
 MICROSECONDS: Final = 1_000_000

@@ -1,0 +1,75 @@
+"""Texts of a million characters took from minutes to hours before; the limit of a test is two minutes."""
+
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayd.text import compatible, composed, folded, stream_safe
+
+ACUTE, CEDILLA = "\u0301", "\u0327"
+ORDINARY = st.text(
+    st.one_of(
+        st.characters(exclude_categories=["Cs"]), st.sampled_from([ACUTE, CEDILLA, "\u0e38", "\u094d"])
+    ),
+    max_size=30,
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("ADA", "ada"), ("Straße", "STRASSE"), ("e\u0301", "É"), ("ΣΑΣ", "σας")]
+)
+def test_texts_that_differ_in_case_or_composition_fold_to_one(one: str, other: str) -> None:
+    assert folded(one) == folded(other)
+
+
+def test_texts_that_differ_otherwise_do_not() -> None:
+    assert folded("a b") != folded("ab")
+
+
+def test_texts_that_differ_in_width_are_compatible() -> None:
+    assert compatible("\uff21\uff42c") == compatible("aBC") == "abc"
+    assert compatible("e\u0301\uff21") == "éa"
+
+
+@given(ORDINARY)
+def test_ordinary_texts_have_the_forms_of_the_standard(text: str) -> None:
+    assert stream_safe(text) == text
+    assert composed(text) == unicodedata.normalize("NFC", text)
+    assert folded(text) == unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    assert folded(folded(text)) == folded(text)
+
+
+@pytest.mark.parametrize("lead", ["", "a", "text " * 50])
+@pytest.mark.parametrize("count", [29, 30, 31, 60, 61, 62, 100])
+def test_a_joiner_stands_after_each_thirty_combining_characters(lead: str, count: int) -> None:
+    joined = stream_safe(f"{lead}{ACUTE * count} end")
+    assert joined.replace("\u034f", "") == f"{lead}{ACUTE * count} end"
+    runs = joined[len(lead) :].partition(" ")[0].split("\u034f")
+    assert [len(run) for run in runs] == [30] * ((count - 1) // 30) + [(count - 1) % 30 + 1]
+
+
+def test_every_combining_character_counts() -> None:
+    for number in range(sys.maxunicode + 1):
+        character = chr(number)
+        if number in range(0xD800, 0xE000) or not unicodedata.combining(
+            unicodedata.normalize("NFKD", character)[0]
+        ):
+            continue
+        assert len(stream_safe(character * 31)) == 32, hex(number)
+
+
+def test_long_paths_and_short_ones_are_composed() -> None:
+    assert composed("e\u0301") == "é"
+    assert composed("e" + ACUTE * 100).count("\u034f") == 0
+    assert composed("e" + ACUTE * 5000).count("\u034f") == 166
+
+
+@pytest.mark.parametrize("unit", [ACUTE, ACUTE + CEDILLA, CEDILLA + ACUTE + "\u0345", "\u0f73", "\U0001e94a"])
+def test_a_million_combining_characters_take_no_time(unit: str) -> None:
+    text = unit * (1_000_000 // len(unit))
+    assert len(folded(text)) > 500_000
+    assert len(compatible(text)) > 500_000
+    assert len(composed(text)) > 500_000
