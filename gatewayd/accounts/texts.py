@@ -105,9 +105,20 @@ def clean(value: str, name: str, *, longest: int = MAX_NAME, empty: bool = False
         raise invalid(f"cannot accept {name}: it is longer than {longest} characters", param=name)
     if not is_plain(text):
         raise invalid(f"cannot accept {name}: it has control characters", param=name)
-    if _FORGING.search(text) is not None:
-        raise invalid(f"cannot accept {name}: it has characters that change its direction", param=name)
     return text
+
+
+def clean_person(value: str) -> str:
+    """Return the name of a person, without what would turn around the text beside it."""
+    text = clean(value, "name")
+    if _FORGING.search(text) is not None:
+        raise invalid("cannot accept name: it has characters that change the direction of text", param="name")
+    return text
+
+
+def without_turns(name: str) -> str:
+    """Return a name from a provider as `clean_person` accepts it; the provider's own text stays as it is."""
+    return _FORGING.sub("", name)
 
 
 def clean_long(value: str, name: str, *, longest: int) -> str:

@@ -10,7 +10,15 @@ from gatewayd.accounts.identities import with_email, with_name
 from gatewayd.accounts.interfaces import GroupStore, UserStore
 from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.records import Actor, Identity, NewUser, Outcome, Role, User, UserChange
-from gatewayd.accounts.texts import clean, clean_object, clean_picture, email_key, is_plain, normalise_email
+from gatewayd.accounts.texts import (
+    clean,
+    clean_object,
+    clean_person,
+    clean_picture,
+    email_key,
+    is_plain,
+    normalise_email,
+)
 from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 
@@ -210,7 +218,7 @@ class Users:
         return User(
             id=ids.new_id(),
             email=normalise_email(new.email),
-            name=clean(new.name, "name"),
+            name=clean_person(new.name),
             role=new.role,
             active=new.active,
             username=clean(new.username, "username") if new.username else None,
@@ -288,7 +296,7 @@ def _changed(user: User, change: UserChange) -> User:
     if change.email is not None:
         fields["email"] = normalise_email(change.email)
     if change.name is not None:
-        fields["name"] = clean(change.name, "name")
+        fields["name"] = clean_person(change.name)
     fields["identity"] = change.identity or _followed(user, fields)
     if change.role is not None:
         fields["role"] = change.role

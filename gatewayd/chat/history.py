@@ -9,9 +9,8 @@ from gatewayd.completions.foreign import mapping, sequence, text
 
 ROLES: Final = frozenset({"system", "user", "assistant"})
 
-_DETAILS: Final = re.compile(
-    r'<details type="(?:reasoning|tool_calls|code_interpreter)".*?</details>', re.DOTALL
-)
+_DETAILS: Final = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)"')
+_DETAILS_END: Final = "</details>"
 
 
 def to_messages(stored: Sequence[Mapping[str, Any]]) -> list[Body]:
@@ -25,7 +24,14 @@ def to_messages(stored: Sequence[Mapping[str, Any]]) -> list[Body]:
 
 def plain(content: str) -> str:
     """Return a content without the elements that show reasoning and tools."""
-    return _DETAILS.sub("", content).strip()
+    kept, at = [], 0
+    while found := _DETAILS.search(content, at):
+        end = content.find(_DETAILS_END, found.end())
+        if end < 0:
+            break
+        kept.append(content[at : found.start()])
+        at = end + len(_DETAILS_END)
+    return "".join([*kept, content[at:]]).strip()
 
 
 def _to_message(stored: Mapping[str, Any]) -> Body:

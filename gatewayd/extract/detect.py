@@ -99,11 +99,12 @@ STREAMS: Final = (
 )
 SHEET_STREAMS: Final = ("Workbook", "Book")
 
-HTML: Final = re.compile(
-    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.S
-)
-TAG: Final = re.compile(r"</?(?:p|div|a|b|br|h[1-6]|table|ul|ol|span|meta|title|pre)\b[^>]*>", re.I)
-SVG: Final = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*|<!doctype[^>]*>\s*)*<svg\b", re.I | re.S)
+DECLARATION: Final = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?", re.I)
+SPACE: Final = re.compile(r"\s*")
+DOCTYPE: Final = re.compile(r"<!doctype[^>]*>\s*", re.I)
+HTML: Final = re.compile(r"<(?:!doctype\s+html|html|head|body)\b", re.I)
+SVG: Final = re.compile(r"<svg\b", re.I)
+TAG: Final = re.compile(r"</?(?:p|div|a|b|br|h[1-6]|table|ul|ol|span|meta|title|pre)\b[^<>]*>", re.I)
 # A page of roff begins with a request or a comment, and says soon what it is.
 ROFF: Final = re.compile(r"\s*[.']")
 MANUAL: Final = re.compile(r"\s*'\\\" [a-z]*t|.*^\.[ \t]*(?:TH|Dd|Dt)[ \t]", re.S | re.M)
@@ -184,9 +185,12 @@ def _kind_of_text(source: Source, head: bytes) -> Format:
     suggested = SUFFIXES.get(PurePath(source.name).suffix.lower())
     if suggested is None:
         suggested = TYPES.get((source.content_type or "").partition(";")[0].strip().lower(), Format.TEXT)
-    if HTML.match(text):
+    start = _past_comments(text, DECLARATION.match(text))
+    if HTML.match(text, start):
         return Format.HTML
-    if SVG.match(text):
+    while doctype := DOCTYPE.match(text, start):
+        start = _past_comments(text, doctype)
+    if SVG.match(text, start):
         raise DocumentError(IMAGE.format("SVG"))
     if _is_mail(text):
         return Format.MAIL
@@ -197,6 +201,18 @@ def _kind_of_text(source: Source, head: bytes) -> Format:
     if suggested is Format.HTML and not TAG.search(text):
         return Format.TEXT
     return Format.TEXT if suggested is Format.MAIL and not MAIL_FIELD.search(text) else suggested
+
+
+def _past_comments(text: str, before: re.Match[str] | None) -> int:
+    """Return where the first markup that is no comment begins; nothing is read twice, ended or not."""
+    at = before.end() if before is not None else 0
+    while text.startswith("<!--", at):
+        end = text.find("-->", at + len("<!--"))
+        if end < 0:
+            break
+        space = SPACE.match(text, end + len("-->"))
+        at = space.end() if space is not None else end
+    return at
 
 
 def _is_mail(text: str) -> bool:

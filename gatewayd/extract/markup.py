@@ -42,7 +42,7 @@ LINES: Final = {
     *("caption", "figcaption", "address", "hr", "summary", "details", "body", "center"),
 }
 CELLS: Final = {"td", "th"}
-CHARSET: Final = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]{1,40})", re.I)
+CHARSET: Final = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*(?:[\"']\s*)?([a-zA-Z0-9_:.-]{1,40})", re.I)
 XML_ENCODING: Final = re.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([a-zA-Z0-9_:.-]{1,40})")
 META_WITHIN: Final = 4096
 

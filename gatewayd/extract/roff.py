@@ -9,9 +9,9 @@ from gatewayd.extract.roffchars import COMMENT, LONGEST_STRING, STRINGS, unescap
 
 CONTROL: Final = re.compile(r"[.'][ \t]*([^\s\\\"]*)")
 CONDITION: Final = re.compile(
-    r"\s*(!?)\s*(?:([nteov])(?=[\s\\])|([drcmF])\s*\S+|'([^']*)'([^']*)'|\"([^\"]*)\"([^\"]*)\"|(\S+))\s*"
+    r"\s*(?:(!)\s*)?(?:([nteov])(?=[\s\\])|([drcmF])\s*\S+|'([^']*)'([^']*)'|\"([^\"]*)\"([^\"]*)\"|(\S+))\s*"
 )
-NUMBER: Final = re.compile(r"\\n(?:\((..)|\[([^\]]*)\]|([+-]?.))")
+NUMBER: Final = re.compile(r"\\n(?:\((..)|\[([^\]\\]*)\]|([+-]?.))")
 COMPARISON: Final = re.compile(r"[(]*(-?\d+)(?:([<>=]=?)(-?\d+))?[)]*")
 DEFINITIONS: Final = {"de", "de1", "dei", "am", "am1", "ami", "ig"}
 STRING: Final = re.compile(r"\S+[ \t]+(\S+)[ \t]*\"?(.*)")

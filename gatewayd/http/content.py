@@ -14,8 +14,8 @@ UNKNOWN: Final = "application/octet-stream"
 
 # Whatever a browser would run, or could take for something it runs.
 _RUN: Final = re.compile(
-    r".*[/+]xml(?:-.*)?|.*(?:html|svg|/xsl|/x-xsl).*|.*(?:java|ecma|live|vb|/j|/x-j)script.*|text/css"
-    r"|(?:multipart|message)/.*"
+    r"[/+]xml(?:-|\Z)|html|svg|/(?:x-)?xsl|(?:java|ecma|live|vb|/(?:x-)?j)script|\Atext/css\Z"
+    r"|\A(?:multipart|message)/"
 )
 _TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
 _CHARSET: Final = re.compile(r";\s*charset=\"?([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
@@ -59,7 +59,7 @@ def declared_type(declared: str | None) -> str:
 def shown_type(declared: str | None) -> str:
     """Return the media type to serve; that of plain text for everything that a browser would run."""
     kind = declared_type(declared)
-    if _RUN.fullmatch(kind):
+    if _RUN.search(kind):
         kind = TEXT
     charset = _CHARSET.search(declared or "") if kind.startswith("text/") else None
     return f"{kind}; charset={charset[1]}" if charset else kind

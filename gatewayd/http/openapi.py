@@ -7,7 +7,7 @@ from typing import Any, Final
 from gatewayd.http.errors import SCIM_JSON
 from gatewayd.http.routes import Access, Dialect, Route
 
-PARAMETER: Final = re.compile(r"\{(\w+)(?::[^}]*)?\}")
+PARAMETER: Final = re.compile(r"\{(\w+)(?::[^{}]*)?\}")
 SCHEMAS: Final = "#/components/schemas/{model}"
 
 POLICY: Final[dict[Access, str]] = {

@@ -36,7 +36,8 @@ MAX_MEDIA_TYPE: Final = 255
 
 # RFC 7578 section 4.2. Only quotes and backslashes are escaped: other backslashes belong to the name.
 _PARAMETER: Final = re.compile(
-    r";\s*(?P<name>[\w!#$&+.^`|~-]+\*?)\s*=\s*(?:\"(?P<quoted>(?:\\[\"\\]|[^\"])*)\"|(?P<token>[^\s;\"]+))\s*",
+    r";\s*(?P<name>[\w!#$&+.^`|~-]+\*?)\s*=\s*"
+    r"(?:\"(?P<quoted>(?:[^\"\\]|\\[\"\\]|\\(?![\"\\]))*)\"|(?P<token>[^\s;\"]+))\s*",
     re.ASCII,
 )
 _EXTENDED: Final = re.compile(r"(?:utf-8|iso-8859-1)?'[\w-]*'", re.ASCII | re.IGNORECASE)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-_LINE: Final = re.compile(r"^\s*([a-z_]+):\s*(.*?)\s*$", re.IGNORECASE)
+_LINE: Final = re.compile(r"\s*+([a-z_]++):(.*)", re.IGNORECASE)
 _QUOTES: Final = ('"""', "'''")
 _CONTINUES: Final = ("<", ">", "=", "!", "~")
 
@@ -25,10 +25,10 @@ def read(source: str) -> dict[str, str]:
     last = ""
     for line in [first[3:], *lines[1:]]:
         text, end, _ = line.partition(quote)
-        match = _LINE.match(text)
+        match = _LINE.fullmatch(text)
         if match:
             last = match[1].lower()
-            found[last] = match[2]
+            found[last] = match[2].strip()
         elif last and text.strip() and found[last].endswith(","):
             found[last] += f" {text.strip()}"
         else:

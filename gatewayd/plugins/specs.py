@@ -16,7 +16,8 @@ from pydantic_core import PydanticUndefined
 
 Schema = dict[str, Any]
 
-_PARAM: Final = re.compile(r"^:params?(?:\s+[^:\s]+)*?\s+\*{0,2}(\w+)\s*:\s*(.*)$")
+_PARAM: Final = re.compile(r":params?(\s[^:]*+):(.*)")
+_NAME: Final = re.compile(r"\*{0,2}(\w+)")
 _FIELD: Final = re.compile(r"^:(?:params?|returns?|rtype|raises?|type)\b", re.IGNORECASE)
 _TEXT: Final[Schema] = {"type": "string"}
 _UNRESOLVABLE: Final = (
@@ -82,15 +83,20 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
         stripped = line.strip()
         if _FIELD.match(stripped):
             in_head = False
-            match = _PARAM.match(stripped)
-            last = match[1] if match else None
-            if match:
-                texts[match[1]] = match[2]
+            last = None
+            if (match := _PARAM.fullmatch(stripped)) and (last := _name(match[1])):
+                texts[last] = match[2].strip()
         elif in_head:
             head.append(line)
         elif last is not None and stripped:
             texts[last] = f"{texts[last]} {stripped}".strip()
     return "\n".join(head).strip(), texts
+
+
+def _name(text: str) -> str | None:
+    """Return the name in what stands between `:param` and its colon, behind a type."""
+    named = _NAME.fullmatch(text.split()[-1]) if text.split() else None
+    return named[1] if named else None
 
 
 def _is_method(instance: Any, name: str) -> bool:

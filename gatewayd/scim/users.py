@@ -9,7 +9,7 @@ from typing import Any
 
 from gatewayd.accounts.identities import address_of, shown
 from gatewayd.accounts.records import Identity, NewUser, Role, User, UserChange
-from gatewayd.accounts.texts import MAX_NAME, folded
+from gatewayd.accounts.texts import MAX_NAME, without_turns
 from gatewayd.accounts.users import CHANGING, Users
 from gatewayd.commits import Transactor
 from gatewayd.scim.drafts import UserDraft
@@ -23,6 +23,7 @@ from gatewayd.scim.rendering import audited, render_user, writable
 from gatewayd.scim.searching import first, plan
 from gatewayd.scim.syntax import Grammar
 from gatewayd.scim.targets import steps
+from gatewayd.text import folded
 
 
 class ProvisionedUsers:
@@ -156,4 +157,4 @@ def _name(identity: Identity) -> str:
     """Return the display name of the account."""
     parts = (part for part in (identity.given_name, identity.family_name) if part)
     name = identity.display_name or identity.formatted_name or " ".join(parts) or identity.user_name or ""
-    return name[:MAX_NAME].strip()
+    return without_turns(name)[:MAX_NAME].strip() or identity.user_name or ""

@@ -53,12 +53,15 @@ def running_node() -> Iterator[Node]:
         yield Node(process)
 
 
-def install() -> Path:
-    """Install the pinned packages once, into the user's cache, and return where; raises NodeMissingError."""
+def install(pinned: Path = HERE) -> Path:
+    """Install the packages that a folder pins, once, into the user's cache, and return where.
+
+    Raises NodeMissingError.
+    """
     npm = shutil.which("npm")
     if npm is None:
         raise NodeMissingError("npm is not on the PATH")
-    mark = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in PINS)).hexdigest()[:16]
+    mark = hashlib.sha256(b"".join((pinned / name).read_bytes() for name in PINS)).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gatewayd"
     folder = cache / f"node-{mark}"
     if folder.is_dir():
@@ -67,17 +70,18 @@ def install() -> Path:
     with tempfile.TemporaryDirectory(dir=cache, prefix=".node-") as made:
         unfinished = Path(made) / "packages"
         unfinished.mkdir()
-        _run_npm(npm, unfinished)
+        _run_npm(npm, pinned, unfinished)
         # Another process of the same run may have been faster; both have installed the same.
         with contextlib.suppress(OSError):
             unfinished.rename(folder)
     return folder
 
 
-def _run_npm(npm: str, folder: Path) -> None:
+def _run_npm(npm: str, pinned: Path, folder: Path) -> None:
     for name in PINS:
-        shutil.copy(HERE / name, folder)
-    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        shutil.copy(pinned / name, folder)
+    options = ("--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+    command = [npm, "ci", *options]
     try:
         subprocess.run(
             command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=True

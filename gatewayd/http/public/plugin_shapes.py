@@ -16,7 +16,7 @@ from gatewayd.plugins.toolservers import ToolServer
 
 Shown = dict[str, Any]
 
-_USER_VALVES: Final = re.compile(r"^\s*class\s+UserValves\b", re.MULTILINE)
+_USER_VALVES: Final = re.compile(r"^[ \t]*class\s+UserValves\b", re.MULTILINE)
 
 
 class PluginShapes:

@@ -38,7 +38,8 @@ ENDING: Final = 3
 WELL_BELOW: Final = 0.5
 """What a sentence has to have of the score of the best one."""
 
-_SOURCE: Final = re.compile(r"<source\b(?P<attributes>[^>]*)>(?P<text>.*?)</source>", re.DOTALL)
+_SOURCE: Final = re.compile(r"<source\b(?P<attributes>[^<>]*)>")
+_SOURCE_END: Final = "</source>"
 _ID: Final = re.compile(r'\bid="(\d+)"')
 _TAG: Final = re.compile(r"&lt;(?=[\s/]*(?:source|context)\b)")
 _SENTENCE: Final = re.compile(r"([.!?\u2026][\"')\]\u201d\u00bb]*)\s+(?=[^\sa-z])|([\u3002\uff01\uff1f])")
@@ -182,13 +183,24 @@ def last_question(messages: Sequence[Message]) -> str:
 
 def read_passages(messages: Sequence[Message]) -> list[Passage]:
     """Return the passages that the gateway has put into the messages, with the numbers they have there."""
-    found = [match for message in messages for match in _SOURCE.finditer(_text(message))]
+    found = [element for message in messages for element in _sources(_text(message))]
     passages = []
-    for place, match in enumerate(found, 1):
-        number = _ID.search(match["attributes"])
-        text = _TAG.sub("<", match["text"])
-        passages.append(Passage(int(number[1]) if number else place, text))
+    for place, (attributes, inner) in enumerate(found, 1):
+        number = _ID.search(attributes)
+        passages.append(Passage(int(number[1]) if number else place, _TAG.sub("<", inner)))
     return passages
+
+
+def _sources(text: str) -> list[tuple[str, str]]:
+    """Return the attributes and the text of each `source` element."""
+    found, at = [], 0
+    while begin := _SOURCE.search(text, at):
+        end = text.find(_SOURCE_END, begin.end())
+        if end < 0:
+            break
+        found.append((begin["attributes"], text[begin.end() : end]))
+        at = end + len(_SOURCE_END)
+    return found
 
 
 def number_passages(

@@ -42,8 +42,8 @@ _SECRET: Final = "".join(one for one in map(chr, range(0x21, 0x7F)) if one.isaln
 _NEARLY: Final = (
     re.compile(r"\[[A-Z0-9_]*\Z"),
     re.compile(r"-----BEGIN[A-Z0-9 ]*-{0,5}\Z"),
-    re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9])* ?\Z"),
-    re.compile(r"[+(]?\d[\d ()./\u00a0-]*\Z"),
+    re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]){0,64} ?\Z"),
+    re.compile(r"[+(]?\d[\d ()./\u00a0-]{0,64}\Z"),
 )
 _END_OF_KEY: Final = re.compile(r"-----END [A-Z0-9 ]{1,60}-----")
 _BEARER: Final = re.compile(r"\bbearer\s{0,4}\Z", re.IGNORECASE)
@@ -178,14 +178,14 @@ def read_expression(text: str) -> re.Pattern[str]:
     It is judged by its text: no group is repeated, nothing refers back, and the product of what each
     repetition may be (100 for an open one) is bounded.
     """
-    bare = re.sub(r"\[[^\]]*\]", "x", re.sub(r"\\[^1-9]", "x", text))
+    bare = re.sub(r"\[[^\]]*(?:\]|\Z)", "x", re.sub(r"\\[^1-9]", "x", text))
     bare = re.sub(r"\(\?(?::|=|!|<=|<!|i:)", "(", bare)
     if len(text) > 500 or "\\" in bare or "(?" in bare:
         raise ValueError("only plain groups and look-around are allowed, no reference back, 500 characters")
     if re.search(r"\)\s*[*+?{]", bare):
         raise ValueError("a group must not be repeated")
     ways = 1
-    for sign, least, comma, most in re.findall(r"([*+?])|\{(\d*)(,?)(\d*)\}", bare):
+    for sign, least, comma, most in re.findall(r"([*+?])|\{(\d*)(?:(,)(\d*))?\}", bare):
         low = 1 if sign == "+" else int(least or 0)
         high = 1 if sign == "?" else int(most or OWN_LENGTH) if sign or comma else low
         if max(low, high) > OWN_LENGTH:

@@ -19,7 +19,7 @@ _UNITS: Final = {
     "d": timedelta(days=1),
     "w": timedelta(weeks=1),
 }
-_DURATION: Final = re.compile(r"(-?\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
+_DURATION: Final = re.compile(r"((?:-|(?<!\d))\d++(?:\.\d++)?)(ms|s|m|h|d|w)")
 _EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
 
 

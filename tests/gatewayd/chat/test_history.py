@@ -37,3 +37,8 @@ def test_pictures_become_parts() -> None:
     message = to_messages([{"role": "user", "content": "see", "files": files}])[0]
     assert [part["type"] for part in message["content"]] == ["text", "image_url", "image_url"]
     assert message["content"][1]["image_url"]["url"].startswith("data:")
+
+
+def test_what_is_not_closed_stays_and_is_read_once() -> None:
+    unclosed = '<details type="reasoning"' * 40_000
+    assert plain(TOOL + unclosed) == unclosed

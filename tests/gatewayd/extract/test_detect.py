@@ -109,3 +109,23 @@ def test_what_is_no_document_is_named(tmp_path: Path, row: tuple[int, bytes, str
 def test_other_files_are_refused_with_a_reason(tmp_path: Path, data: bytes, reason: str) -> None:
     with pytest.raises(DocumentError, match=reason.replace("(", r"\(").replace(")", r"\)")):
         told(tmp_path, data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"<!---->" * 9_000,
+        b"<?xml " + b"<!-- --> " * 6_000,
+        b"<!--" * 16_000,
+        b"<!doctype x>" * 5_000,
+        b"<p" * 30_000,
+    ],
+)
+@pytest.mark.parametrize("name", ["x.txt", "x.html"])
+def test_comments_without_an_end_are_read_once(tmp_path: Path, data: bytes, name: str) -> None:
+    assert told(tmp_path, data, name) is F.TEXT
+
+
+def test_comments_and_document_types_may_stand_before_a_picture(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match="SVG"):
+        told(tmp_path, b"<?xml version='1.0'?>\n<!-- a --><!DOCTYPE svg>\n<!-- b -->\n<svg>")

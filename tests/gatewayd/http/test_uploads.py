@@ -173,6 +173,10 @@ NESTED = "Content-Type: multipart/mixed; boundary=c"
         (form(file_part(b"x"), file_part(b"y")), "it has more than one file"),
         (form(form_field("a", "1"), form_field("a", "2"), file_part(b"x")), "'a' of the form: the form has"),
         (form(part("", b"x")), "part 1 of the form: it has no name"),
+        (
+            form(part('name="' + "\\\\" * 60, b"x")),
+            "part 1 of the form: it has a malformed Content-Disposition",
+        ),
         (form(part('name="file', b"x")), "part 1 of the form: it has a malformed Content-Disposition"),
         (form(part("name", b"x")), "part 1 of the form: it has a malformed"),
         (form(form_field("a", "1"), b"--" + BOUNDARY.encode() + b"\r\nX: y\r\n\r\n\r\n"), "part 2 of the"),

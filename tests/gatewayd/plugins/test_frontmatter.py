@@ -44,3 +44,11 @@ def test_switches_are_words() -> None:
     assert frontmatter.switch({"active": "False"}, "active", True) is False
     assert frontmatter.switch({"active": "yes"}, "active", False) is True
     assert frontmatter.switch({"active": "maybe"}, "active", True) is True
+
+
+def test_a_long_line_is_read_once() -> None:
+    blanks = " " * 200_000
+    assert frontmatter.read(f'"""\n{blanks}title:{blanks}a{blanks}\nx:{blanks}\n{blanks}"""') == {
+        "title": "a",
+        "x": "",
+    }

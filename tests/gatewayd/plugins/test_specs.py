@@ -150,3 +150,14 @@ def test_what_cannot_be_written_is_mended() -> None:
     [described] = specs.describe_all(Odd())
     assert described["description"] == "Say ?."
     assert described["parameters"]["properties"]["word"]["default"] == "?"
+
+
+def test_the_name_of_a_parameter_stands_behind_its_type() -> None:
+    text = (
+        ":param a: one\n:param  list of int  **b :  two \n:params c:\n:param two words, d-e: no\n:param : no"
+    )
+    assert specs.read_docstring(text) == ("", {"a": "one", "b": "two", "c": ""})
+
+
+def test_a_long_field_is_read_once() -> None:
+    assert specs.read_docstring(":param" + " a" * 200_000 + "\n:param b" + " " * 200_000) == ("", {})

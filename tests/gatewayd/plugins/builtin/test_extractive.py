@@ -304,3 +304,8 @@ async def test_a_file_that_does_not_answer_gives_an_honest_answer(tmp_path: Path
     await world.shelve(a_file("f1", name="leave.txt"), LEAVE)
     body, _ = await ask(world, "Which elephant painted Guernica?", [{"type": "file", "id": "f1"}])
     assert body["choices"][0]["message"]["content"].startswith("Nothing in the documents answers this")
+
+
+def test_sources_that_are_not_closed_are_read_once() -> None:
+    for text in ("<source" * 200_000, '<source id="1">' * 100_000):
+        assert read_passages([{"role": "user", "content": text}]) == []

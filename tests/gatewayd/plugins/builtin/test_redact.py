@@ -376,6 +376,11 @@ def test_ordinary_expressions_are_taken(expression: str) -> None:
     assert read_expression(expression).pattern == expression
 
 
+def test_an_expression_of_brackets_is_read_at_once() -> None:
+    with pytest.raises(ValueError):
+        read_expression("[" * 1_000_000)
+
+
 @pytest.mark.parametrize("line", ["no name", "lower=a", "A=", "A=(a+)+"])
 def test_a_wrong_line_is_refused_by_the_valves(line: str) -> None:
     with pytest.raises(ValidationError):

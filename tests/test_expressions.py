@@ -1,0 +1,142 @@
+"""No regular expression of the source takes longer than in proportion to the text, whatever the text.
+
+Each is found by the syntax tree. A checker looks for texts on which a single try at one place takes the
+square of the length or worse; where an expression is searched for, words are looked for on which the tries at
+all places together do.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.clients.node import NodeMissingError
+from tests.conftest import missing
+from tests.expressions.attacks import attacked, takes_long
+from tests.expressions.finding import Expression, Made, expressions, modules, read_module
+from tests.expressions.javascript import Translator
+from tests.expressions.recheck import Finding, check
+
+MADE = {
+    "gatewayd.upstream.failures": "of a provider's key, with a bound, over at most MAX_EXAMINED characters",
+    "gatewayd.plugins.builtin.redact": "an administrator's own, which looks at 200 characters at once",
+}
+"""Modules that put an expression together while they run, and why it is linear."""
+
+PLACED = {"gatewayd.settings.lines._STRING": "handed to a function that matches where it stands"}
+"""Expressions that are only matched at one place, although the syntax tree does not tell."""
+
+SAMPLE = """
+ONE = re.compile('a', re.I)
+TWO = re.compile('b')
+MORE = [re.compile('c')]
+NONE = re.compile('d')
+ONE.match(x), ONE.fullmatch(x), TWO.match(x), TWO.sub(x), give(NONE)
+def f(x):
+    re.split(x, 'g'), re.match('e', x), re.search('f', x, flags=re.S)
+"""
+
+SOURCE = modules()
+FOUND = list(expressions(SOURCE))
+EXPRESSIONS = [found for found in FOUND if isinstance(found, Expression)]
+
+# Each took from seconds to for ever on a text that somebody sends: a single try, or all tries together.
+SLOW_TRIES = {
+    "uploads": r"""\s*(?:\"((?:\\[\"\\]|[^\"])*)\"|([^\s;\"]+))\s*""",
+    "detect": r"""(?s)(?:<!--.*?-->\s*)*<svg""",
+    "roff condition": r"""\s*(!?)\s*(?:([nteov])(?=[\s\\])|(\S+))\s*""",
+    "redact repeat": r"""\{(\d*)(,?)(\d*)\}""",
+    "charset": r"""charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]{1,40})""",
+    "frontmatter": r"""(?i)^\s*([a-z_]+):\s*(.*?)\s*$""",
+    "parameter": r"""^:params?(?:\s+[^:\s]+)*?\s+\*{0,2}(\w+)\s*:\s*(.*)$""",
+    "nested": r"""(?:a+)+$""",
+    "nested with a bound": r"""(?:a{1,30}){1,30}b""",
+}
+SLOW_SEARCHES = {
+    "history": r"""(?s)<details type="(?:reasoning|tool_calls|code_interpreter)".*?</details>""",
+    "extractive": r"""(?s)<source\b([^>]*)>(.*?)</source>""",
+    "detect tag": r"""(?i)</?(?:p|div|a|b|br|h[1-6]|table|ul|ol|span|meta|title|pre)\b[^>]*>""",
+    "roff number": r"""\\n(?:\((..)|\[([^\]]*)\]|([+-]?.))""",
+    "openapi": r"""\{(\w+)(?::[^}]*)?\}""",
+    "redact account": r"""(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9])* ?\Z""",
+    "redact number": r"""[+(]?\d[\d ()./-]*\Z""",
+    "duration": r"""(-?\d+(?:\.\d+)?)(ms|s|m|h|d|w)""",
+    "class": r"""(?m)^\s*class\s+UserValves\b""",
+    "look-behind": r"""(?<!\w)[\w.]+@""",
+    "blanks": r"""\s+$""",
+}
+
+
+@pytest.fixture(scope="module")
+def findings() -> dict[str, list[Finding]]:
+    """Return what the checker finds of each expression, the slow ones with them."""
+    asked = [(found.place, found.pattern, found.flags) for found in EXPRESSIONS]
+    asked += [(name, pattern, 0) for name, pattern in SLOW_TRIES.items()]
+    written = {name: Translator(pattern, flags).written() for name, pattern, flags in asked}
+    sources = [source for sources in written.values() for source in sources]
+    try:
+        answers: Iterator[Finding] = iter(check(sources))
+    except NodeMissingError as error:
+        missing("node", str(error))
+        raise
+    return {name: [next(answers) for _ in sources] for name, sources in written.items()}
+
+
+def test_expressions_are_found() -> None:
+    places = {found.place for found in EXPRESSIONS}
+    assert {"gatewayd.http.edge.UNSAFE_PATH", "gatewayd.chat.history._DETAILS"} <= places
+    assert len(places) > 120
+    assert not any(name == "re" for module in SOURCE for name, _ in module.imports)
+
+
+def test_what_is_put_together_is_known() -> None:
+    assert {found.place.partition(":")[0] for found in FOUND if isinstance(found, Made)} == set(MADE)
+
+
+def test_where_expressions_begin_is_seen() -> None:
+    module = read_module("sample", SAMPLE)
+    found = list(expressions([replace(module, values=lambda: {"re": re})]))
+    known = [each for each in found if isinstance(each, Expression)]
+    assert {each.pattern: (each.flags, each.is_anchored) for each in known} == {
+        "a": (re.I, True),
+        "b": (0, False),
+        "c": (0, False),
+        "d": (0, False),
+        "e": (0, True),
+        "f": (re.S, False),
+    }
+    assert [each for each in found if isinstance(each, Made)] == [Made("sample:8")]
+
+
+@pytest.mark.real("node")
+def test_one_try_is_linear(findings: dict[str, list[Finding]]) -> None:
+    bad = {found.place: _faults(findings[found.place]) for found in EXPRESSIONS}
+    assert {place: faults for place, faults in bad.items() if faults} == {}
+
+
+def test_all_tries_together_are_linear() -> None:
+    searched = [found for found in EXPRESSIONS if not found.is_anchored and found.place not in PLACED]
+    bad = {found.place: attacked(found.pattern, found.flags) for found in searched}
+    assert {place: word for place, word in bad.items() if word is not None} == {}
+    assert set(PLACED) <= {found.place for found in EXPRESSIONS}
+
+
+@pytest.mark.real("node")
+@pytest.mark.parametrize("name", SLOW_TRIES)
+def test_a_try_that_is_not_linear_is_seen(findings: dict[str, list[Finding]], name: str) -> None:
+    assert _faults(findings[name])
+
+
+@pytest.mark.parametrize("name", SLOW_SEARCHES)
+def test_a_search_that_is_not_linear_is_seen(name: str) -> None:
+    assert attacked(SLOW_SEARCHES[name], 0) is not None
+
+
+def test_what_takes_long_is_interrupted() -> None:
+    assert takes_long(lambda: re.match(r"(?:a|a)*$", "a" * 60 + "b"))
+    assert not takes_long(lambda: re.match("a*$", "a" * 60))
+
+
+def _faults(findings: list[Finding]) -> list[Finding]:
+    return [found for found in findings if found.status != "safe"]
