@@ -18,6 +18,9 @@ from tests.expressions.finding import Expression, Made, expressions, modules, re
 from tests.expressions.javascript import Translator
 from tests.expressions.recheck import Finding, check
 
+# The checker takes fifteen seconds of two processors, and longer where others work.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
 MADE = {
     "gatewayd.upstream.failures": "of a provider's key, with a bound, over at most MAX_EXAMINED characters",
     "gatewayd.plugins.builtin.redact": "an administrator's own, which looks at 200 characters at once",

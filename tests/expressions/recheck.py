@@ -12,7 +12,7 @@ from tests.clients.node import NodeMissingError, install
 
 HERE = Path(__file__).parent / "node"
 PROCESSES = 2
-SECONDS = 110
+SECONDS = 280
 
 
 @dataclass(frozen=True)
