@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 LENGTHS: Final = struct.Struct(">II")
 MAX_FRAME: Final = 1 << 30
+MAX_HEADER_BYTES: Final = 1 << 20
+"""Of an answer, whose header is read on the event loop."""
 PR_SET_PDEATHSIG: Final = 1
 MOST_NICE: Final = 19
 KEPT_LINES: Final = 20
@@ -182,7 +184,7 @@ class Worker:
         try:
             while True:
                 sizes = LENGTHS.unpack(await reader.readexactly(LENGTHS.size))
-                if sum(sizes) > MAX_FRAME:
+                if sum(sizes) > MAX_FRAME or sizes[0] > MAX_HEADER_BYTES:
                     raise ValueError("an answer is too long")
                 header = orjson.loads(await reader.readexactly(sizes[0]))
                 self._deliver(header, await reader.readexactly(sizes[1]))

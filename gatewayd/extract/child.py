@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.extract.answers import pack
 from gatewayd.extract.readers import read
 from gatewayd.extract.records import MB, OVER_MEMORY, Document, Limits, Sandbox
 from gatewayd.ingest.chunking import ChunkRules, cut
@@ -17,7 +18,7 @@ from gatewayd.workers import Parent
 
 
 def main() -> None:
-    """Answer `{path, name, content_type}` with a text and `{pages, title, chunks}` until nobody asks.
+    """Answer `{path, name, content_type}` with a text and its chunks (`answers`) until nobody asks.
 
     The first argument is a JSON object with `text` (characters), `size`, `overlap`, `tokens` (of chunks),
     `seconds` (processor time for a document) and `sandbox`, the second one the folder of documents.
@@ -53,13 +54,7 @@ def _confine(sandbox: Sandbox, folder: Path) -> None:
 
 def _extract(message: dict[str, Any], limits: Limits, rules: ChunkRules) -> tuple[dict[str, Any], bytes]:
     document: Document = read(Path(message["path"]), message["name"], message["content_type"], limits)
-    chunks = cut(document.text, document.parts, rules)
-    header = {
-        "pages": document.pages,
-        "title": document.title,
-        "chunks": [(chunk.number, chunk.start, chunk.end, chunk.page, chunk.heading) for chunk in chunks],
-    }
-    return header, document.text.encode()
+    return pack(document, cut(document.text, document.parts, rules))
 
 
 def _allow(seconds: float) -> None:

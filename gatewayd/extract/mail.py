@@ -14,6 +14,8 @@ from gatewayd.extract.markup import to_markdown
 from gatewayd.extract.records import Document, Source
 
 FIELDS: Final = ("Subject", "From", "To", "Cc", "Date")
+# The library's time to decode a header grows with the square of its length.
+MAX_HEADER_CHARACTERS: Final = 20_000
 
 
 def read(source: Source) -> Document:
@@ -54,12 +56,16 @@ def _leaves(message: Message) -> Iterator[Message]:
 
 def _header(message: Message, name: str) -> str:
     value = message.get(name)
-    if value is None:
-        return ""
+    return "" if value is None else _decoded(str(value))
+
+
+def _decoded(value: str) -> str:
+    """Return the text of a header, the beginning of a very long one."""
+    value = value[:MAX_HEADER_CHARACTERS]
     try:
         return " ".join(str(make_header(decode_header(value))).split())
     except (HeaderParseError, LookupError, ValueError):
-        return " ".join(str(value).split())
+        return " ".join(value.split())
 
 
 def _file_name(part: Message) -> str:
@@ -70,7 +76,7 @@ def _file_name(part: Message) -> str:
         return (_header(inner, "Subject") if isinstance(inner, Message) else "") or "message"
     name = part.get_filename()
     if name or part.get_content_disposition() == "attachment":
-        return " ".join(str(make_header(decode_header(name))).split()) if name else "unnamed"
+        return _decoded(name) if name else "unnamed"
     return ""
 
 

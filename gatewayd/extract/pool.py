@@ -10,12 +10,13 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.extract.answers import unpack
 from gatewayd.extract.places import Places
 from gatewayd.extract.reader import Reader
 from gatewayd.extract.records import MB, OVER_MEMORY, Sandbox
 from gatewayd.ingest.chunking import ChunkRules
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
-from gatewayd.ingest.records import Chunk, Extraction
+from gatewayd.ingest.records import Extraction
 from gatewayd.tasks import Tasks
 from gatewayd.workers import WorkerDiedError, WorkerOptions
 
@@ -93,7 +94,7 @@ class ExtractorPool:
                 raise
             finally:
                 self._give_back(reader, is_good=is_good)
-        return await asyncio.to_thread(_unpacked, header, blob)
+        return await asyncio.to_thread(unpack, header, blob)
 
     async def close(self) -> None:
         """End all processes; who waits for one gets unavailable."""
@@ -178,8 +179,3 @@ class ExtractorPool:
                     await reader.close()
         finally:
             self._reaper = None
-
-
-def _unpacked(header: dict[str, Any], blob: bytes) -> Extraction:
-    chunks = tuple(Chunk(*chunk) for chunk in header["chunks"])
-    return Extraction(blob.decode(), chunks, header["pages"], header["title"])

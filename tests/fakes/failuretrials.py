@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.extract.answers import unpack
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.ingest.queue import BEGINNINGS, IngestQueue
 from gatewayd.ingest.records import File, Job
@@ -64,6 +65,13 @@ async def refused_by_pool(folder: Path, data: bytes, *, ends: int = 0, **options
     return caught.value.message
 
 
+async def disbelieved(_: Path) -> str:
+    """Return the sentence about an answer that is none."""
+    with pytest.raises(GatewayError) as caught:
+        unpack({}, b"")
+    return caught.value.message
+
+
 def away() -> GatewayError:
     return GatewayError(Kind.UNAVAILABLE, "cannot reach it")
 
@@ -79,6 +87,7 @@ FAILURES: Mapping[str, Callable[[Path], Awaitable[str]]] = {
     "ingest_memory_limit": lambda folder: refused_by_pool(folder, LONG, memory=300_000_000),
     "cannot read the file: its reader @; it is damaged, or it takes more than @ MB of memory "
     "(ingest_memory_limit)": lambda folder: refused_by_pool(folder, b"text", ends=signal.SIGSEGV),
+    "cannot read the file: its reader answered with what is no text; it is damaged": disbelieved,
     "gave up after @ attempts: @": lambda folder: failed(folder, *[away()] * 9),
     "gave up: processing it was begun 20 times and never ended": begun_often,
 }

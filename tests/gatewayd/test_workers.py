@@ -10,7 +10,16 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
-from gatewayd.workers import LENGTHS, MAX_FRAME, ROOT, Worker, WorkerDiedError, WorkerOptions, frame
+from gatewayd.workers import (
+    LENGTHS,
+    MAX_FRAME,
+    MAX_HEADER_BYTES,
+    ROOT,
+    Worker,
+    WorkerDiedError,
+    WorkerOptions,
+    frame,
+)
 from tests.fakes.sockets import on_both_loops
 
 CHILD = "tests.fakes.workerchild"
@@ -124,12 +133,13 @@ async def test_every_call_ends_when_the_child_does(start: Start) -> None:
     "answer",
     [
         LENGTHS.pack(MAX_FRAME, MAX_FRAME),
+        LENGTHS.pack(MAX_HEADER_BYTES + 1, 0),
         LENGTHS.pack(3, 0) + b"{,}",
         LENGTHS.pack(2, 0) + b"[]",
         frame({"number": 0, "error": {"kind": "nonsense"}}),
         frame({"number": 0, "error": "text"}),
     ],
-    ids=["too long", "no JSON", "no object", "unknown kind", "no error"],
+    ids=["too long", "too long a header", "no JSON", "no object", "unknown kind", "no error"],
 )
 async def test_a_child_that_answers_with_nonsense_is_ended(start: Start, answer: bytes) -> None:
     worker = await start()

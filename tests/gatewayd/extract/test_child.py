@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.extract.answers import unpack
 from gatewayd.extract.records import OVER_MEMORY
 from gatewayd.tasks import Tasks
 from gatewayd.workers import Worker, WorkerOptions
@@ -27,12 +28,12 @@ def asked(path: Path, data: bytes, name: str = "x") -> dict[str, str | None]:
 
 
 async def test_the_answer_is_the_text_and_where_its_chunks_are(child: Worker, tmp_path: Path) -> None:
-    header, blob = await child.call(asked(tmp_path / "a", "# Vögel\n\nwords\n".encode(), "a.md"))
-    assert blob.decode() == "# Vögel\n\nwords\n\n"
-    assert (header["pages"], header["title"]) == (None, "Vögel")
-    number, start, end, page, heading = header["chunks"][0]
-    assert (number, start, page, heading) == (0, 0, None, "Vögel")
-    assert blob.decode()[start:end].startswith("# Vögel")
+    found = unpack(*await child.call(asked(tmp_path / "a", "# Vögel\n\nwords\n".encode(), "a.md")))
+    assert found.text == "# Vögel\n\nwords\n\n"
+    assert (found.pages, found.title) == (None, "Vögel")
+    chunk = found.chunks[0]
+    assert (chunk.number, chunk.start, chunk.page, chunk.heading) == (0, 0, None, "Vögel")
+    assert found.text[chunk.start : chunk.end].startswith("# Vögel")
 
 
 async def test_each_document_has_its_own_processor_time(child: Worker, tmp_path: Path) -> None:

@@ -46,3 +46,12 @@ def test_headers_and_encodings_that_make_no_sense_are_kept_as_they_are() -> None
 def test_parts_nested_without_end_are_refused_in_time() -> None:
     nested = b"".join(b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (n, n) for n in range(3000))
     assert "it is damaged" in refusal(HEAD + nested)
+
+
+def test_a_header_without_end_is_read_in_part_and_in_time() -> None:
+    words = b"=?utf-8?q?a?= " * 300_000
+    data = HEAD + b"Cc: " + words + b'\nContent-Disposition: attachment; filename="' + words + b'"\n\nhello\n'
+    document = reading(data)
+    assert "Cc: aaaa" in document.text
+    assert "Attachments: aaaa" in document.text
+    assert len(document.text) < 5000

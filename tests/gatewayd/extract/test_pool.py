@@ -187,6 +187,23 @@ async def test_a_document_that_takes_too_long_is_a_timeout(
     assert error.kind is Kind.TIMEOUT
 
 
+async def test_a_document_that_takes_long_does_not_delay_those_of_other_owners(
+    make: Make, put: Put, started: list[Worker]
+) -> None:
+    pool = make(workers=1, turn=0)
+    path, good = put(endless()), put(b"some words")
+    poisoned = [asyncio.ensure_future(pool.extract(path, "x", None, "a")) for _ in range(5)]
+    await working(started)
+    for owner in ("b", "c", "b"):
+        assert (await pool.extract(good, "x", None, owner)).text == "some words\n"
+    # Beside the one that others share, there is one process for all of the first owner's.
+    assert (len(started), started[0].calls) == (2, 1)
+    assert not any(task.done() for task in poisoned)
+    for task in poisoned:
+        task.cancel()
+    await asyncio.gather(*poisoned, return_exceptions=True)
+
+
 async def test_a_document_that_takes_too_much_memory_is_refused(
     make: Make, put: Put, started: list[Worker]
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from gatewayd.extract.answers import unpack
 from gatewayd.sandbox import confinement, landlock, seccomp
 from gatewayd.sandbox.confinement import LANDLOCK, SECCOMP
 from gatewayd.tasks import Tasks
@@ -43,7 +44,7 @@ async def hostile(tmp_path: Path) -> AsyncIterator[Try]:
         worker = await Worker.start(WorkerOptions(CHILD, (options, str(folder))), tasks)
         try:
             message = {"path": str(document), "name": name, "content_type": None}
-            outcomes: dict[str, str] = orjson.loads((await worker.call(message))[1])
+            outcomes: dict[str, str] = orjson.loads(unpack(*await worker.call(message)).text)
         finally:
             await worker.close()
         assert outcomes.pop("use a thread") == "done"

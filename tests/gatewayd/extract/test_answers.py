@@ -1,0 +1,72 @@
+"""What the daemon believes of the process that reads documents."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.extract import answers
+from gatewayd.extract.answers import pack, unpack
+from gatewayd.extract.records import Document
+from gatewayd.ingest.records import Chunk, Extraction, Part
+
+TEXT = "Vögel am See. " * 100
+
+
+def test_an_answer_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "TABLE_ROWS", 3)
+    # A block ends inside of a character.
+    monkeypatch.setattr(answers, "BLOCK_BYTES", 2)
+    chunks = tuple(Chunk(number, number, number + 5, number or None, "A > B") for number in range(8))
+    document = Document(TEXT, (Part(0, len(TEXT)),), pages=3, title="T")
+    header, blob = pack(document, chunks)
+    assert header["tables"] == 3
+    assert unpack(header, blob) == Extraction(TEXT, chunks, 3, "T")
+    # What is read on the event loop does not grow with the document.
+    assert len(orjson.dumps(header)) < 100
+
+
+def lie(
+    row: Any = (0, 0, 5, None, None), text: bytes = b"words", **header: Any
+) -> tuple[dict[str, Any], bytes]:
+    """Return an answer that is right but for what is said."""
+    table = orjson.dumps([row])
+    fields = {"pages": None, "title": None, "text": len(text), "tables": 1, **header}
+    return fields, text + len(table).to_bytes(4) + table
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ({}, b""),
+        lie(text=b"\xff\xfe words"),
+        lie(text=b"\xed\xa0\x80 words"),
+        lie(text=b"wor\0ds"),
+        lie(text=b"     "),
+        lie(tables=2),
+        lie(tables="many"),
+        lie(pages="3"),
+        lie(title=[1]),
+        lie((1, 0, 5, None, None)),
+        lie((0, 0, 6, None, None)),
+        lie((0, -1, 5, None, None)),
+        lie((0, 3, 3, None, None)),
+        lie((0, 0.0, 5, None, None)),
+        lie((0, 0, 5, "1", None)),
+        lie((0, 0, 5, None, 7)),
+        lie((0, 0, 5, None, "x" * 1001)),
+        lie((0, 0)),
+        lie("chunk"),
+        lie(5),
+    ],
+)
+def test_what_is_no_answer_is_the_fault_of_the_document(answer: tuple[dict[str, Any], bytes]) -> None:
+    with pytest.raises(GatewayError) as caught:
+        unpack(*answer)
+    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert "its reader answered with what is no text" in caught.value.message
+
+
+def test_what_the_lies_differ_from_is_right() -> None:
+    assert unpack(*lie()) == Extraction("words", (Chunk(0, 0, 5),))
