@@ -53,7 +53,7 @@ class SignUp:
         work for one in use is the same as for a new one.
         """
         self._check_open()
-        if not self._options.initial_admin and await self._users.count() == 0:
+        if not await self._may_be_next():
             raise _not_set_up()
         self._users.check_new(new)
         self._claim(network_of(peer))
@@ -75,6 +75,13 @@ class SignUp:
             raise GatewayError(Kind.RATE_LIMITED, "cannot sign up now: too many sign-ups", retry_after=wait)
         self._by_peer.add(network)
         self._by_all.add(EVERYBODY)
+
+    async def is_open(self) -> bool:
+        """Tell whether a sign-up would be accepted now."""
+        return self._runtime.flag("ENABLE_SIGNUP") and await self._may_be_next()
+
+    async def _may_be_next(self) -> bool:
+        return self._options.initial_admin or await self._users.count() > 0
 
     async def _welcome(self, user: User, is_first: bool) -> None:
         if is_first:

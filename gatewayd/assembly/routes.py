@@ -144,16 +144,18 @@ def make_listening(parts: Parts, doors: Doors, tasks: Tasks) -> Listening:
     return Listening(events, SocketRoutes(live.hub, live.calls, identify, tasks))
 
 
+def site_facts(settings: Settings) -> SiteFacts:
+    """Return what the configuration file says about the site."""
+    has_form = settings.enable_login_form and settings.enable_password_auth
+    return SiteFacts(settings.webui_name, __version__, enable_login_form=has_form)
+
+
 def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
     """Return the rows of the public application, in the order of the interface specification."""
     settings, accounts = parts.settings, parts.accounts
-    facts = SiteFacts(
-        settings.webui_name,
-        __version__,
-        enable_login_form=settings.enable_login_form,
-        enable_initial_admin_signup=settings.enable_initial_admin_signup,
+    config = ClientConfig(
+        site_facts(settings), accounts.runtime, accounts.permissions, accounts.users, accounts.sign_up
     )
-    config = ClientConfig(facts, accounts.runtime, accounts.permissions, accounts.users)
     cookie = CookieOptions(
         same_site=settings.webui_auth_cookie_same_site, secure=settings.webui_auth_cookie_secure
     )

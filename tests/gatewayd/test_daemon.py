@@ -283,3 +283,43 @@ def test_a_database_server_that_is_down_is_tried_again_later(state: Path) -> Non
     refused = run_daemon(state, DATABASE_URL=f"postgresql://u@/gatewayd?host={state}")
     assert refused.returncode == 75
     assert "cannot be reached" in refused.stderr
+
+
+def upgrade(daemon: Daemon) -> int:
+    """Ask for the websocket of Socket.IO and return the status."""
+    host = daemon.base_url.removeprefix("http://")
+    connection = http.client.HTTPConnection(host, timeout=20)
+    headers = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    }
+    with contextlib.closing(connection):
+        connection.request("GET", "/ws/socket.io/?EIO=4&transport=websocket", headers=headers)
+        return connection.getresponse().status
+
+
+@pytest.mark.parametrize("passwords", ["true", "false"])
+def test_clients_are_told_what_they_may_do(state: Path, passwords: str) -> None:
+    with running_daemon(state, ENABLE_PASSWORD_AUTH=passwords) as daemon:
+        made = daemon.run_ctl("setup", "--email", "ada@example.org", "--name", "Ada", "-o", "json")
+        person = {"email": "ada@example.org", "password": json.loads(made.stdout)["password"]}
+        for is_open in (False, True):
+            assert daemon.run_ctl("setting", "set", f"ENABLE_SIGNUP={str(is_open).lower()}").returncode == 0
+            told = daemon.call("GET", "/api/config")[1]
+            features = told["features"]
+            signed_in, _ = daemon.call("POST", "/api/v1/auths/signin", person)
+            assert features["enable_login_form"] is (signed_in == 200) is (passwords == "true")
+            new = {"email": "bob@example.org", "name": "Bob", "password": "a long pass phrase"}
+            signed_up, _ = daemon.call("POST", "/api/v1/auths/signup", new)
+            assert features["enable_signup"] is (signed_up == 200) is is_open
+            assert features["enable_websocket"] is (upgrade(daemon) == 101)
+            assert daemon.call("GET", "/api/v1/auths/")[0] == 401
+            assert (features["auth"], features["enable_ldap"], features["auth_trusted_header"]) == (
+                True,
+                daemon.call("POST", "/api/v1/auths/ldap", {"user": "u", "password": "p"})[0] != 404,
+                False,
+            )
+            assert told["oauth"]["providers"] == {}
+            assert daemon.call("GET", "/oauth/google/login")[0] == 404

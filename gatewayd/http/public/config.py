@@ -16,26 +16,43 @@ class UserCount(Protocol):
         ...
 
 
+class SignUpDoor(Protocol):
+    """Knows whether people may make accounts themselves."""
+
+    async def is_open(self) -> bool:
+        """Tell whether a sign-up would be accepted now."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SiteFacts:
-    """What the configuration file says about the site."""
+    """What the configuration file says about the site.
+
+    `enable_login_form` is whether a form for a password is worth offering: where passwords are not accepted,
+    it is not.
+    """
 
     name: str
     version: str
     enable_login_form: bool = True
-    enable_initial_admin_signup: bool = False
 
 
 class ClientConfig:
     """Describes the gateway to clients; little to strangers, more to accounts (peer-compatible keys)."""
 
     def __init__(
-        self, facts: SiteFacts, runtime: RuntimeSettings, permissions: Permissions, users: UserCount
+        self,
+        facts: SiteFacts,
+        runtime: RuntimeSettings,
+        permissions: Permissions,
+        users: UserCount,
+        sign_up: SignUpDoor,
     ) -> None:
         self._facts = facts
         self._runtime = runtime
         self._permissions = permissions
         self._users = users
+        self._sign_up = sign_up
 
     async def describe(self, actor: Actor | None) -> dict[str, Any]:
         """Return the body for a caller; `onboarding` is true while no user exists."""
@@ -45,12 +62,11 @@ class ClientConfig:
             "version": self._facts.version,
             "default_locale": "",
             "oauth": {"providers": {}, "auto_redirect": False},
-            "features": self._features(),
+            "features": await self._features(),
         }
         if actor is None:
             if await self._users.count() == 0:
                 body["onboarding"] = True
-                body["features"]["enable_signup"] &= self._facts.enable_initial_admin_signup
             return body
         if actor.is_verified:
             body["features"]["enable_api_keys"] = self._runtime.flag("ENABLE_API_KEYS")
@@ -59,13 +75,17 @@ class ClientConfig:
             body["permissions"] = self._permissions.defaults()
         return body
 
-    def _features(self) -> dict[str, bool]:
+    async def _features(self) -> dict[str, bool]:
+        """Return what there is: accounts, passwords and events by websocket.
+
+        Sign-in by LDAP, by the header of a proxy and by a provider is not there.
+        """
         return {
             "auth": True,
             "auth_trusted_header": False,
             "enable_signup_password_confirmation": False,
             "enable_ldap": False,
-            "enable_signup": self._runtime.flag("ENABLE_SIGNUP"),
+            "enable_signup": await self._sign_up.is_open(),
             "enable_login_form": self._facts.enable_login_form,
-            "enable_websocket": False,
+            "enable_websocket": True,
         }

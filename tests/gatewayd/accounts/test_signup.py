@@ -114,3 +114,13 @@ async def test_an_address_in_use_costs_a_hash_and_a_sign_up() -> None:
         await accounts.sign_up.sign_up(person("new"), HERE)
     assert caught.value.kind is Kind.RATE_LIMITED
     assert accounts.passwords.hashed == 2
+
+
+async def test_the_door_is_open_where_a_sign_up_is_accepted() -> None:
+    accounts = Accounts(sign_up_options=SignUpOptions())
+    assert not await accounts.sign_up.is_open()
+    await accounts.add_user()
+    assert await accounts.sign_up.is_open()
+    await accounts.runtime.set({"ENABLE_SIGNUP": False}, by="test")
+    assert not await accounts.sign_up.is_open()
+    assert await Accounts().sign_up.is_open()

@@ -9,7 +9,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from gatewayd.assembly.gateway import Gateway, assemble
-from gatewayd.assembly.routes import Parts, control_rows, public_rows
+from gatewayd.assembly.routes import Parts, control_rows, public_rows, site_facts
 from gatewayd.http.openapi import describe
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.settings import load
@@ -62,3 +62,9 @@ async def test_only_answers_of_models_may_be_interrupted(rows: Sequence[Route]) 
         "/v1/embeddings",
         "/ollama/api/pull",
     } <= interruptible
+
+
+@pytest.mark.parametrize("off", ["ENABLE_LOGIN_FORM", "ENABLE_PASSWORD_AUTH"])
+def test_a_form_is_offered_where_passwords_are_accepted(off: str) -> None:
+    assert site_facts(load(None, {})).enable_login_form
+    assert not site_facts(load(None, {off: "false"})).enable_login_form

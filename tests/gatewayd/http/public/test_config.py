@@ -18,16 +18,23 @@ class Count:
         return self.number
 
 
+class Door:
+    """A sign-up."""
+
+    def __init__(self, *, is_open: bool = True) -> None:
+        self._is_open = is_open
+
+    async def is_open(self) -> bool:
+        return self._is_open
+
+
 async def test_strangers_learn_little_and_whether_to_begin() -> None:
     accounts = Accounts()
     facts = SiteFacts("ours", "1.2")
-    fresh = ClientConfig(facts, accounts.runtime, accounts.permissions, Count(0))
+    fresh = ClientConfig(facts, accounts.runtime, accounts.permissions, Count(0), Door(is_open=False))
     told = await fresh.describe(None)
     assert (told["onboarding"], told["features"]["enable_signup"]) == (True, False)
-    opened = SiteFacts("ours", "1.2", enable_initial_admin_signup=True)
-    told = await ClientConfig(opened, accounts.runtime, accounts.permissions, Count(0)).describe(None)
-    assert told["features"]["enable_signup"] is True
-    config = ClientConfig(facts, accounts.runtime, accounts.permissions, Count(1))
+    config = ClientConfig(facts, accounts.runtime, accounts.permissions, Count(1), Door())
     body = await config.describe(None)
     assert body.keys() == STRANGER
     assert (body["name"], body["version"]) == ("ours", "1.2")
@@ -37,7 +44,7 @@ async def test_strangers_learn_little_and_whether_to_begin() -> None:
 
 async def test_accounts_learn_more_and_pending_ones_do_not() -> None:
     accounts = Accounts()
-    config = ClientConfig(SiteFacts("n", "v"), accounts.runtime, accounts.permissions, Count(1))
+    config = ClientConfig(SiteFacts("n", "v"), accounts.runtime, accounts.permissions, Count(1), Door())
     known = await config.describe(make_actor(role=Role.USER))
     assert known["features"]["enable_api_keys"] is accounts.runtime.flag("ENABLE_API_KEYS")
     assert known["permissions"] == accounts.permissions.defaults()
