@@ -1,5 +1,6 @@
 """The manual pages: correct, complete in their sections, and true about the daemon."""
 
+import asyncio
 import re
 import subprocess
 import tomllib
@@ -8,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from gatewayd import command
+from gatewayd.accounts.endpoints import allows, parse
 from gatewayd.settings import definitions
+from gatewayd.upstream.config import Timeouts
+from gatewayd.upstream.response import Response
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "man").glob("*.[1-9]"))
@@ -117,3 +121,45 @@ def test_settings_that_the_page_names_exist() -> None:
     named = set(re.findall(r"(?m)^\.Ic ([a-z_]+)", DAEMON["DESCRIPTION"]))
     assert named
     assert named <= set(definitions())
+
+
+def texts() -> dict[str, str]:
+    """Return every page, the README and the sample, each with its words one blank apart."""
+    files = [*PAGES, ROOT / "README.md", *(ROOT / "config").iterdir(), *(ROOT / "systemd").iterdir()]
+    sources = {file.name: file.read_text() for file in files if file.is_file()}
+    return {name: re.sub(r"(?m)(?:^\.[A-Z][a-z] |^# ?|\s)+", " ", text) for name, text in sources.items()}
+
+
+def test_no_page_promises_sign_in_through_a_provider() -> None:
+    verb, whom = r"sign(?:s|ing)?[ -]in(?: to it)?", r"(?:the|an|their) (?:identity )?provider"
+    promised = re.compile(rf"(?i){verb} (?:by|through|with) {whom}")
+    for name, text in texts().items():
+        found = {match[0].lower() for match in promised.finditer(text)}
+        assert found <= {"sign-in through an identity provider"}, name
+        assert not found or "There is no sign-in through an identity provider" in text, name
+    assert "There is no sign-in through an identity provider" in texts()["gatewayd-scim.7"]
+
+
+async def test_the_first_byte_is_waited_for_twice() -> None:
+    loop = asyncio.get_running_loop()
+    before = loop.time()
+    answer = Response(Timeouts(connect=1000.0, first_byte=30.0, idle=5.0), loop)
+    assert 1030 <= answer.due - before < 1040
+    answer.begin(200, [])
+    assert answer.overdue(before) == "it was silent for 30 s"
+    answer.add(b"x")
+    assert answer.overdue(before) == "it was silent for 5 s"
+    assert "connect_timeout and first_byte_timeout together" in texts()["gatewayd-dialects.7"]
+    assert "beyond upstream_connect_timeout, and again for the first byte" in texts()["gatewayd.toml.5"]
+
+
+def test_an_allowed_endpoint_with_a_slash_at_its_end_is_that_path_alone() -> None:
+    said = "one that ends with a slash is that path alone, with and without the slash"
+    assert said in texts()["gatewayd.toml.5"]
+    reached = {
+        entry: [
+            allows(parse(entry), "GET", path) for path in ("/api/models", "/api/models/", "/api/models/a")
+        ]
+        for entry in ("/api/models", "/api/models/")
+    }
+    assert reached == {"/api/models": [True, True, True], "/api/models/": [True, True, False]}

@@ -145,8 +145,8 @@ def remove(session: Session, group: GroupRef, yes: Yes = False, dry_run: DryRun 
 def members(session: Session, group: GroupRef) -> None:
     """List the members of a group, each with who put it there.
 
-    The sources are manual, default (DEFAULT_GROUP_ID), scim and oauth. A member with several stays until all
-    of them have taken it out.
+    The sources are manual, default (DEFAULT_GROUP_ID) and scim. A member with several stays until all of them
+    have taken it out.
     """
     session.show_all(session.client.list_members(group).users, MEMBERS)
 

@@ -178,7 +178,7 @@ def link(
     ] = None,
     oauth_subject: Annotated[
         str | None,
-        typer.Option("--oauth-subject", metavar="SUB", help="The subject of the provider's sign-in."),
+        typer.Option("--oauth-subject", metavar="SUB", help="The OAuth subject by which SCIM finds it."),
     ] = None,
     provider: ProviderName = None,
     dry_run: DryRun = False,

@@ -182,7 +182,8 @@ class Settings(PluginFields, RetrievalFields, SignInFields, PermissionFields):
     api_keys_allowed_endpoints: types.Paths = setting(
         reload(KEYS),
         (),
-        "Paths that restricted API keys reach, each with everything below it.",
+        "Paths that restricted API keys reach, each with everything below it; one that ends with a slash is"
+        " that path alone, with and without the slash.",
         "api_key_allowed_endpoints",
     )
     custom_api_key_header: types.HeaderName = setting(
@@ -271,7 +272,11 @@ class Settings(PluginFields, RetrievalFields, SignInFields, PermissionFields):
         reload(LIMITS), 5.0, "Longest wait for a connection to a provider.", gt=0
     )
     upstream_first_byte_timeout: types.Seconds = setting(
-        reload(LIMITS), 300.0, "Longest wait for the first byte of a provider's answer.", gt=0
+        reload(LIMITS),
+        300.0,
+        "Longest wait for the head of a provider's answer, beyond upstream_connect_timeout, and again for the"
+        " first byte of its body.",
+        gt=0,
     )
     aiohttp_client_stream_idle_timeout: types.OptionalSeconds = setting(
         reload(LIMITS), 120.0, "Longest silence within a provider's answer.", gt=0
