@@ -163,3 +163,9 @@ def test_an_allowed_endpoint_with_a_slash_at_its_end_is_that_path_alone() -> Non
         for entry in ("/api/models", "/api/models/")
     }
     assert reached == {"/api/models": [True, True, True], "/api/models/": [True, True, False]}
+
+
+def test_the_timer_of_ingestion_runs_as_often_as_the_pages_say() -> None:
+    assert "OnCalendar=*:0/15" in (ROOT / "systemd" / "gatewayd-ingest@.timer").read_text()
+    for name in ("README.md", "gatewayd-documents.7"):
+        assert "every quarter of an hour" in texts()[name]

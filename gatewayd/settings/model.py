@@ -144,7 +144,10 @@ class Settings(PluginFields, RetrievalFields, SignInFields, PermissionFields):
         reload(ACCOUNTS), True, "Whether people may make accounts themselves."
     )
     enable_login_form: types.Switch = setting(
-        restart(ACCOUNTS), True, "Whether the sign-in form is offered to people."
+        restart(ACCOUNTS),
+        True,
+        "Whether /api/config tells clients to offer a form for signing in; not where enable_password_auth is"
+        " off.",
     )
     enable_password_auth: types.Switch = setting(
         restart(ACCOUNTS), True, "Whether a password is accepted for signing in."
@@ -206,14 +209,18 @@ class Settings(PluginFields, RetrievalFields, SignInFields, PermissionFields):
         "scim-token in data_dir when empty.",
     )
     scim_auth_provider: types.ProviderName = setting(
-        restart(PROVISIONING), "", "Name of the sign-in provider that external ids belong to."
+        restart(PROVISIONING),
+        "",
+        "Name of the identity provider that external ids and OAuth subjects belong to.",
     )
 
     bypass_model_access_control: types.Switch = setting(
         restart(ACCESS), False, "Whether every account may use every model."
     )
     bypass_admin_access_control: types.Switch = setting(
-        restart(ACCESS), True, "Whether administrators may use every model."
+        restart(ACCESS),
+        True,
+        "Whether access lists of models, collections, tools and tool servers do not bind administrators.",
     )
 
     enable_openai_api: types.Switch = setting(

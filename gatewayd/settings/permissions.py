@@ -66,16 +66,34 @@ LEAVES: Final = (
     *_named("settings", "interface", default=True),
 )
 
+CHECKED: Final = frozenset(
+    {
+        *(("workspace", leaf) for leaf in ("knowledge", "tools", "tools_import", "tools_export")),
+        *(("sharing", leaf) for leaf in ("public_knowledge", "public_tools")),
+        *(("access_grants", leaf) for leaf in ("allow_users", "allow_groups")),
+        *(("chat", leaf) for leaf in ("file_upload", "delete", "delete_message", "edit")),
+        *(("chat", leaf) for leaf in ("share", "export", "import")),
+        ("features", "api_keys"),
+        ("settings", "interface"),
+    }
+)
+"""Section and name of the permissions that the gateway checks itself; clients are told of the others."""
+
+
+def _description(leaf: Leaf) -> str:
+    what = f"Whether accounts with role user have the permission {leaf.section}.{leaf.leaf} by default"
+    return (
+        f"{what}."
+        if (leaf.section, leaf.leaf) in CHECKED
+        else f"{what}; clients are told, nothing checks it."
+    )
+
 
 def _fields() -> dict[str, Any]:
     return {
         leaf.name: (
             Switch,
-            setting(
-                reload(PERMISSIONS),
-                leaf.default,
-                f"Whether accounts with role user have the permission {leaf.section}.{leaf.leaf} by default.",
-            ),
+            setting(reload(PERMISSIONS), leaf.default, _description(leaf)),
         )
         for leaf in LEAVES
     }

@@ -1,8 +1,12 @@
+import re
+from pathlib import Path
+
 import pytest
 
+import gatewayd
 from gatewayd.accounts.permissions import BUILTIN
 from gatewayd.settings import Settings, definitions
-from gatewayd.settings.permissions import LEAVES
+from gatewayd.settings.permissions import CHECKED, LEAVES
 
 
 def test_the_defaults_are_the_built_in_tree_of_the_accounts() -> None:
@@ -36,3 +40,26 @@ def test_the_defaults_are_the_built_in_tree_of_the_accounts() -> None:
 def test_environment_names(leaf: str, variable: str) -> None:
     [name] = [each.name for each in LEAVES if f"{each.section}.{each.leaf}" == leaf]
     assert variable in definitions()[name].variables
+
+
+# How the code asks for a permission: by section and name, by the name alone, or as an option.
+CHECKS = (
+    (r'(?:require|may)\((?:[\w()]+, )?"(\w+)", "(\w+)"\)', None),
+    (r'get\("(\w+)", \{\}\)\.get\("(\w+)"', None),
+    (r'require_chat\(\w+, "(\w+)"\)', "chat"),
+    (r'= ?"(public_\w+)"', "sharing"),
+)
+
+
+def test_the_pages_say_which_permissions_are_checked() -> None:
+    source = "\n".join(path.read_text() for path in Path(gatewayd.__file__).parent.rglob("*.py"))
+    checked = {
+        (found[1], found[2]) if section is None else (section, found[1])
+        for pattern, section in CHECKS
+        for found in re.finditer(pattern, source)
+    }
+    known = {(leaf.section, leaf.leaf) for leaf in LEAVES}
+    assert checked & known == CHECKED
+    for leaf in LEAVES:
+        is_told = "nothing checks it" in definitions()[leaf.name].description
+        assert is_told is ((leaf.section, leaf.leaf) not in CHECKED), leaf
