@@ -93,7 +93,7 @@ def test_a_plugin_that_never_ends_does_not_keep_the_process(state: Path) -> None
     plugins.mkdir(parents=True)
     (plugins / "clinging.py").write_text(CLINGING)
     with running_daemon(state, PLUGINS_DIR=str(plugins), DRAIN_TIMEOUT="0") as daemon:
-        person = {"name": "Ann", "email": "ann@example.org", "password": "password-1234"}
+        person = {"name": "Ann", "email": "ann@example.org", "password": "correct horse"}
         status, account = daemon.call("POST", "/api/v1/auths/signup", person)
         assert status == 200, account
         bearer = {"Authorization": f"Bearer {account['token']}"}
