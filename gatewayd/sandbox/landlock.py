@@ -1,12 +1,12 @@
 """Limits the files that this process can open, and what it can connect to (landlock(7))."""
 
-import ctypes
-import errno
 import os
 import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
+
+from gatewayd.sandbox.kernel import call, give_up_privileges
 
 # The same on all architectures.
 CREATE_RULESET: Final = 444
@@ -26,13 +26,11 @@ NETWORK_RIGHTS: Final = 0b11
 SCOPE_VERSION: Final = 6
 SCOPES: Final = 0b11
 
-PR_SET_NO_NEW_PRIVS: Final = 38
-
 
 def version() -> int:
     """Return the version of the kernel's interface, 0 when it has none or does not permit it."""
     try:
-        return _call(CREATE_RULESET, None, 0, GET_VERSION)
+        return call(CREATE_RULESET, None, 0, GET_VERSION)
     except OSError:
         return 0
 
@@ -43,13 +41,12 @@ def restrict(readable: Iterable[Path]) -> None:
     Nothing can be written, made, removed or executed, and nothing be connected to by TCP. What is not there
     is passed over. Raises OSError when the kernel refuses. To be called before a second thread begins.
     """
-    ruleset = _call(CREATE_RULESET, *_attributes(version()), 0)
+    ruleset = call(CREATE_RULESET, *_attributes(version()), 0)
     try:
         for path in readable:
             _permit(ruleset, path)
-        if _libc().prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-            raise OSError(ctypes.get_errno(), "cannot give up new privileges")
-        _call(RESTRICT_SELF, ruleset, 0)
+        give_up_privileges()
+        call(RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)
 
@@ -74,25 +71,6 @@ def _permit(ruleset: int, path: Path) -> None:
     try:
         rights = READ_FILE | READ_DIR if path.is_dir() else READ_FILE
         rule = struct.pack("=Qi", rights, descriptor)
-        _call(ADD_RULE, ruleset, PATH_BENEATH, rule, 0)
+        call(ADD_RULE, ruleset, PATH_BENEATH, rule, 0)
     finally:
         os.close(descriptor)
-
-
-def _call(number: int, *arguments: object) -> int:
-    """Make a system call; OSError when it fails."""
-    call = _libc().syscall
-    call.restype = ctypes.c_long
-    result: int = call(ctypes.c_long(number), *map(_argument, arguments))
-    if result < 0:
-        failure = ctypes.get_errno() or errno.EPERM
-        raise OSError(failure, f"cannot limit the files: {os.strerror(failure)}")
-    return result
-
-
-def _argument(value: object) -> object:
-    return ctypes.c_long(value) if isinstance(value, int) else value
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from gatewayd.sandbox import syscalls
+from gatewayd.sandbox.kernel import control, give_up_privileges
 from gatewayd.sandbox.syscalls import Architecture, Numbers
 
 # linux/audit.h
@@ -25,7 +26,6 @@ X32: Final = 0x40000000
 # linux/prctl.h, linux/seccomp.h
 PR_GET_SECCOMP: Final = 21
 PR_SET_SECCOMP: Final = 22
-PR_SET_NO_NEW_PRIVS: Final = 38
 SECCOMP_MODE_FILTER: Final = 2
 KILL: Final = 0x80000000
 ERRNO: Final = 0x00050000
@@ -41,6 +41,7 @@ EQUAL: Final = 0x15
 NOT_LESS: Final = 0x35
 ANY_BIT: Final = 0x45
 RETURN: Final = 0x06
+INSTRUCTION_BYTES: Final = 8
 
 CLONE_THREAD: Final = 0x00010000
 TEMPORARY: Final = 0o20000000
@@ -59,7 +60,13 @@ class _Program(ctypes.Structure):
 
 def is_available() -> bool:
     """Tell whether the kernel filters system calls, and their numbers are known."""
-    return _architecture() is not None and _libc().prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0
+    if _architecture() is None:
+        return False
+    try:
+        control(PR_GET_SECCOMP)
+    except OSError:
+        return False
+    return True
 
 
 def restrict() -> None:
@@ -71,14 +78,9 @@ def restrict() -> None:
     if architecture is None:
         raise OSError(errno.ENOSYS, "the numbers of the system calls are not known")
     instructions = filter_of(architecture, os.getpid())
-    program = _Program(len(instructions) // 8, instructions)
-    libc = _libc()
-    for arguments in (
-        (PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
-        (PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0),
-    ):
-        if libc.prctl(*arguments):
-            raise OSError(ctypes.get_errno(), "cannot limit the system calls")
+    program = _Program(len(instructions) // INSTRUCTION_BYTES, instructions)
+    give_up_privileges()
+    control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program))
 
 
 def filter_of(architecture: Architecture, pid: int) -> bytes:
@@ -155,7 +157,3 @@ def _architecture() -> Architecture | None:
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return None
     return {"x86_64": Architecture.X86_64, "aarch64": Architecture.AARCH64}.get(platform.machine())
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
