@@ -49,6 +49,7 @@ COMMANDS = (TOP / "man" / "gatewayctl.1").read_text().replace(r"\-", "-")
 def test_every_directory_is_in_the_page() -> None:
     assert {name for name, *_ in rows(PAGE, "directories")} == {
         assembly.BLOBS,
+        assembly.READERS,
         indexes.FOLDER,
         models.MODELS,
     }

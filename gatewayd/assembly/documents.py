@@ -1,7 +1,9 @@
 """Documents over the account services: files, the queue, collections, search, and what requests attach."""
 
+import asyncio
 import logging
 import os
+import shutil
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +16,7 @@ from gatewayd.chat.attachments import Documents as AttachedDocuments
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.extract.records import Sandbox
-from gatewayd.ingest.blobs import INCOMING, LocalBlobs
+from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.chunking import ChunkRules
 from gatewayd.ingest.files import Files, UploadRules
 from gatewayd.ingest.intake import Intake
@@ -52,6 +54,7 @@ from gatewayd.upstream.extractor import ExternalExtractor, ExtractorOptions
 from gatewayd.upstream.service import ServiceOptions
 
 BLOBS: Final = "files"
+READERS: Final = "readers"
 
 log = logging.getLogger(__name__)
 
@@ -138,6 +141,7 @@ async def open_documents(
     swept = await blobs.sweep(stores.files.ids())
     if swept:
         log.info("removed what unfinished uploads left", extra={"files": swept})
+    await asyncio.to_thread(shutil.rmtree, settings.data_dir / READERS, ignore_errors=True)
     engines = Engines(
         index=await open_index(settings, database, stores.passages, tasks, stack),
         words=await stack.enter_async_context(open_lexical(reader)),
@@ -257,8 +261,7 @@ def make_extractor(settings: Settings, tasks: Tasks, stack: AsyncExitStack) -> E
         stack.push_async_callback(external.close)
         return external
     options = PoolOptions(
-        # What is left there is swept at the next start.
-        folder=settings.data_dir / BLOBS / INCOMING,
+        folder=settings.data_dir / READERS,
         sandbox=Sandbox(settings.ingest_sandbox),
         workers=extraction_workers(settings),
         memory=settings.ingest_memory_limit,

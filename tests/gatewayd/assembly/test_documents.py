@@ -37,14 +37,15 @@ def settings_for(state: Path, **values: str) -> Settings:
 
 
 async def test_leftovers_of_uploads_are_swept_at_the_start(state: Path) -> None:
-    for place in ("incoming/half", "ef/nobody-knows-this-ef"):
-        path = state / "files" / place
+    for place in ("files/incoming/half", "files/ef/nobody-knows-this-ef", "readers/reader-x/document"):
+        path = state / place
         path.parent.mkdir(parents=True)
         path.write_bytes(b"left")
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state), stack)
         assert gateway.documents.files is not None
-    assert [path for path in (state / "files").rglob("*") if path.is_file()] == []
+    left = [path for name in ("files", "readers") for path in (state / name).rglob("*") if path.is_file()]
+    assert left == []
 
 
 async def test_a_start_goes_on_without_an_embedding_model(
