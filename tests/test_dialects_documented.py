@@ -43,6 +43,7 @@ from gatewayd.upstream import exchange, failures
 from gatewayd.upstream.anthropic import BETA_FIELDS
 from tests.fakes.conversions import KINDS, TABLES, converting
 from tests.fakes.noting import note
+from tests.fakes.samples_models import MODEL_PATHS
 
 PAGE = (Path(__file__).parents[1] / "man" / "gatewayd-dialects.7").read_text()
 TAGS = {"chat", "embeddings", "forwarding", "models", "runtime"}
@@ -160,6 +161,18 @@ async def endpoints(state: Path) -> Sequence[Route]:
     async with AsyncExitStack() as stack:
         made = await assemble(settings, stack)
         return public_rows(made.parts, made.listening)
+
+
+def test_every_path_that_reaches_a_model_has_its_row() -> None:
+    decided: dict[str, list[str]] = {}
+    for (_, path), path_of_model in MODEL_PATHS.items():
+        if path_of_model.is_administration or path.endswith("{index}"):
+            continue
+        named = re.sub(r"/tasks/\w+/", "/tasks/TASK/", path)
+        for base in BASES if not path.endswith("/messages") else ():
+            named = re.sub(rf"^{base}/(?=(chat/)?completions$|responses$|embeddings$)", "BASE/", named)
+        decided[named] = [path_of_model.prompt, path_of_model.documents, path_of_model.filters]
+    assert {name: said for name, *said in rows("model paths")} == decided
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -22,6 +22,8 @@ DECIDED = {
     "http/public/runtime.py": {"forward"},
     # Administrators: nothing but names of models, and a generation of nothing.
     "http/public/runtime_admin.py": {"forward"},
+    # Administrators: refused where a record or filters have a part.
+    "http/public/runtime_others.py": {"forward"},
 }
 
 # Asks one of the above.

@@ -61,6 +61,7 @@ from gatewayd.http.public.permissions import PermissionRoutes
 from gatewayd.http.public.runtime import RuntimeRoutes
 from gatewayd.http.public.runtime_admin import RuntimeAdminRoutes
 from gatewayd.http.public.runtime_conversion import RuntimeConversion
+from gatewayd.http.public.runtime_others import RuntimeOthersRoutes
 from gatewayd.http.public.scim import ScimGroupRoutes, ScimUserRoutes
 from gatewayd.http.public.scim_discovery import ScimDiscoveryRoutes
 from gatewayd.http.public.session_replies import CookieOptions, SessionReplies
@@ -165,6 +166,7 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
     embeddings = Embeddings(parts.catalog, filters)
     streams = Streams(head_seconds=settings.stream_head_timeout)
     conversion = RuntimeConversion(parts.pipeline, embeddings, streams=streams)
+    inputs = InputFilters(parts.catalog, filters)
     return [
         *HealthRoutes(parts.health, config, __version__).routes(),
         *ModelRoutes(parts.catalog, Buttons(parts.extensions.registry)).routes(),
@@ -172,8 +174,9 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
         *MessageRoutes(parts.pipeline, body_limit=limit, streams=streams).routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
         *ForwardingRoutes(Forwarding(parts.catalog, filters), body_limit=limit).routes(),
-        *RuntimeRoutes(runtimes, conversion, InputFilters(parts.catalog, filters), body_limit=limit).routes(),
+        *RuntimeRoutes(runtimes, conversion, inputs, body_limit=limit).routes(),
         *RuntimeAdminRoutes(runtimes, body_limit=limit).routes(),
+        *RuntimeOthersRoutes(runtimes, inputs, body_limit=limit).routes(),
         *public_document_rows(settings, accounts, parts.documents),
         *public_live_rows(parts.live, listening.events, parts.extensions, parts.answering, body_limit=limit),
         *public_plugin_rows(parts.extensions, parts.servers, accounts),

@@ -6,6 +6,7 @@ from typing import Protocol, Self, runtime_checkable
 
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.errors import GatewayError
 
 
 class Viewer(Protocol):
@@ -45,6 +46,30 @@ class CallContext:
     is_converted: bool = False
     scope: object | None = None
     chat_id: str = ""
+
+
+class RuntimeRefusalError(GatewayError):
+    """A refusal that a local runtime wrote itself, which its own clients get as it is (4.5)."""
+
+    def __init__(self, error: GatewayError, answer: "RefusedAnswer") -> None:
+        super().__init__(
+            error.kind,
+            error.message,
+            param=error.param,
+            code=error.code,
+            provider_code=error.provider_code,
+            retry_after=error.retry_after,
+        )
+        self.answer = answer
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedAnswer:
+    """Status, media type and body of a runtime's refusal, without the gateway's key."""
+
+    status: int
+    content_type: str
+    body: bytes
 
 
 class ChunkStream(Protocol):
@@ -170,7 +195,10 @@ class ForwardingSource(Protocol):
 
 @runtime_checkable
 class RuntimeSource(ForwardingSource, Protocol):
-    """A local model runtime whose native API is passed through (4.5); paths start with `/api/`."""
+    """A local model runtime whose native API is passed through (4.5); paths start with `/api/`.
+
+    What it refuses in words of its own is raised as `RuntimeRefusalError`.
+    """
 
     @property
     def name(self) -> str:

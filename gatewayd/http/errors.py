@@ -7,6 +7,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from gatewayd.catalog.interfaces import RuntimeRefusalError
 from gatewayd.completions.reported import QUOTA_CODES
 from gatewayd.dialects import anthropic, openai
 from gatewayd.errors import GatewayError, Kind
@@ -115,7 +116,10 @@ def _control_error(error: GatewayError) -> dict[str, Any]:
 
 
 def render(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> web.Response:
-    """Return the whole reply of a failure, in the caller's dialect."""
+    """Return the whole reply of a failure, in the caller's dialect.
+
+    What a runtime wrote itself is passed on as it is to who speaks its dialect (4.5).
+    """
     headers = {}
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
@@ -124,6 +128,10 @@ def render(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> web.Respon
         headers["x-should-retry"] = "false"
     if error.kind is Kind.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, RuntimeRefusalError) and dialect is Dialect.OLLAMA:
+        refused = error.answer
+        headers["Content-Type"] = refused.content_type or "application/json"
+        return web.Response(status=refused.status, body=refused.body, headers=headers)
     reply = web.Response(
         status=status_of(error, dialect),
         body=orjson.dumps(body_of(error, dialect)),

@@ -9,7 +9,7 @@ import orjson
 from aiohttp import web
 
 from gatewayd.catalog.interfaces import Forwarded
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import GatewayError, Kind, shortened
 from gatewayd.http.errors import body_of, log_broken
 from gatewayd.http.routes import Dialect
 from gatewayd.http.sse import open_stream, send
@@ -38,6 +38,13 @@ class Ending:
             Kind.UPSTREAM_FAILED,
             f"cannot get an answer from provider {self.provider!r}: it ended before it was complete",
         )
+
+    def note(self, request: web.Request, last: bytes) -> None:
+        """Log the failure that the last of these lines tells in the runtime's own words."""
+        told = (_object_in(last.rstrip().rpartition(b"\n")[2]) or {}).get("error")
+        if told:
+            sentence = f"provider {self.provider!r} reported: {shortened(str(told))}"
+            log_broken(request, GatewayError(Kind.UPSTREAM_FAILED, sentence))
 
     def is_in(self, lines: bytes) -> bool:
         """Tell whether one of these lines ends the answer, as runtimes write it; more may follow."""
@@ -99,6 +106,7 @@ async def pass_lines(
                 await send(request, reply, lines)
             if not has_ended:
                 ending.check(lines)
+            ending.note(request, lines)
         except GatewayError as error:
             await send_failure(request, reply, error)
     if at_end is not None:
@@ -125,6 +133,16 @@ async def pass_whole(
         await at_end()
     headers = {"Content-Type": content_type} if held else None
     return web.Response(body=bytes(held), status=answer.status, headers=headers)
+
+
+async def pass_bytes(request: web.Request, answer: Forwarded) -> web.StreamResponse:
+    """Pass on an answer of which nothing is known, as it comes; one that breaks off cuts the connection."""
+    async with aclosing(answer) as reads:
+        first = await anext(reads, b"")
+        content_type = answer.content_type or "application/octet-stream"
+        if not first:
+            return web.Response(status=answer.status, headers={"Content-Type": content_type})
+        return await _pass_rest(request, first, answer, content_type)
 
 
 async def send_some(request: web.Request, reply: web.StreamResponse, lines: bytes) -> None:

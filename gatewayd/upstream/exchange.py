@@ -5,12 +5,12 @@ from typing import Any, NoReturn
 
 import orjson
 
-from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.interfaces import CallContext, RefusedAnswer, RuntimeRefusalError
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.upstream.answer import AnswerChunks, StreamReader, Whole, media_type
 from gatewayd.upstream.client import TransportError, UpstreamClient, UpstreamResponse, open_client
 from gatewayd.upstream.config import ProviderConfig
-from gatewayd.upstream.failures import Failures
+from gatewayd.upstream.failures import ABOUT_OUR_KEY, Failures
 from gatewayd.upstream.forwarded import ForwardedReply
 from gatewayd.upstream.passing import Check, CheckedEvents, CheckedWhole
 from gatewayd.upstream.sse import FramingError, check_depth, error_of
@@ -76,15 +76,18 @@ class Exchange:
         body: Mapping[str, Any] | None,
         check: Check | None = None,
         context: CallContext | None = None,
+        *,
+        keeps_refusals: bool = False,
     ) -> ForwardedReply:
         """Send a JSON body, or none, and return the answer with its body unread; over 299 raises.
 
         `check` looks at what is passed on; without one it is events or one JSON object, as the answer says.
+        With `keeps_refusals` a refusal in the provider's own words is raised as `RuntimeRefusalError`.
         """
         try:
             response = await self._send(method, path, body, context)
             if not 200 <= response.status < 300:
-                await self._refuse(response)
+                await self._refuse(response, keeps_refusals=keeps_refusals)
         except TransportError as error:
             raise self.failures.from_transport(error) from error
         if check is None:
@@ -130,12 +133,19 @@ class Exchange:
         except FramingError as error:
             raise self.failures.broken(str(error)) from error
 
-    async def _refuse(self, response: UpstreamResponse) -> NoReturn:
+    async def _refuse(self, response: UpstreamResponse, *, keeps_refusals: bool = False) -> NoReturn:
         try:
             refusal = await _read_start(response, MAX_REFUSAL)
         finally:
             response.close()
-        raise self.failures.from_answer(response.status, response.headers, refusal)
+        error = self.failures.from_answer(response.status, response.headers, refusal)
+        is_own = response.status >= 400 and response.status not in ABOUT_OUR_KEY
+        is_page = media_type(response) == "text/html" or refusal.lstrip()[:1] == b"<"
+        if not keeps_refusals or not is_own or is_page or len(refusal) >= MAX_REFUSAL:
+            raise error
+        content_type = response.headers.get("Content-Type", "")
+        answer = RefusedAnswer(response.status, content_type, self.failures.redacted_text(refusal))
+        raise RuntimeRefusalError(error, answer)
 
     def _object(self, answer: object) -> dict[str, Any]:
         if not isinstance(answer, dict):

@@ -30,7 +30,7 @@ MAX_RETRY_AFTER = 86_400
 
 NOTHING = Reported()
 
-_ABOUT_OUR_KEY = frozenset({401, 403})
+ABOUT_OUR_KEY = frozenset({401, 403})
 """Statuses of which nothing but the sentence is told: the key is the gateway's."""
 
 _NAMED = QUOTA_CODES | {OVERFLOW}
@@ -108,7 +108,7 @@ class Failures:
         answer = _json_in(body)
         said = self._said(headers.get("Content-Type", ""), body, answer)
         reported = NOTHING
-        if status not in _ABOUT_OUR_KEY:
+        if status not in ABOUT_OUR_KEY:
             # Only a refusal of the request says by its words that the request is too long.
             is_refusal = kind is Kind.INVALID_REQUEST
             reported = reported_in(answer, (sentence_in(answer) or "") if is_refusal else "")
@@ -135,6 +135,12 @@ class Failures:
     def redacted(self, data: bytes) -> bytes:
         """Return bytes of an answer without the key."""
         return data.replace(self.key.encode(), REDACTED.encode()) if self.key else data
+
+    def redacted_text(self, data: bytes) -> bytes:
+        """Return bytes of a refusal, which may repeat parts of the key, without it."""
+        if self.key is None:
+            return data
+        return self._redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def _unless_secret(self, word: str | None) -> str | None:
         return word if word is not None and self._redact(word) == word else None

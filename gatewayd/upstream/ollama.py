@@ -15,7 +15,7 @@ from gatewayd.upstream.config import ProviderConfig
 from gatewayd.upstream.exchange import Exchange, objects
 from gatewayd.upstream.listing import listed
 from gatewayd.upstream.ndjson import LineFramer
-from gatewayd.upstream.passing import Check, CheckedLines, CheckedWhole
+from gatewayd.upstream.passing import Check, CheckedLines, CheckedWhole, Unchecked
 from gatewayd.upstream.reader import DecodingReader
 
 STREAMED = frozenset({"/api/chat", "/api/generate", "/api/pull", "/api/push", "/api/create"})
@@ -23,6 +23,10 @@ STREAMED = frozenset({"/api/chat", "/api/generate", "/api/pull", "/api/push", "/
 
 EMPTY = frozenset({"/api/copy", "/api/delete"})
 """The paths of the native API whose answer has no body."""
+
+
+WHOLE = frozenset({"/api/tags", "/api/ps", "/api/version", "/api/show", "/api/embed", "/api/embeddings"})
+"""The other known paths of the native API, whose answer is one object."""
 
 
 class OllamaSource:
@@ -77,7 +81,8 @@ class OllamaSource:
         self, method: str, path: str, body: Body | None, context: CallContext | None = None
     ) -> Forwarded:
         """Pass a request of the native API on; a page for people is no answer to it."""
-        answer = await self._exchange.forward(method, path, body, _check_of(path, body), context)
+        check = _check_of(path, body)
+        answer = await self._exchange.forward(method, path, body, check, context, keeps_refusals=True)
         if "html" in answer.content_type.lower():
             await answer.aclose()
             raise self._exchange.failures.from_answer(answer.status, {}, b"<")
@@ -95,4 +100,6 @@ class OllamaSource:
 def _check_of(path: str, body: Body | None) -> Check | None:
     if path in STREAMED and (body or {}).get("stream") is not False:
         return CheckedLines()
-    return CheckedWhole(may_be_empty=True) if path in EMPTY else None
+    if path in EMPTY:
+        return CheckedWhole(may_be_empty=True)
+    return None if path in STREAMED | WHOLE or path.startswith("/v1/") else Unchecked()

@@ -43,8 +43,23 @@ class Check(Protocol):
         ...
 
 
+class Unchecked:
+    """Passes on everything: the answer to a request that the gateway does not know."""
+
+    error: object = None
+    is_done = False
+
+    def feed(self, read: bytes) -> bytes:
+        """Return the read."""
+        return read
+
+    def finish(self) -> bytes:
+        """Return nothing."""
+        return b""
+
+
 class CheckedLines:
-    """Passes on whole lines that are JSON objects; an error line ends the answer."""
+    """Passes on whole lines that are JSON objects; an error line is the last of the answer."""
 
     def __init__(self, max_line: int = MAX_FRAME) -> None:
         self._framer = LineFramer(max_line)
@@ -54,6 +69,8 @@ class CheckedLines:
 
     def feed(self, read: bytes) -> bytes:
         """Take one read and return the lines that may pass now."""
+        if self.is_done:
+            return b""
         try:
             lines = self._framer.feed(read)
         except FramingError as error:
@@ -65,7 +82,7 @@ class CheckedLines:
 
     def finish(self) -> bytes:
         """Return a last line that has no end, if it is whole."""
-        if self.error is not None:
+        if self.is_done or self.error is not None:
             return b""
         passed = b"".join(self._passed(self._framer.finish()))
         if isinstance(self.error, FramingError) and self._has_passed:
@@ -85,12 +102,12 @@ class CheckedLines:
             except FramingError as error:
                 self.error = error
                 return
-            self.error = error_of(value)
-            if self.error is not None:
-                return
             self._has_passed = True
             is_foreign = value.pop("event", self) is not self
             yield (orjson.dumps(value) if is_foreign else line) + b"\n"
+            self.is_done = error_of(value) is not None
+            if self.is_done:
+                return
 
 
 class CheckedEvents:

@@ -70,12 +70,26 @@ def test_a_fault_before_the_first_byte_is_a_status(
         # So a site answers that has no such endpoint.
         status = 404
     reply = site.ask(question, model, stream=stream)
+    if is_the_runtimes_own(question, model, fault):
+        assert (reply.status, reply.body) == (fault.status, b"".join(fault.steps))  # type: ignore[arg-type]
+        return
+    if name == "an error with status 200" and question.dialect is OLLAMA and model == "l.m" and stream:
+        assert (reply.status, set(reply.json)) == (200, {"error"})
+        assert_clean(reply)
+        return
     assert reply.status == status, reply
     assert reply.headers["content-type"] == "application/json"
     assert provider in (question.dialect.failure(reply.json) or "")
     assert_clean(reply)
     assert len(reply.body) < 4096
     assert len(site.provider.fake.requests) == 1 or fault.before is CUT
+
+
+def is_the_runtimes_own(question: Question, model: str, fault: Reply) -> bool:
+    """Tell whether a runtime's own client gets a refusal as the runtime wrote it (4.5)."""
+    if question.dialect is not OLLAMA or model != "l.m" or question.path.startswith("/ollama/v1"):
+        return False
+    return fault.status >= 400 and fault.status not in (401, 403) and fault.content_type != "text/html"
 
 
 def assert_clean(reply: Answer) -> None:
@@ -126,7 +140,7 @@ def test_a_provider_s_limit_is_passed_on(site: Site, question: Question, model: 
     site.provider.script(json_reply({"error": {"message": "slow down"}}, 429, Retry_After="17"))
     reply = site.ask(question, model, stream=stream)
     assert (reply.status, reply.headers["retry-after"]) == (429, "17")
-    assert "slow down" in (question.dialect.failure(reply.json) or "")
+    assert b"slow down" in reply.body
     if question.dialect is not OLLAMA:
         assert reply.json["error"]["type"] == "rate_limit_error"
 

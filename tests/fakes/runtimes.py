@@ -11,10 +11,12 @@ from gatewayd.catalog.runtimes import Runtimes
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.embeddings import Embeddings
 from gatewayd.chat.input_filters import InputFilters
+from gatewayd.chat.interfaces import ChatFilters
 from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.http.public.runtime import RuntimeRoutes
 from gatewayd.http.public.runtime_admin import RuntimeAdminRoutes
 from gatewayd.http.public.runtime_conversion import RuntimeConversion
+from gatewayd.http.public.runtime_others import RuntimeOthersRoutes
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.config import ProviderConfig, SourceKind, Timeouts
 from gatewayd.upstream.ollama import OllamaSource
@@ -68,14 +70,14 @@ async def two_runtimes(*others: ModelSource, prefix: str = "far.") -> AsyncItera
 
 
 @asynccontextmanager
-async def serving_runtimes(scene: Scene) -> AsyncIterator[Client]:
+async def serving_runtimes(scene: Scene, filters: ChatFilters | None = None) -> AsyncIterator[Client]:
     pipeline = Pipeline(scene.catalog, NoFilters(), NoAttachments(), NoTools())
+    inputs = InputFilters(scene.catalog, filters or NoFilters())
     conversion = RuntimeConversion(pipeline, Embeddings(scene.catalog, NoFilters()))
     rows = [
-        *RuntimeRoutes(
-            scene.runtimes, conversion, InputFilters(scene.catalog, NoFilters()), body_limit=BODY_LIMIT
-        ).routes(),
+        *RuntimeRoutes(scene.runtimes, conversion, inputs, body_limit=BODY_LIMIT).routes(),
         *RuntimeAdminRoutes(scene.runtimes, body_limit=BODY_LIMIT).routes(),
+        *RuntimeOthersRoutes(scene.runtimes, inputs, body_limit=BODY_LIMIT).routes(),
     ]
     async with serving(rows, ACTORS) as client:
         yield client

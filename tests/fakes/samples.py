@@ -86,6 +86,8 @@ def model_samples() -> Iterator[tuple[Row, Sample]]:
 
 def runtime_samples() -> Iterator[tuple[Row, Sample]]:
     """Yield the rows of the runtimes' API."""
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        yield (method, "/ollama/api/{path}"), plain("/ollama/api/own/thing")
     for place in PLACES:
         real = place.format(index=0)
         for path in ("/api/tags", "/api/ps", "/api/version"):

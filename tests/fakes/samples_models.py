@@ -66,6 +66,7 @@ MODEL_PATHS: dict[Row, ModelPath] = {
     **{("POST", path): CHAT for path in MESSAGES},
     **{("POST", f"/ollama{path}{place}"): decided for path, decided in RUNTIME.items() for place in PLACES},
     **{(method, f"/ollama{path}{place}"): KEPT for method, path in ADMINISTRATION for place in PLACES},
+    **{(method, "/ollama/api/{path}"): KEPT for method in ("GET", "POST", "PUT", "PATCH", "DELETE")},
     **{("POST", f"/api/v1/tasks/{task}/completions"): TASK for task in ("title", "tags", "follow_up")},
 }
 

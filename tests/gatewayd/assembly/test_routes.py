@@ -16,7 +16,8 @@ from gatewayd.settings import load
 
 OPENAI_WORK = r"/(chat/completions|completions|messages|message|count_tokens|responses|embeddings)$"
 RUNTIME_WORK = r"^/ollama/api/(generate|chat|embed|embeddings|show|pull|push|create)(/\{index.*)?$"
-MODEL_WORK = f"{OPENAI_WORK}|{RUNTIME_WORK}"
+UNKNOWN_WORK = r"^/ollama/api/\{path:"
+MODEL_WORK = f"{OPENAI_WORK}|{RUNTIME_WORK}|{UNKNOWN_WORK}"
 
 
 @pytest.fixture

@@ -198,3 +198,9 @@ def test_codes_in_band_are_kept():
         "context_length_exceeded",
         "messages",
     )
+
+
+def test_parts_of_the_key_are_no_part_of_a_refusal_that_is_passed_on():
+    failures = Failures("near", "sk-abcdef-0123456789")
+    assert failures.redacted_text(b"\xff bad key sk-abc*** (6789)") == b"\xff bad key [redacted] (6789)"
+    assert Failures("near").redacted_text(b"any sk-abcdefgh") == b"any sk-abcdefgh"

@@ -46,7 +46,7 @@ def test_lines_pass_as_they_are(places: list[int]) -> None:
         (b"x", b"", "not JSON"),
         (LINE + b"[1]\n", LINE, "not a JSON object"),
         (LINE + b'{"a": "\xff"}\n', LINE, "not JSON"),
-        (LINE + b'{"error": "it broke"}\n' + LINE, LINE, "it broke"),
+        (LINE + b'{"error": "it broke"}\n' + LINE, LINE + b'{"error": "it broke"}\n', None),
         (LINE + b"x" * 100, LINE, "over 50 bytes"),
         (LINE + b"x" * 100 + b"\n", LINE, "over 50 bytes"),
         (LINE + b'{"a"', LINE, None),

@@ -211,11 +211,10 @@ async def test_a_body_over_the_limit_is_refused() -> None:
 @pytest.mark.parametrize(
     ("reply", "status", "said"),
     [
-        (json_reply({"error": "no such option"}, 400), 400, "no such option"),
         (json_reply({"error": "who are you"}, 401), 502, "it answered 401"),
-        (json_reply({"error": "gone"}, 404), 404, "gone"),
-        (json_reply({"error": "oom"}, 500), 502, "oom"),
-        (json_reply({"error": "busy"}, 503, Retry_After="7"), 503, "busy"),
+        (json_reply({"error": "not you"}, 403), 502, "it answered 403"),
+        (json_reply({"error": "x" * 70_000}, 400), 400, "xxx"),
+        (Reply(500, steps=[b"<html>hi</html>"], content_type="text/html"), 502, "HTML page"),
         (Reply(status=302, headers={"Location": "http://elsewhere/"}), 502, "redirects are not followed"),
         (Reply(steps=[b"<html>hi</html>"], content_type="text/html"), 502, "HTML page"),
         (Reply(before=CUT), 502, "without an answer"),
@@ -235,6 +234,29 @@ async def test_a_failure_before_the_first_byte_is_a_status(
         assert said in answer["error"]
         assert "'near'" in answer["error"]
         assert answer["detail"] == answer["error"]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        json_reply({"error": "no such option", "param": [1]}, 400),
+        json_reply({"error": "model 'x' not found"}, 404),
+        json_reply({"error": "oom"}, 500),
+        json_reply({"error": "busy"}, 503, Retry_After="7"),
+        Reply(404, steps=[b"404 page not found"], content_type="text/plain"),
+        Reply(500, content_type="text/plain"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/ollama/api/chat", "/ollama/api/delete"])
+async def test_refusal_of_the_runtime_passes_as_it_is(path: str, refusal: Reply) -> None:
+    async with two_runtimes() as scene, serving_runtimes(scene) as client:
+        scene.near.script(refusal)
+        method = "DELETE" if path.endswith("delete") else "POST"
+        got = await client.request(method, path, json=CHAT, headers=ADMIN)
+        assert got.status == refusal.status
+        assert got.content_type == refusal.content_type
+        assert await got.read() == b"".join(step for step in refusal.steps if isinstance(step, bytes))
+        assert got.headers.get("Retry-After") == refusal.headers.get("Retry-After")
 
 
 @pytest.mark.parametrize(
@@ -258,13 +280,17 @@ async def test_an_answer_that_breaks_off_says_so_in_its_last_line(rest: list[Any
         assert "'near'" in error
 
 
-async def test_an_error_of_the_runtime_names_it() -> None:
+@pytest.mark.parametrize("before", [b"", FIRST])
+async def test_an_error_of_the_runtime_is_its_last_line_and_is_logged(
+    before: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     said = ndjson({"error": "out of memory"})
     async with two_runtimes() as scene, serving_runtimes(scene) as client:
-        scene.near.script(Reply(steps=[FIRST, said], content_type="application/x-ndjson"))
+        steps = [before + said, LAST] if before else [said]
+        scene.near.script(Reply(steps=steps, content_type="application/x-ndjson"))
         reply = await client.post("/ollama/api/chat", json=CHAT, headers=ADMIN)
-        sentence = "cannot get an answer from provider 'near': it reported: out of memory"
-        assert await reply.read() == FIRST + ndjson({"error": sentence, "detail": sentence})
+        assert (reply.status, await reply.read()) == (200, before + said)
+        assert "provider 'near' reported: out of memory" in caplog.text
 
 
 async def test_a_whole_answer_that_breaks_off_is_a_status() -> None:
