@@ -12,23 +12,25 @@ NONCE_BYTES: Final = 16
 
 
 class Devices:
-    """Makes and reads signed marks, each for one account. A mark gives no right: failed tries of the browser
-    that has it are counted by themselves."""
+    """Makes and reads device cookies: signed, and each for one account.
+
+    A device cookie gives no right. Failed tries of the browser that has it are counted by themselves.
+    """
 
     def __init__(self, secret: str, clock: ids.Clock = ids.now) -> None:
         self._key = hashlib.sha256(b"device\0" + secret.encode()).digest()
         self._clock = clock
 
     def issue(self, email: str) -> str:
-        """Return a new mark for the account with this normalised address."""
+        """Return a new device cookie for the account with this normalised address."""
         head = f"{ids.new_secret(NONCE_BYTES)}.{self._clock() + LIFE_SECONDS}"
         return f"{head}.{self._sign(email, head)}"
 
-    def find(self, email: str, mark: str) -> str | None:
-        """Return the id of the browser, None unless the mark is good for this account now."""
-        if not mark or len(mark) > MAX_CHARACTERS or not mark.isascii():
+    def find(self, email: str, cookie: str) -> str | None:
+        """Return the id of the browser, None unless the device cookie is good for this account now."""
+        if not cookie or len(cookie) > MAX_CHARACTERS or not cookie.isascii():
             return None
-        head, _, signature = mark.rpartition(".")
+        head, _, signature = cookie.rpartition(".")
         if not hmac.compare_digest(signature, self._sign(email, head)):
             return None
         nonce, _, ends = head.partition(".")

@@ -32,10 +32,10 @@ class SignInLimits:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who tries: the address that the connection comes from, and the mark of a browser, if it has one."""
+    """Who tries: the address that the connection comes from, and the device cookie, "" without one."""
 
     peer: str
-    mark: str = ""
+    device_cookie: str = ""
 
 
 class KnownNetworks:
@@ -58,8 +58,8 @@ class KnownNetworks:
 class SignIn:
     """Checks e-mail and password. Every failure has one text and costs the same work.
 
-    What strangers do holds up nobody who signed in before: a browser that has a mark is counted by itself,
-    a network from which the account signed in is counted by the pair of both.
+    What strangers do holds up nobody who signed in before: a browser that has a device cookie is counted by
+    itself, a network from which the account signed in is counted by the pair of both.
     """
 
     def __init__(
@@ -131,12 +131,12 @@ class SignIn:
             raise invalid("cannot change the password: the present one is wrong", param="password")
         self._by_pair.forget(counts[0][1])
 
-    def mark(self, user: User) -> str:
-        """Return the mark for a browser in which this user has just signed in."""
+    def issue_device_cookie(self, user: User) -> str:
+        """Return the device cookie for a browser in which this user has just signed in."""
         return self._devices.issue(user.email)
 
     def _pair(self, account: str, client: Client) -> str:
-        device = self._devices.find(account, client.mark)
+        device = self._devices.find(account, client.device_cookie)
         return f"device {device}" if device else f"{network_of(client.peer)} {account}"
 
     def _counts(self, account: str, pair: str, client: Client) -> list[tuple[Tries, str]]:

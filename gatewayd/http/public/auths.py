@@ -13,7 +13,7 @@ from gatewayd.accounts.signup import SignUp
 from gatewayd.accounts.users import Users
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import CREDENTIAL, actor, client_address, credential, find_actor
-from gatewayd.http.public.session_replies import MARK_COOKIE, NO_STORE, SessionReplies
+from gatewayd.http.public.session_replies import DEVICE_COOKIE, NO_STORE, SessionReplies
 from gatewayd.http.public.shapes import show_account
 from gatewayd.http.routes import Access, Noun, Route
 
@@ -131,10 +131,10 @@ class AuthRoutes:
     async def signin(self, request: web.Request) -> web.StreamResponse:
         """`{"email", "password"}` -> Session and cookie; 400 for a wrong pair, 429 after too many."""
         form = await read_model(request, SignInBody)
-        client = Client(client_address(request), request.cookies.get(MARK_COOKIE, ""))
+        client = Client(client_address(request), request.cookies.get(DEVICE_COOKIE, ""))
         user = await self._sign_in.sign_in(form.email, form.password, client)
         reply = await self._replies.open(request, user)
-        self._replies.mark(request, reply, self._sign_in.mark(user))
+        self._replies.set_device_cookie(request, reply, self._sign_in.issue_device_cookie(user))
         return reply
 
     async def signup(self, request: web.Request) -> web.StreamResponse:

@@ -14,8 +14,8 @@ from gatewayd.http.body import json_reply
 from gatewayd.http.context import base_url
 from gatewayd.http.public.shapes import show_account
 
-MARK_COOKIE: Final = "gatewayd_device"
-MARK_PATH: Final = "/api/v1/auths/signin"
+DEVICE_COOKIE: Final = "gatewayd_device"
+DEVICE_PATH: Final = "/api/v1/auths/signin"
 NO_STORE = {"Cache-Control": "no-store"}
 
 
@@ -51,13 +51,13 @@ class SessionReplies:
         self._set(request, reply, token, claims.expires_at - claims.issued_at)
         return reply
 
-    def mark(self, request: web.Request, reply: web.Response, mark: str) -> None:
-        """Let the browser keep the mark by which the next sign-in knows it."""
+    def set_device_cookie(self, request: web.Request, reply: web.Response, value: str) -> None:
+        """Let the browser keep the device cookie, by which the next sign-in recognises it."""
         reply.set_cookie(
-            MARK_COOKIE,
-            mark,
+            DEVICE_COOKIE,
+            value,
             max_age=LIFE_SECONDS,
-            path=MARK_PATH,
+            path=DEVICE_PATH,
             httponly=True,
             secure=self._is_secure(request),
             samesite="Strict",

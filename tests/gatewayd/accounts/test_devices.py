@@ -7,7 +7,7 @@ from gatewayd.accounts.devices import LIFE_SECONDS, Devices
 SECRET = "s" * 32
 
 
-def test_a_mark_is_good_for_its_account_and_a_year() -> None:
+def test_a_device_cookie_is_good_for_its_account_and_a_year() -> None:
     now = [1000]
     devices = Devices(SECRET, lambda: now[0])
     one, two = devices.issue("ann@x"), devices.issue("ann@x")
@@ -19,12 +19,12 @@ def test_a_mark_is_good_for_its_account_and_a_year() -> None:
     assert devices.find("ann@x", one) is None
 
 
-@pytest.mark.parametrize("mark", ["", ".", "..", "a.b.c", "a.99999999999.", "\xe9", "x" * 5000])
-def test_what_is_no_mark(mark: str) -> None:
-    assert Devices(SECRET).find("ann@x", mark) is None
+@pytest.mark.parametrize("cookie", ["", ".", "..", "a.b.c", "a.99999999999.", "\xe9", "x" * 5000])
+def test_what_is_no_device_cookie(cookie: str) -> None:
+    assert Devices(SECRET).find("ann@x", cookie) is None
 
 
-def test_a_changed_mark_is_none() -> None:
+def test_a_changed_device_cookie_is_none() -> None:
     devices = Devices(SECRET, lambda: 0)
     nonce, ends, signature = devices.issue("ann@x").split(".")
     assert devices.find("ann@x", f"{nonce}.{int(ends) + 1}.{signature}") is None

@@ -14,10 +14,10 @@ HERE = "192.0.2.1"
 
 
 async def failure(
-    accounts: Accounts, email: str, password: str = "wrong", peer: str = HERE, mark: str = ""
+    accounts: Accounts, email: str, password: str = "wrong", peer: str = HERE, cookie: str = ""
 ) -> GatewayError:
     with pytest.raises(GatewayError) as caught:
-        await accounts.sign_in.sign_in(email, password, Client(peer, mark))
+        await accounts.sign_in.sign_in(email, password, Client(peer, cookie))
     return caught.value
 
 
@@ -72,28 +72,28 @@ async def test_one_address_can_try_one_account_ten_times(accounts: Accounts) -> 
 
 async def test_a_crowd_of_strangers_holds_up_nobody_who_was_here_before(accounts: Accounts) -> None:
     ann = await accounts.add_user(password="secret")
-    home, mark = "203.0.113.9", accounts.sign_in.mark(ann)
+    home, cookie = "203.0.113.9", accounts.sign_in.issue_device_cookie(ann)
     await accounts.sign_in.sign_in(ann.email, "secret", Client(home))
     kinds = [(await failure(accounts, ann.email, peer=f"10.0.{n // 9}.1")).kind for n in range(900)]
     assert kinds.count(Kind.INVALID_REQUEST) == 100
     assert kinds[100:] == [Kind.RATE_LIMITED] * 800
     assert (await failure(accounts, ann.email, "secret", "192.0.2.77")).kind is Kind.RATE_LIMITED
     assert await accounts.sign_in.sign_in(ann.email, "secret", Client(home)) == ann
-    assert await accounts.sign_in.sign_in(ann.email, "secret", Client("10.0.0.1", mark)) == ann
+    assert await accounts.sign_in.sign_in(ann.email, "secret", Client("10.0.0.1", cookie)) == ann
     accounts.time += 3600
     assert await accounts.sign_in.sign_in(ann.email, "secret", Client("192.0.2.77")) == ann
 
 
 async def test_a_browser_that_was_here_before_is_counted_by_itself(accounts: Accounts) -> None:
     ann, bob = await accounts.add_user(password="secret"), await accounts.add_user("bob", password="secret")
-    mark = accounts.sign_in.mark(ann)
+    cookie = accounts.sign_in.issue_device_cookie(ann)
     for number in range(150):
         await failure(accounts, f"u{number}@x")
     assert (await failure(accounts, ann.email, "secret")).kind is Kind.RATE_LIMITED
-    assert await accounts.sign_in.sign_in(ann.email, "secret", Client(HERE, mark)) == ann
-    # The mark is good for its account, and for no more tries than anybody has.
-    assert (await failure(accounts, bob.email, "secret", mark=mark)).kind is Kind.RATE_LIMITED
-    kinds = [(await failure(accounts, ann.email, mark=mark)).kind for _ in range(12)]
+    assert await accounts.sign_in.sign_in(ann.email, "secret", Client(HERE, cookie)) == ann
+    # The cookie is good for its account, and for no more tries than anybody has.
+    assert (await failure(accounts, bob.email, "secret", cookie=cookie)).kind is Kind.RATE_LIMITED
+    kinds = [(await failure(accounts, ann.email, cookie=cookie)).kind for _ in range(12)]
     assert kinds == [Kind.INVALID_REQUEST] * 10 + [Kind.RATE_LIMITED] * 2
 
 
