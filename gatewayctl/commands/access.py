@@ -39,11 +39,12 @@ class Change(Protocol[AnyWritten]):
 class Things(Generic[WrittenRow]):
     """The things of a noun.
 
-    `what` names one of them in sentences; `argument` is the type, with the annotation for the command line,
-    of the argument that tells which.
+    `what` names one of them in sentences, and `writing` says what the right to write is for; `argument` is
+    the type, with the annotation for the command line, of the argument that tells which.
     """
 
     what: str
+    writing: str
     argument: Any
     view: View[WrittenRow]
     grant: Change[WrittenRow]
@@ -53,7 +54,12 @@ class Things(Generic[WrittenRow]):
 def register(noun: Noun, things: Things[WrittenRow], grants: Sequence[str], revocation: str) -> None:
     """Add both verbs to a noun, with examples of them."""
     rows = (
-        ("grant", things.grant, f"Give users or groups a right on a {things.what}.", grants),
+        (
+            "grant",
+            things.grant,
+            f"Give users or groups a right on a {things.what}.\n\n{things.writing}",
+            grants,
+        ),
         (
             "revoke-access",
             things.revoke,

@@ -140,7 +140,14 @@ def _revoke(client: ControlClient, model: str, request: Holders, *, dry_run: boo
 
 access.register(
     noun,
-    access.Things("model", ModelId, WRITTEN, _grant, _revoke),
+    access.Things(
+        "model",
+        "The right to write adds nothing: only administrators change models.",
+        ModelId,
+        WRITTEN,
+        _grant,
+        _revoke,
+    ),
     grants=["gatewayctl model grant smollm2-135m --group api-users"],
     revocation="gatewayctl model revoke-access smollm2-135m --everyone",
 )

@@ -160,6 +160,7 @@ access.register(
     noun,
     access.Things(
         "tool server",
+        "The right to write adds nothing: only administrators change tool servers.",
         ServerId,
         WRITTEN,
         ControlClient.grant_tool_server,

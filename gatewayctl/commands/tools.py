@@ -60,7 +60,15 @@ def _revoke(client: ControlClient, plugin: str, request: Holders, *, dry_run: bo
 
 access.register(
     noun,
-    access.Things(FAMILY, PluginId, plugins.WRITTEN, _grant, _revoke),
+    access.Things(
+        FAMILY,
+        "The right to write is for name, description, valves and access list; the source takes the permission"
+        " workspace.tools too.",
+        PluginId,
+        plugins.WRITTEN,
+        _grant,
+        _revoke,
+    ),
     grants=["gatewayctl tool grant weather --group staff", "gatewayctl tool grant weather --everyone"],
     revocation="gatewayctl tool revoke-access weather --everyone",
 )

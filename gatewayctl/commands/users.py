@@ -155,7 +155,10 @@ def password(
 
 @noun.verb("deactivate", "gatewayctl user deactivate ada@example.org")
 def deactivate(session: Session, user: UserRef, dry_run: DryRun = False) -> None:
-    """Lock an account: its keys and sessions end at once, everything else is kept."""
+    """Lock an account: its sessions end and its keys are refused at once, and all is kept.
+
+    The keys work again when it is unlocked.
+    """
     show_written(session, session.client.change_user(user, UserChange(active=False), dry_run=dry_run))
 
 

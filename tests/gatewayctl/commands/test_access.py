@@ -43,7 +43,7 @@ def noun(grants: Noting, revocations: Noting) -> Noun:
     argument = Annotated[str, typer.Argument(metavar="THING", help="The one.")]
     view: View[Written] = View(name=lambda _: "x", columns={})
     made = Noun("Things.")
-    things = access.Things("thing", argument, view, grants, revocations)
+    things = access.Things("thing", "To write is more.", argument, view, grants, revocations)
     access.register(made, things, ["gatewayctl thing grant x --everyone"], "gatewayctl thing revoke-access x")
     return made
 

@@ -69,6 +69,17 @@ async def test_grants_are_filtered_by_permission(world: World) -> None:
     assert error.kind is Kind.INVALID_REQUEST
 
 
+async def test_a_writer_gives_on_what_its_own_permissions_let_it_give(world: World) -> None:
+    key = await world.collection(ANN, "docs", WRITE)
+    carl = Grant("user", "carl", "write")
+    assert (await world.collections.set_grants(BOB, key, [WRITE, carl, PUBLIC])).grants == (WRITE,)
+    giver = person("bob", permissions={"access_grants": {"allow_users": True}})
+    assert (await world.collections.set_grants(giver, key, [WRITE, carl, PUBLIC])).grants == (WRITE, carl)
+    # Whose own right is gone gives nothing more, whatever it gave before.
+    await world.collections.set_grants(ROOT, key, [carl])
+    assert (await refused(world.collections.set_grants(giver, key, [WRITE]))).kind is Kind.NOT_FOUND
+
+
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x00", "x" * 256])
 async def test_bad_names_are_refused(world: World, name: str) -> None:
     error = await refused(world.collections.create(ANN, NewCollection(name)))
