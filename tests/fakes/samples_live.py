@@ -13,8 +13,9 @@ FUNCTIONS, TOOLS, SERVERS = "/api/v1/functions", "/api/v1/tools", "/api/v1/confi
 PERMISSIONS = {
     "USER_PERMISSIONS_WORKSPACE_TOOLS_ACCESS": "true",
     "USER_PERMISSIONS_WORKSPACE_TOOLS_EXPORT": "true",
+    "ENABLE_FORWARD_USER_INFO_HEADERS": "true",
 }
-"""What lets users have tools of their own."""
+"""What lets users have tools of their own, and external tools send events."""
 
 VALVES = """
 from pydantic import BaseModel
