@@ -37,7 +37,7 @@ class EarlyHead:
         self._pause = pause
         self._timer: asyncio.TimerHandle | None = None
         self._task: str | None = None
-        self._opened = asyncio.Event()
+        self._opened: asyncio.Event | None = None
         self.reply: web.StreamResponse | None = None
 
     async def __aenter__(self) -> Self:
@@ -52,19 +52,20 @@ class EarlyHead:
         """End: what follows is the caller's to send."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._task is not None:
+        if self._task is not None and self._opened is not None:
             # A head is sent whole or not at all.
             await self._opened.wait()
             await self._tasks.stop(self._task)
 
     def _begin(self) -> None:
-        self._task = self._tasks.spawn("head of a stream", self._send())
+        self._opened = asyncio.Event()
+        self._task = self._tasks.spawn("head of a stream", self._send(self._opened))
 
-    async def _send(self) -> None:
+    async def _send(self, opened: asyncio.Event) -> None:
         try:
             self.reply = await open_stream(self._request, self._headers)
             await send(self._request, self.reply, self._ping)
-            self._opened.set()
+            opened.set()
             while True:
                 await asyncio.sleep(self._pause)
                 await send(self._request, self.reply, self._ping)
@@ -72,4 +73,4 @@ class EarlyHead:
             # A client that has gone ends the request itself.
             return
         finally:
-            self._opened.set()
+            opened.set()

@@ -2,11 +2,18 @@
 
 from typing import Any
 
+import orjson
 import pytest
 from pydantic import BaseModel, field_serializer
 
 from gatewayd.chat.pipereplies import Gathering, PipeReading, sentence_of, whole_mapping, whole_text
+from gatewayd.completions.deltas import usage_of
+from gatewayd.dialects.anthropic import render_completion
+from gatewayd.dialects.ollama import Timing, render_chat
+from gatewayd.dialects.ollama_stream import ChatLines
 from gatewayd.errors import GatewayError, Kind
+from tests.gatewayd.dialects.message_events import decode as message_events
+from tests.gatewayd.dialects.message_events import run as run_events
 
 
 def read(*items: Any) -> list[dict[str, Any]]:
@@ -193,3 +200,33 @@ def test_a_returned_completion_keeps_what_it_says() -> None:
 )
 def test_the_sentence_of_an_error_is_found(error: Any) -> None:
     assert "no" in sentence_of(error) or sentence_of(error) == '{"error":1}'
+
+
+USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"choices": [{"message": {"content": "hello"}}], "usage": USAGE},
+        {"choices": [{"delta": {"content": "hello"}}], "usage": USAGE},
+    ],
+    ids=["whole", "chunk"],
+)
+def test_what_a_function_leaves_out_is_there_in_every_dialect(given: dict[str, Any]) -> None:
+    events = read(given)
+    native = message_events(run_events(events))
+    assert [event["delta"]["stop_reason"] for event in native if event["type"] == "message_delta"] == [
+        "end_turn"
+    ]
+    assert native[-2]["usage"]["output_tokens"] == 2
+    lines = ChatLines("m", generate=False)
+    written = lines.feed(events) + lines.finish(Timing(0, 0))
+    assert [orjson.loads(line)["message"]["content"] for line in written.splitlines()] == ["hello", ""]
+    assert orjson.loads(written.splitlines()[-1])["eval_count"] == 2
+    assert usage_of(events[-1]) or usage_of(events[0])
+    body = gathered(given) if "delta" in given["choices"][0] else whole_mapping("m", given)
+    assert body["choices"][0]["finish_reason"] == "stop"
+    assert body["usage"] == USAGE
+    assert render_completion(body, "m", lambda: "x")["usage"]["output_tokens"] == 2
+    assert render_chat(body, "m", Timing(0, 0))["done_reason"] == "stop"
