@@ -16,6 +16,7 @@ from gatewayd.assembly import plugins as assembly
 from gatewayd.chat import filtering, functions, toolbox
 from gatewayd.chat.records import Endpoint
 from gatewayd.chat.scopes import OWN_FIELDS
+from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES
 from gatewayd.events import calls, tickets
 from gatewayd.events.records import Effect, Helper
 from gatewayd.events.table import EVENT_TYPES, UNSTORED_PREFIX
@@ -293,6 +294,9 @@ LIMITS = {
     "tools that a request names": toolbox.MOST_TOOL_IDS,
     "seconds without a listener until a call fails": int(calls.GRACE_SECONDS),
     "seconds that a ticket is good for": tickets.LIFE_SECONDS,
+    "characters of the content of a message": MAX_CONTENT_CHARACTERS,
+    "values of a list of a message": MAX_ITEMS,
+    "bytes of a list of a message": MAX_ITEMS_BYTES,
 }
 
 

@@ -14,6 +14,8 @@ from gatewayd.chat.records import Answer
 from gatewayd.chat.running import Answers, Asking, Emitting, Running, RunOptions
 from gatewayd.chat.thinking import chosen_tags
 from gatewayd.chats.interfaces import MessageStore
+from gatewayd.chats.records import MAX_CONTENT_CHARACTERS
+from gatewayd.completions.limits import AnswerSizeError
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.tasks import Tasks
@@ -26,6 +28,8 @@ TELL_SECONDS_PER_TASK: Final = 0.001
 """So that the tellings of all answers together stay below a thousand a second."""
 
 SAVE_SECONDS: Final = 1.0
+SAVE_SECONDS_PER_CHARACTER: Final = 1 / 200_000
+"""A long content, which is written whole, is written less often."""
 
 GATEWAY_STOPPED: Final = "the gateway was stopped while this was answered"
 STOPPED: Final = "cannot go on: the answer was stopped"
@@ -92,6 +96,7 @@ class Answering:
             # The sources that the pipeline found are in there, too.
             self._assembly.add_steps(answer.steps)
             self._assembly.take(Completion(raw=completion.raw).body)
+            self._check_length()
         await self._tell_more_sources()
         if self._assembly.error is not None:
             raise GatewayError(Kind.UPSTREAM_FAILED, self._assembly.error)
@@ -114,7 +119,7 @@ class Answering:
             tasks = self._desk.tasks
             paces = [await stack.enter_async_context(Paced(tasks, self._tell_content, self._tell_pause))]
             if self._options.is_saved_often and self._running.chat is not None:
-                paces.append(await stack.enter_async_context(Paced(tasks, self._save, _save_pause)))
+                paces.append(await stack.enter_async_context(Paced(tasks, self._save, self._save_pause)))
             async for chunk in chunks:
                 self._assembly.add_steps(answer.steps)
                 self._assembly.feed(self._events(chunk))
@@ -123,7 +128,17 @@ class Answering:
                     pace.touch()
         self._assembly.add_steps(answer.steps)
         self._assembly.finish()
+        self._check_length()
         self._is_read = True
+
+    def _check_length(self) -> None:
+        """Raise AnswerSizeError for an answer that no message holds, with what tools gave and its markup."""
+        if len(self._assembly.content()) > MAX_CONTENT_CHARACTERS:
+            raise AnswerSizeError(f"with what tools gave it is over {MAX_CONTENT_CHARACTERS} characters")
+
+    def _content(self) -> str:
+        """Return what there is of the answer, as far as a message holds it."""
+        return self._assembly.content()[:MAX_CONTENT_CHARACTERS]
 
     def _events(self, chunk: Chunk) -> list[Body]:
         """Return what a chunk holds; who follows gets its bytes."""
@@ -134,7 +149,7 @@ class Answering:
         return Chunk(raw=raw).events
 
     async def _tell_content(self) -> None:
-        content = self._assembly.content()
+        content = self._content()
         if content and content != self._told_content:
             self._told_content = content
             await self._say("chat:completion", {"content": content})
@@ -145,10 +160,13 @@ class Answering:
         return max(TELL_SECONDS, by_length, tasks * TELL_SECONDS_PER_TASK)
 
     async def _save(self) -> None:
-        content = self._assembly.content()
+        content = self._content()
         if content:
             target = self._running.target
             await self._desk.answers.save(target.chat_id, target.message_id, content)
+
+    def _save_pause(self) -> float:
+        return max(SAVE_SECONDS, len(self._told_content) * SAVE_SECONDS_PER_CHARACTER)
 
     async def _tell_more_sources(self) -> None:
         fresh = self._assembly.sources[self._told_sources :]
@@ -166,7 +184,7 @@ class Answering:
 
     async def _tell_done(self) -> None:
         assembly, chat = self._assembly, self._running.chat
-        content = assembly.content()
+        content = self._content()
         if not content and chat is not None:
             # Events have written it.
             target = self._running.target
@@ -192,7 +210,7 @@ class Answering:
                 "error": None if error is None else {"content": error},
             }
             await self._desk.answers.finish(
-                target.chat_id, target.message_id, content=assembly.content() or None, attributes=attributes
+                target.chat_id, target.message_id, content=self._content() or None, attributes=attributes
             )
         self._is_kept = True
 
@@ -229,10 +247,6 @@ class Answering:
 
     async def _say(self, event_type: str, data: Any) -> None:
         await self._desk.events.emit(self._running.target, {"type": event_type, "data": data})
-
-
-def _save_pause() -> float:
-    return SAVE_SECONDS
 
 
 def _conversation(body: Body) -> list[Body]:

@@ -4,8 +4,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from gatewayd.completions.limits import MAX_KEPT_CHARACTERS
+
 ITEM_KINDS: Final = ("statusHistory", "embeds", "files", "sources")
 """The lists of a message that events append to (2.5), each value kept as a row."""
+
+MAX_CONTENT_CHARACTERS: Final = MAX_KEPT_CHARACTERS
+"""Characters of the text of a message; one more costs the database as much as writing all of them."""
+
+MAX_ITEMS: Final = 5_000
+MAX_ITEMS_BYTES: Final = 16 * 2**20
+"""Values of one list of a message, and bytes of all of them as JSON."""
 
 
 class MessageState(StrEnum):

@@ -9,7 +9,8 @@ from gatewayd.events.records import Frame
 class MessageEffects(Protocol):
     """Writes to stored messages, each one atomic statement, right under concurrency (6.5).
 
-    All return False, and do nothing, when there is no such message. They are committed on return.
+    All return False, and do nothing, when there is no such message. They are committed on return. Whoever
+    writes raises too_large when the content or the list would be over the limits of a message.
     """
 
     async def append_content(self, chat_id: str, message_id: str, text: str) -> bool:

@@ -3,7 +3,7 @@
 import logging
 from typing import Any
 
-from gatewayd.errors import GatewayError
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.calls import Calls
 from gatewayd.events.effects import StoredEffects, is_stored
 from gatewayd.events.emitting import Envelope, Turns, read_event
@@ -29,7 +29,8 @@ class Events:
 
         The events of one message stay in their order. What is no event is dropped. A payload that does not
         fit a type is delivered and not stored. False when the message could not be written; the event is
-        delivered all the same.
+        delivered all the same. Raises too_large, and delivers nothing, when the message would become too
+        long.
         """
         envelope = read_event(event)
         if envelope is None:
@@ -92,6 +93,8 @@ class Events:
         try:
             envelope["data"] = await self._effects.apply(target, effect, envelope["data"])
         except GatewayError as error:
+            if error.kind is Kind.TOO_LARGE:
+                raise GatewayError(error.kind, error.message, param=_field(effect)) from error
             log.error(
                 "event not stored: %s",
                 error.message,
@@ -103,6 +106,17 @@ class Events:
     async def _publish(self, target: Target, envelope: Envelope) -> None:
         payload = {"chat_id": target.chat_id, "message_id": target.message_id, "data": envelope}
         await self._hub.publish(target.user_id, target.chat_id, payload, _about(target, envelope))
+
+
+def _field(effect: Effect) -> str:
+    """Return the field of the payload that an effect writes."""
+    match effect:
+        case Effect.APPEND_CONTENT | Effect.REPLACE_CONTENT:
+            return "data.content"
+        case Effect.APPEND_EMBEDS | Effect.APPEND_FILES:
+            return f"data.{effect.value}"
+        case _:
+            return "data"
 
 
 def _about(target: Target, envelope: Envelope) -> str:

@@ -12,6 +12,7 @@ from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, fits
 from gatewayd.storage.mending import encode_mended
+from gatewayd.storage.messagelimits import check_content, check_items
 from gatewayd.storage.statements import Statement, stored
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.upserts import insert, upsert
@@ -160,11 +161,10 @@ async def write(chat_id: str, messages: Sequence[Message]) -> None:
     items = []
     for message_id, message in last.items():
         await pace.turn()
-        items += [
-            _item(numbers[message_id], kind, value)
-            for kind, values in message.items.items()
-            for value in values
-        ]
+        for kind, values in message.items.items():
+            made = [_item(numbers[message_id], kind, value) for value in values]
+            check_items(kind, [item["value"] for item in made])
+            items += made
     await insert(ChatMessageItemRow, items)
 
 
@@ -174,9 +174,25 @@ async def replace_items(number: int, kind: str, values: Sequence[Any]) -> None:
     await append_items(number, kind, values)
 
 
-async def append_items(number: int, kind: str, values: Sequence[Any]) -> None:
-    """Add to a list of a message, inside the transaction that has locked it."""
-    await insert(ChatMessageItemRow, [_item(number, kind, value) for value in values])
+async def append_items(
+    number: int, kind: str, values: Sequence[Any], *, before: tuple[int, int] = (0, 0)
+) -> None:
+    """Add to a list of a message that has so many values and bytes, in the transaction that has locked it."""
+    items = [_item(number, kind, value) for value in values]
+    count, size = before
+    check_items(kind, [item["value"] for item in items], count=count, size=size)
+    await insert(ChatMessageItemRow, items)
+
+
+async def size_of(number: int, kind: str) -> tuple[int, int]:
+    """Return how many values a list of a message has, and their bytes."""
+    statement = Statement(ChatMessageItemRow._meta.db)
+    size = "octet_length(value::text)" if statement.is_postgres else "length(CAST(value AS BLOB))"
+    [row] = await statement.run(
+        f"SELECT COUNT(*) AS count, COALESCE(SUM({size}), 0) AS size FROM chat_message_items"  # noqa: S608
+        f" WHERE message_id = {statement.bind(number)} AND kind = {statement.bind(kind)}"
+    )
+    return int(row["count"]), int(row["size"])
 
 
 def _item(number: int, kind: str, value: Any) -> dict[str, Any]:
@@ -200,6 +216,7 @@ async def _columns(chat_id: str, message: Message) -> dict[str, Any]:
 async def _content(content: str, parts: list[Any] | None) -> dict[str, Any]:
     """Return the columns of what a message says: a text, or a list, of which the texts can be searched."""
     if parts is None:
+        check_content(content)
         text = await in_slices(mended, content)
         return {"content": text, "content_key": await in_slices(folded, text), "parts": None}
     texts = [part.get("text") for part in parts if isinstance(part, dict)]

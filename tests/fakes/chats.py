@@ -16,6 +16,8 @@ from gatewayd.chats.records import (
     Tag,
 )
 from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.storage.mending import encode_mended
+from gatewayd.storage.messagelimits import check_content, check_items
 
 
 @dataclass
@@ -240,11 +242,15 @@ class MemoryEffects:
     async def append_content(self, chat_id: str, message_id: str, text: str) -> bool:
         """Add text to the end of the content."""
         message = self._state.message(chat_id, message_id)
-        return message is not None and self._put(chat_id, replace(message, content=message.content + text))
+        if message is None:
+            return False
+        check_content(message.content + text)
+        return self._put(chat_id, replace(message, content=message.content + text))
 
     async def replace_content(self, chat_id: str, message_id: str, text: str) -> bool:
         """Make the content this text."""
         message = self._state.message(chat_id, message_id)
+        check_content(text)
         return message is not None and self._put(chat_id, replace(message, content=text, parts=None))
 
     async def append_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
@@ -266,6 +272,7 @@ class MemoryEffects:
         message = self._state.message(chat_id, message_id)
         if message is None:
             return False
+        check_items(kind, [encode_mended(value, kind) for value in values])
         items = {**message.items, kind: deepcopy(list(values))}
         return self._put(
             chat_id, replace(message, items={name: kept for name, kept in items.items() if kept})

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gatewayd.chat import answering
 from gatewayd.chat.answering import FAILED, GATEWAY_STOPPED
 from gatewayd.chat.records import ToolStep
 from gatewayd.chat.running import RunOptions
@@ -253,3 +254,17 @@ async def test_stop_while_a_failure_is_kept_ends_the_message(monkeypatch: pytest
         kept = world.message()
         assert (kept.content, kept.done, kept.state) == ("partial", True, MessageState.IDLE)
         assert kept.attributes["error"] == {"content": "cannot go on"}
+
+
+async def test_an_answer_that_no_message_holds_ends_with_what_there_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(answering, "MAX_CONTENT_CHARACTERS", 300)
+    async with running_world() as world:
+        world.pipeline.scripts[""] = ["begin ", "&" * 500]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        kept = world.message()
+        assert kept.content == f"begin {'&' * 294}"
+        assert (kept.done, kept.state) == (True, MessageState.IDLE)
+        assert "over 300 characters" in kept.attributes["error"]["content"]

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from gatewayd.bus.memory import MemoryBus
+from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.calls import Calls, CallTimeout
 from gatewayd.events.hub import Hub
 from gatewayd.events.records import Target
@@ -296,3 +298,24 @@ async def test_who_comes_back_gets_the_newest_content_of_each_answer_once() -> N
     assert not again.opened.gap
     told = [payload["data"]["data"] for payload in await heard(again)]
     assert told == [{"content": "x"}, {"content": "", "usage": {}}, "no object", {"content": "abc"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "field"),
+    [
+        ("message", {"content": "x" * MAX_CONTENT_CHARACTERS}, "data.content"),
+        ("replace", {"content": "x" * (MAX_CONTENT_CHARACTERS + 1)}, "data.content"),
+        ("files", {"files": [0] * MAX_ITEMS}, "data.files"),
+        ("status", {"description": "x" * MAX_ITEMS_BYTES}, "data"),
+    ],
+)
+async def test_an_event_that_makes_a_message_too_long_is_refused(name: str, data: Any, field: str) -> None:
+    site = EventSite()
+    message = site.state.messages["c1"]["m1"]
+    site.state.messages["c1"]["m1"] = replace(message, content="old", items={"files": ["f0"]})
+    listener = site.hub.subscribe("ann")
+    with pytest.raises(GatewayError) as caught:
+        await site.events.emit(TARGET, {"type": name, "data": data})
+    assert (caught.value.kind, caught.value.param) == (Kind.TOO_LARGE, field)
+    assert await site.events.emit(TARGET, {"type": "status", "data": {"description": "a"}})
+    assert [frame["data"]["type"] for frame in await heard(listener)] == ["status"]

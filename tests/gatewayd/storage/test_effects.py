@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.chat_rows import ChatMessageItemRow
 from gatewayd.storage.database import Database
@@ -188,3 +189,37 @@ async def test_inside_a_transaction_that_fails_nothing_is_kept(stored: Chatting,
     with pytest.raises(ValueError, match="enough"):
         await fail()
     assert await stored.messages.find("c1", "m1") == message("m1", content="a")
+
+
+async def test_a_text_stays_within_its_limit(live: Chatting) -> None:
+    text = "x" * (MAX_CONTENT_CHARACTERS - 1)
+    await live.messages.put("c1", [message("m1", content=text)])
+    assert await live.effects.append_content("c1", "m1", "y")
+    for change in (live.effects.append_content, live.effects.replace_content):
+        for added in ("z", text + "zz"):
+            if change == live.effects.append_content or len(added) > 1:
+                with pytest.raises(GatewayError) as caught:
+                    await change("c1", "m1", added)
+                assert (caught.value.kind, caught.value.param) == (Kind.TOO_LARGE, "content")
+    found = await live.messages.find("c1", "m1")
+    assert found is not None
+    assert found.content == text + "y"
+    assert not await live.effects.append_content("c1", "gone", "z")
+
+
+@pytest.mark.parametrize(
+    "values", [list(range(MAX_ITEMS)), ["x" * (MAX_ITEMS_BYTES - 100)]], ids=["count", "bytes"]
+)
+async def test_a_list_stays_within_its_limits(live: Chatting, values: list[Any]) -> None:
+    await live.messages.put("c1", [message("m1")])
+    assert await live.effects.append_items("c1", "m1", "sources", values)
+    more = ["y" * 100]
+    for change in (
+        live.effects.append_items("c1", "m1", "sources", more),
+        live.effects.replace_items("c1", "m1", "sources", [*values, *more]),
+    ):
+        with pytest.raises(GatewayError) as caught:
+            await change
+        assert (caught.value.kind, caught.value.param) == (Kind.TOO_LARGE, "sources")
+    assert list(await live.effects.items("c1", "m1", "sources")) == values
+    assert await live.effects.append_items("c1", "m1", "files", more)
