@@ -46,15 +46,19 @@ def requirements(manifest: Mapping[str, str]) -> tuple[str, ...]:
     text = manifest.get("requirements", "").strip()
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
-    items: list[str] = []
+    items: list[list[str]] = []
+    brackets = 0
     for part in text.split(","):
         item = part.strip().strip("'\"").strip()
-        inside = bool(items) and items[-1].count("[") > items[-1].count("]")
-        if items and (inside or item.startswith(_CONTINUES)):
-            items[-1] += f",{item}"
+        if items and (brackets > 0 or item.startswith(_CONTINUES)):
+            items[-1].append(item)
         elif item and item not in sys.stdlib_module_names:
-            items.append(item)
-    return tuple(dict.fromkeys(items))
+            items.append([item])
+            brackets = 0
+        else:
+            continue
+        brackets += item.count("[") - item.count("]")
+    return tuple(dict.fromkeys(",".join(parts) for parts in items))
 
 
 def switch(manifest: Mapping[str, str], key: str, default: bool) -> bool:

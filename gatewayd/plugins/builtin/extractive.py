@@ -247,15 +247,19 @@ def split(text: str) -> list[str]:
     """Return the sentences of a text, each on one line; what is too short goes with the next one."""
     blocks = _BLOCK.sub(_CUT, _ALONE.sub(rf"{_CUT}\1{_CUT}", text.replace(_CUT, " ")))
     sentences: list[str] = []
-    short = ""
+    short: list[str] = []
+    count = 0
     for piece in _SENTENCE.sub(rf"\1\2{_CUT}", blocks).split(_CUT):
-        before = "" if short.startswith("#") else short
-        joined = " ".join([*before.split(), *piece.split()])
-        short = joined if len(words(joined)) < SHORTEST else ""
-        if joined and not short:
-            sentences.append(_shortened(joined))
+        if short and short[0].startswith("#"):
+            short, count = [], 0
+        more = piece.split()
+        short += more
+        count += len(words(" ".join(more)))
+        if count >= SHORTEST:
+            sentences.append(_shortened(" ".join(short)))
+            short, count = [], 0
     if short:
-        sentences.append(short)
+        sentences.append(" ".join(short))
     return sentences
 
 

@@ -52,3 +52,8 @@ def test_a_long_line_is_read_once() -> None:
         "title": "a",
         "x": "",
     }
+
+
+def test_long_requirements_are_read_once() -> None:
+    assert frontmatter.requirements({"requirements": "a[" + "b," * 300_000 + "c]>=1,<2, d"})[1:] == ("d",)
+    assert len(frontmatter.requirements({"requirements": "a" + ",<1" * 300_000})) == 1

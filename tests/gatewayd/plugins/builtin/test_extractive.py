@@ -309,3 +309,7 @@ async def test_a_file_that_does_not_answer_gives_an_honest_answer(tmp_path: Path
 def test_sources_that_are_not_closed_are_read_once() -> None:
     for text in ("<source" * 200_000, '<source id="1">' * 100_000):
         assert read_passages([{"role": "user", "content": text}]) == []
+
+
+def test_sentences_without_words_are_read_once() -> None:
+    assert len(split("a. " + ". " * 500_000)) == 1
