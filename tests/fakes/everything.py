@@ -4,6 +4,9 @@ from typing import Any
 
 from tests.fakes.upstream import FakeUpstream, Recorded, Reply, json_reply, ndjson, sse
 
+UNKNOWN = "/api/own/thing"
+"""A path of a runtime that the gateway does not know."""
+
 DONE = {"done": True, "done_reason": "stop", "prompt_eval_count": 3, "eval_count": 2}
 
 
@@ -41,6 +44,8 @@ class Everything(FakeUpstream):
     """A provider for all routes."""
 
     def _default(self, request: Recorded) -> Reply:
+        if request.path == UNKNOWN:
+            return json_reply({"own": True})
         if request.method == "GET":
             return self._got(request) or super()._default(request)
         named: dict[str, Any] = request.json if request.body else {}

@@ -5,6 +5,7 @@ from typing import Any
 
 from gatewayd.accounts.records import Role
 from gatewayd.http.public.bases import BASES
+from tests.fakes.everything import UNKNOWN
 from tests.fakes.roles import AUTHS, GROUPS, MODELS, PASSWORD, PUBLIC_GRANT, USERS, Site
 
 Sample = Callable[[Site], tuple[str, Any]]
@@ -87,7 +88,7 @@ def model_samples() -> Iterator[tuple[Row, Sample]]:
 def runtime_samples() -> Iterator[tuple[Row, Sample]]:
     """Yield the rows of the runtimes' API."""
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-        yield (method, "/ollama/api/{path}"), plain("/ollama/api/own/thing")
+        yield (method, "/ollama/api/{path}"), plain(f"/ollama{UNKNOWN}")
     for place in PLACES:
         real = place.format(index=0)
         for path in ("/api/tags", "/api/ps", "/api/version"):
