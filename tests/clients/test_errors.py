@@ -10,7 +10,7 @@ import pytest
 
 from tests.clients.askers import ASKERS, Asker, opened_clients
 from tests.clients.outcome import Failure
-from tests.clients.scene import Scene, model_of
+from tests.clients.scene import PREFIXES, Scene, model_of
 from tests.fakes.upstream import SILENCE, Reply, json_reply, openai_chunk, sse
 
 HI = [{"role": "user", "content": "hi"}]
@@ -77,7 +77,11 @@ def test_failure(scene: Scene, asker: Asker, name: str, *, stream: bool) -> None
     scene.provider.release()
     assert failure is not None
     check(failure, case.status)
-    assert [word for word in case.words if word not in failure.message] == []
+    words = case.words
+    if asker.dialect == "ollama" and case.model_id.startswith(PREFIXES["ollama"]):
+        # A runtime's own refusal passes as it is, and names nobody.
+        words = [word for word in words if not word.startswith("'")]
+    assert [word for word in words if word not in failure.message] == []
     assert scene.key not in failure.message
 
 
