@@ -3,8 +3,10 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 SLICE_CHARACTERS: Final = 64 * 1024
 _ASCII: Final = re.compile(r"[\x00-\x7f]")
@@ -25,6 +27,16 @@ class Pace:
         if time.perf_counter() - self._began >= self.seconds:
             await asyncio.sleep(0)
             self._began = time.perf_counter()
+
+
+async def paced(items: Iterable[T]) -> Sequence[T]:
+    """Return the items, each of which takes a while to make."""
+    pace = Pace()
+    made = []
+    for item in items:
+        made.append(item)
+        await pace.turn()
+    return made
 
 
 async def in_slices(work: Callable[[str], str], text: str) -> str:

@@ -205,6 +205,7 @@ COUNTS = {
     "resources of a list, count": searching.MAX_COUNT,
     "resources of a list without count": searching.DEFAULT_COUNT,
     "members of a list of groups": groups.MAX_LISTED_MEMBERS,
+    "comparisons with members of a message": groups.MAX_MEMBER_COMPARISONS,
     "tokens": tokenfile.MOST_TOKENS,
 }
 

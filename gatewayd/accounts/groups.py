@@ -15,6 +15,9 @@ from gatewayd.errors import GatewayError, Kind, not_found
 
 MAX_DESCRIPTION: Final = 10_000
 MAX_MEMBERS_AT_ONCE: Final = 10_000
+MAX_ANNOUNCED_ONE_BY_ONE: Final = 100
+"""Users whose change is announced for each; a change of more is one of anybody."""
+
 CHANGING: Final = "groups"
 
 
@@ -188,6 +191,9 @@ class Groups:
             await self._groups.touch(group_id, at=self._clock(), modified_us=ids.now_us())
 
     def _announce(self, user_ids: Sequence[str]) -> None:
+        if len(user_ids) > MAX_ANNOUNCED_ONE_BY_ONE:
+            self._changes.publish(Change(None))
+            return
         for user_id in user_ids:
             self._changes.publish(Change(user_id))
 

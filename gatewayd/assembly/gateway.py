@@ -32,6 +32,7 @@ from gatewayd.settings import Settings
 from gatewayd.storage import lock, migrate
 from gatewayd.storage.database import Database
 from gatewayd.storage.location import parse, refuse_network_file_system
+from gatewayd.storage.readers import open_reader
 from gatewayd.tasks import Tasks
 
 POLL_SECONDS: Final = 0.2
@@ -130,6 +131,7 @@ async def open_parts(core: Core, stack: AsyncExitStack) -> tuple[Parts, HostServ
     stores = make_stores()
     accounts = await make_accounts(settings, stores, database, stack)
     documents = await open_documents(settings, accounts, database, tasks, stack)
+    reader = await stack.enter_async_context(open_reader(database.location))
     catalog = make_catalog(settings, stores, tasks)
     await catalog.load()
     live = await open_live(settings, accounts, tasks, stack)
@@ -150,7 +152,7 @@ async def open_parts(core: Core, stack: AsyncExitStack) -> tuple[Parts, HostServ
         catalog=catalog,
         pipeline=pipeline,
         health=HealthMonitor(database.ping, tasks),
-        provisioning=make_provisioning(settings, accounts),
+        provisioning=make_provisioning(settings, accounts, reader),
         documents=documents,
         live=live,
         extensions=extensions,

@@ -17,6 +17,7 @@ from gatewayd.scim.tokens import ScimTokens
 from gatewayd.scim.users import ProvisionedUsers
 from gatewayd.settings import Settings
 from gatewayd.storage.directory import TortoiseDirectory
+from gatewayd.storage.readers import Reader
 
 GRAMMAR: Final = "gatewayd.scim.grammar"
 
@@ -65,10 +66,13 @@ class Provisioning:
             await self.grammar.load()
 
 
-def make_provisioning(settings: Settings, accounts: Accounts) -> Provisioning:
-    """Return the provisioning services; the routes are there even while SCIM is off."""
+def make_provisioning(settings: Settings, accounts: Accounts, reader: Reader) -> Provisioning:
+    """Return the provisioning services; the routes are there even while SCIM is off.
+
+    `reader` serves the searches, which no transaction is part of.
+    """
     provider = settings.scim_auth_provider
-    directory, grammar = TortoiseDirectory(), LazyGrammar()
+    directory, grammar = TortoiseDirectory(reader), LazyGrammar()
     source = token_source(settings)
     tokens = ScimTokens(source.enabled, source.values)
     return Provisioning(
@@ -78,7 +82,7 @@ def make_provisioning(settings: Settings, accounts: Accounts) -> Provisioning:
         keeper=ScimTokenKeeper(tokens, source),
         activity=Activity(),
         directory=directory,
-        links=Links(accounts.users, accounts.groups, directory, accounts.commits, provider),
+        links=Links(accounts.users, accounts.groups, TortoiseDirectory(), accounts.commits, provider),
         grammar=grammar,
         provider=provider,
         site=PublicSite(settings.webui_url),

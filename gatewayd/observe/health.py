@@ -1,6 +1,7 @@
 """The state of the daemon as health checks see it: probed rarely, answered from memory."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -10,12 +11,15 @@ from gatewayd.tasks import Tasks
 
 FRESH_SECONDS: Final = 1.0
 DEADLINE_SECONDS: Final = 2.0
+WAIT_SECONDS: Final = 0.1
 
 
 class HealthMonitor:
     """Knows whether the daemon is ready and whether its database answers.
 
-    However many ask, one probe at most runs, one a second; a caller waits no longer than the deadline.
+    However many ask, one probe at most runs, one a second. A caller waits for it a moment only and is then
+    told what the last one found: on SQLite a long transaction holds up the probe, and is no problem. The
+    first callers wait until the deadline.
     """
 
     def __init__(self, ping: Callable[[], Awaitable[None]], tasks: Tasks) -> None:
@@ -39,7 +43,11 @@ class HealthMonitor:
         if self._done is None:
             self._done = asyncio.Event()
             self._tasks.spawn("database probe", self._probe(self._done))
-        await self._done.wait()
+        if self._probed_at == float("-inf"):
+            await self._done.wait()
+        else:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._done.wait(), WAIT_SECONDS)
         return self._problem
 
     async def _probe(self, done: asyncio.Event) -> None:

@@ -43,6 +43,9 @@ Emails = tuple[Email, ...]
 NO_TARGET: Final = "noTarget"
 """The code of the error for a step that selects nothing, and does not say what to make."""
 
+MAX_PART: Final = 1024
+"""Characters of a text by which a value is described."""
+
 _PARTS: Final = ("value", "type", "primary")
 
 
@@ -91,14 +94,14 @@ def _is_removal(step: Step) -> bool:
     if step.part not in (None, "value"):
         return False
     if step.part is None:
-        value = _single(step.value)
+        value = single(step.value)
         said = by_name(value, ("value",)).get("value", value) if isinstance(value, dict) else value
     else:
         said = unwrapped(step.value)
     return step.verb is Verb.REMOVE or said is None or (isinstance(said, str) and not said.strip())
 
 
-def _single(value: Any) -> Any:
+def single(value: Any) -> Any:
     """Return the only element of a list: one value is written with and without."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
@@ -107,7 +110,7 @@ def _sent(step: Step) -> SentEmail:
     """Return what a step writes; to remove a type or a mark is to write the usual one."""
     name = step.place.name
     if step.part is None:
-        return read_email(_single(step.value), name)
+        return read_email(single(step.value), name)
     value = None if step.verb is Verb.REMOVE else unwrapped(step.value)
     if step.part == "value":
         return SentEmail(value=read_address(value, name))
@@ -159,12 +162,12 @@ def _marked(emails: Sequence[Email], chosen: frozenset[int]) -> int:
 def _made(step: Step, sent: SentEmail) -> SentEmail:
     """Return the address that a step makes when its filter selects none."""
     name = step.place.name
-    wanted: dict[str, Any] = {} if step.where is None else _equalities(step.where)
+    wanted: dict[str, Any] = {} if step.where is None else equalities(step.where, "emails")
     for part in _PARTS:
         value = getattr(sent, part)
         if value is None:
             continue
-        if not _is_same(wanted.setdefault(part, value), value):
+        if not is_same(wanted.setdefault(part, value), value):
             raise _no_target(name)
     made = read_email(wanted, "emails")
     if made.value is None:
@@ -172,24 +175,25 @@ def _made(step: Step, sent: SentEmail) -> SentEmail:
     return made
 
 
-def _equalities(node: Node) -> dict[str, Any]:
+def equalities(node: Node, attribute: str) -> dict[str, Any]:
     """Return what a filter says that parts are; it may say no more than that."""
     nodes = node.nodes if isinstance(node, Conjunction) else (node,)
     said: dict[str, Any] = {}
     for each in nodes:
         if isinstance(each, Conjunction):
-            found = _equalities(each)
+            found = equalities(each, attribute)
         elif isinstance(each, Comparison) and each.operator is Operator.EQ and each.value not in (None, ""):
             found = {(each.name.part or each.name.attribute).lower(): each.value}
         else:
-            raise _no_target("emails")
+            raise _no_target(attribute)
         for part, value in found.items():
-            if not _is_same(said.setdefault(part, value), value):
-                raise _no_target("emails")
+            if not is_same(said.setdefault(part, value), value):
+                raise _no_target(attribute)
     return said
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def is_same(one: Any, other: Any) -> bool:
+    """Tell whether two values are equal but for the case of texts."""
     return folded(str(one)) == folded(str(other))
 
 
@@ -197,27 +201,30 @@ def _taken(emails: Emails, value: Any) -> Emails:
     """Return the addresses without those that a list describes, each by as many parts as it likes."""
     chosen: set[int] = set()
     for index, item in enumerate(listed(value, "emails", MAX_EMAILS)):
-        parts = {"value": item} if isinstance(item, str) else item
-        wanted = _described(parts, f"emails[{index}]")
+        wanted = described(item, f"emails[{index}]")
         chosen.update(
             place
             for place, email in enumerate(emails)
-            if all(_is_same(_parts(email)[part], value) for part, value in wanted.items())
+            if all(is_same(_parts(email)[part], value) for part, value in wanted.items())
         )
     return _without(emails, frozenset(chosen))
 
 
-def _described(value: Any, name: str) -> dict[str, Any]:
+def described(value: Any, name: str, names: Sequence[str] = _PARTS) -> dict[str, Any]:
+    """Return the parts by which a value of a multi-valued attribute is described."""
+    if isinstance(value, str):
+        value = {"value": value}
     if not isinstance(value, dict):
         raise invalid_value(name, "it is neither an object nor a text")
-    parts = {part: item for part, item in by_name(value, _PARTS, name).items() if item is not None}
+    parts = {part: item for part, item in by_name(value, names, name).items() if item is not None}
     if not parts:
         raise invalid_value(name, "it does not say which one")
-    if "primary" in parts:
-        parts["primary"] = read_flag(parts["primary"], f"{name}.primary")
-    for part in ("value", "type"):
-        if part in parts:
-            parts[part] = read_text(parts[part], f"{name}.{part}") or ""
+    for part, item in parts.items():
+        where = f"{name}.{part}"
+        parts[part] = (
+            read_flag(item, where) if part == "primary" else read_text(item, where, longest=MAX_PART)
+        )
+        parts[part] = "" if parts[part] is None else parts[part]
     return parts
 
 

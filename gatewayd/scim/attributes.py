@@ -144,6 +144,18 @@ USER: Final = Schema(
                 Attribute("primary", "Whether it is the preferred address.", Kind.BOOLEAN),
             ),
         ),
+        Attribute(
+            "roles",
+            "The roles that the provider gives the person; kept for the provider, they give no right here.",
+            Kind.COMPLEX,
+            is_multiple=True,
+            parts=(
+                Attribute("value", "The role."),
+                Attribute("display", "What the role is called."),
+                Attribute("type", "What kind of role it is."),
+                Attribute("primary", "Whether it is the main role.", Kind.BOOLEAN),
+            ),
+        ),
         Attribute("active", "Whether the account may be used.", Kind.BOOLEAN, is_required=True),
         Attribute(
             "groups",
@@ -216,7 +228,7 @@ PASSED_OVER: Final = frozenset(
             "timezone",
             "password",
         ),
-        *("phoneNumbers", "ims", "photos", "addresses", "entitlements", "roles", "x509Certificates"),
+        *("phoneNumbers", "ims", "photos", "addresses", "entitlements", "x509Certificates"),
         *("middleName", "honorificPrefix", "honorificSuffix"),
         *("employeeNumber", "costCenter", "organization", "division", "department", "manager"),
     }

@@ -12,6 +12,7 @@ from gatewayd.accounts.groups import CHANGING, MAX_MEMBERS_AT_ONCE, Groups
 from gatewayd.accounts.records import Group, GroupChange, NewGroup, Source
 from gatewayd.commits import Transactor
 from gatewayd.errors import invalid
+from gatewayd.pace import Pace, paced
 from gatewayd.scim.drafts import GroupDraft, MemberChange, Verb
 from gatewayd.scim.externals import changed_store, check_draft, check_steps, new_store
 from gatewayd.scim.interfaces import Directory
@@ -28,20 +29,29 @@ from gatewayd.scim.records import (
 from gatewayd.scim.rendering import audited, render_group, render_member, writable
 from gatewayd.scim.searching import first, plan
 from gatewayd.scim.selecting import selector
-from gatewayd.scim.syntax import Grammar, Node
+from gatewayd.scim.syntax import Grammar, Node, comparisons
 from gatewayd.scim.targets import steps
 from gatewayd.scim.values import too_many
 
 MAX_LISTED_MEMBERS: Final = 50_000
 """How many members a page of several groups may have."""
 
+MAX_MEMBER_COMPARISONS: Final = 500_000
+"""How often the filters of one message may be compared with members; a filter counts one comparison more."""
+
+_AT_ONCE: Final = 100
+
 
 @dataclass(slots=True)
 class _Tally:
-    """What became of the members of one message: counts, and the ids that no user has."""
+    """What became of the members of one message: counts, and the ids that no user has.
+
+    `compared` are the members that filters were compared with, times the comparisons.
+    """
 
     added: int = 0
     removed: int = 0
+    compared: int = 0
     skipped: dict[str, None] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -103,7 +113,7 @@ class ProvisionedGroups:
 
     async def patch(self, group_id: str, body: Mapping[str, Any]) -> Written[GroupEntry]:
         """Change what the operations name, all of it or nothing; no other member is loaded."""
-        planned = tuple(steps(read_operations(body), ResourceType.GROUP, self._grammar))
+        planned = await paced(steps(read_operations(body), ResourceType.GROUP, self._grammar))
         check_steps(planned, self._provider)
         async with self._transactor.exclusive(CHANGING):
             before = await self._groups.get(group_id)
@@ -162,7 +172,7 @@ class ProvisionedGroups:
                 case Verb.REMOVE if change.where is None:
                     tally.removed += await self._remove(group_id, change.user_ids)
                 case Verb.REMOVE:
-                    tally.removed += await self._remove_where(group_id, change.where)
+                    tally.removed += await self._remove_where(group_id, change.where, tally)
         return tally
 
     async def _add(self, group_id: str, user_ids: Sequence[str], displays: Mapping[str, str]) -> int:
@@ -176,13 +186,13 @@ class ProvisionedGroups:
         _check_count(user_ids)
         return await self._groups.remove_members(group_id, user_ids, Source.SCIM)
 
-    async def _remove_where(self, group_id: str, where: Node) -> int:
-        gone = await self._selected(group_id, where)
+    async def _remove_where(self, group_id: str, where: Node, tally: _Tally) -> int:
+        gone = await self._selected(group_id, where, tally)
         return sum([await self._remove(group_id, batch) for batch in _batches(gone)])
 
     async def _name(self, group_id: str, change: MemberChange, tally: _Tally) -> None:
         """Call members otherwise, or, by adding them anew, as their accounts are."""
-        user_ids = await self._selected(group_id, change.where)
+        user_ids = await self._selected(group_id, change.where, tally)
         if not user_ids and change.where is not None and change.display is not None:
             message = "cannot change members.display: there is no such member"
             raise invalid(message, param="members.display", code="noTarget")
@@ -194,13 +204,23 @@ class ProvisionedGroups:
                 displays = dict.fromkeys(batch, change.display)
             tally.added += await self._add(group_id, batch, displays)
 
-    async def _selected(self, group_id: str, where: Node | None) -> list[str]:
+    async def _selected(self, group_id: str, where: Node | None, tally: _Tally) -> list[str]:
         """Return the ids of the members for whom a filter holds; None holds for all."""
+        group = await self._groups.get(group_id)
+        count = (await self._groups.count_members([group], Source.SCIM))[group_id]
+        tally.compared += count * (1 + (0 if where is None else comparisons(where)))
+        if tally.compared > MAX_MEMBER_COMPARISONS:
+            raise too_many("comparisons with members", MAX_MEMBER_COMPARISONS)
         members = (await self._directory.list_members_of([group_id])).get(group_id, ())
         if where is None:
             return [member.id for member in members]
         is_one = selector(where, ResourceType.GROUP, "members")
-        return [member.id for member in members if is_one(render_member(member, ""))]
+        pace, found = Pace(), list[str]()
+        for start in range(0, len(members), _AT_ONCE):
+            some = members[start : start + _AT_ONCE]
+            found.extend(member.id for member in some if is_one(render_member(member, "")))
+            await pace.turn()
+        return found
 
     async def _known(self, user_ids: Sequence[str], tally: _Tally) -> Sequence[str]:
         """Return those of the ids that users have, and note the others as skipped."""

@@ -10,8 +10,8 @@ from gatewayd.scim.records import Counts, Page, Query, Reference
 class Directory(Protocol):
     """Reads users and groups by condition. Only memberships with the source `scim` are seen.
 
-    Every condition is answered by the database, with values as parameters. The number of statements does not
-    depend on the number of resources.
+    Every condition is answered by the database, with values as parameters. But for ids and members, the
+    number of statements does not depend on the number of resources.
     """
 
     async def list_users(self, query: Query) -> Page[User]:
@@ -27,7 +27,10 @@ class Directory(Protocol):
         ...
 
     async def list_members_of(self, group_ids: Sequence[str]) -> Mapping[str, Sequence[Reference]]:
-        """Return the members of each of at most 200 groups in one statement; empty groups are absent."""
+        """Return the members of each of at most 200 groups, a statement for each thousand members.
+
+        Empty groups are absent.
+        """
         ...
 
     async def list_known(self, user_ids: Sequence[str]) -> frozenset[str]:

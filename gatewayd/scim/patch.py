@@ -4,7 +4,7 @@ Operations apply in their order to a copy; an error leaves nothing behind. A nul
 list are no value (RFC 7643 section 2.5), so that writing one is removing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gatewayd.accounts.records import Email
@@ -14,6 +14,7 @@ from gatewayd.scim.drafts import MemberChange, Verb
 from gatewayd.scim.memberplan import member_changes, merged
 from gatewayd.scim.reading import read_name
 from gatewayd.scim.records import Resource, ResourceType
+from gatewayd.scim.roles import patched_roles, read_roles, render_role
 from gatewayd.scim.targets import Step
 from gatewayd.scim.values import (
     DEFAULT_TYPE,
@@ -36,6 +37,13 @@ def patched_user(resource: Resource, steps: Iterable[Step]) -> Resource:
     `mutability`, and too_large.
     """
     changed = dict(resource)
+    for _ in patching(changed, steps):
+        pass
+    return changed
+
+
+def patching(changed: Resource, steps: Iterable[Step]) -> Iterator[None]:
+    """Do to a resource what `patched_user` does, a step at a time."""
     waiting: list[Step] = []
     for step in steps:
         try:
@@ -44,9 +52,10 @@ def patched_user(resource: Resource, steps: Iterable[Step]) -> Resource:
             if error.code != NO_TARGET:
                 raise
             waiting.append(step)
+        yield
     for step in waiting:
         _put_step(changed, step)
-    return changed
+        yield
 
 
 def plan_group(resource: Resource, steps: Iterable[Step]) -> tuple[Resource, tuple[MemberChange, ...]]:
@@ -71,6 +80,9 @@ def _put_step(changed: Resource, step: Step) -> None:
         _put(changed, "name", _name(changed.get("name") or {}, step))
     elif step.attribute == "emails":
         _put(changed, "emails", _emails(changed.get("emails") or [], step))
+    elif step.attribute == "roles":
+        roles = patched_roles(read_roles(changed.get("roles")), step)
+        _put(changed, "roles", [render_role(role) for role in roles])
     else:
         _put_single(changed, step, ResourceType.USER)
 

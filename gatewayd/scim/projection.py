@@ -4,12 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.errors import invalid
+from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.scim.attributes import COMMON, SCHEMAS, find
 from gatewayd.scim.records import Resource, ResourceType
 
 # Returned whatever is asked for (RFC 7643 sections 3 and 7).
 ALWAYS: Final = frozenset({"schemas", *(each.name for each in COMMON if each.is_always_returned)})
+
+MAX_CHARACTERS: Final = 8192
+"""Characters of the names of attributes in one message."""
 
 Parts = frozenset[str] | None
 """The named parts of an attribute, None the whole of it."""
@@ -77,6 +80,13 @@ class Projection:
 
 
 def _names(values: Sequence[str] | None) -> list[str]:
+    if sum(len(value) + 1 for value in values or ()) > MAX_CHARACTERS:
+        raise GatewayError(
+            Kind.TOO_LARGE,
+            f"cannot choose attributes: their names are longer than {MAX_CHARACTERS} characters",
+            param="attributes",
+            code="tooMany",
+        )
     split = (name.strip() for value in values or () for name in value.split(","))
     return [name for name in split if name]
 

@@ -13,8 +13,10 @@ from gatewayd.errors import invalid, shortened
 from gatewayd.scim.attributes import SCHEMAS, find
 from gatewayd.scim.drafts import GroupDraft, Operation, UserDraft, Verb
 from gatewayd.scim.records import ResourceType
+from gatewayd.scim.roles import read_roles
 from gatewayd.scim.values import (
     by_name,
+    check_attributes,
     invalid_value,
     read_emails,
     read_external_id,
@@ -94,6 +96,7 @@ def _fields(body: Mapping[str, Any], resource: ResourceType) -> dict[str, Any]:
     """Return what a resource says of the attributes that a client can write, by their names in our case."""
     _check_object(body)
     check_schemas(body, SCHEMAS[resource].urn, *DRAFTS, f"{DRAFTS[-1]}:{resource}")
+    check_attributes(body)
     fields: dict[str, Any] = {}
     for key, value in body.items():
         place = find(resource, key)
@@ -114,6 +117,7 @@ def _identity(fields: Mapping[str, Any]) -> Identity:
         given_name=names.get("givenName"),
         family_name=names.get("familyName"),
         emails=settled(read_emails(fields.get("emails"))),
+        roles=read_roles(fields.get("roles")),
     )
 
 

@@ -12,6 +12,7 @@ from gatewayd.accounts.records import Email, Group, Identity, User
 from gatewayd.scim.attributes import SCHEMAS
 from gatewayd.scim.externals import external_id
 from gatewayd.scim.records import GroupEntry, Reference, Resource, ResourceType, UserEntry
+from gatewayd.scim.roles import render_role
 
 ROOT: Final = "/api/v1/scim/v2"
 """Where provisioning is served, below the base (interface specification 4.10)."""
@@ -45,6 +46,7 @@ def render_user(entry: UserEntry, provider: str, base: str) -> Resource:
         name=_name(identity),
         displayName=identity.display_name,
         emails=[_email(each) for each in identity.emails] or None,
+        roles=[render_role(each) for each in identity.roles] or None,
         active=user.is_verified,
         groups=None if groups is None else [_group_of(each, base) for each in groups],
         meta=_meta(ResourceType.USER, user, base),

@@ -72,6 +72,17 @@ class Disjunction:
 Node = Comparison | Presence | Selection | Negation | Conjunction | Disjunction
 
 
+def comparisons(node: Node) -> int:
+    """Return how many comparisons and presences a filter has."""
+    match node:
+        case Comparison() | Presence():
+            return 1
+        case Selection() | Negation():
+            return comparisons(node.inner)
+        case Conjunction() | Disjunction():
+            return sum(map(comparisons, node.nodes))
+
+
 @dataclass(frozen=True, slots=True)
 class Path:
     """The target of a PATCH operation, such as `name.givenName` or `emails[type eq "work"].value`.

@@ -13,7 +13,7 @@ from gatewayd.scim.attributes import ENTERPRISE, PASSED_OVER, SCHEMAS, Place, fi
 from gatewayd.scim.drafts import Operation, Verb
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.syntax import Grammar, Name, Node, Path
-from gatewayd.scim.values import invalid_value
+from gatewayd.scim.values import check_attributes, invalid_value
 
 MAX_PATHS: Final = 32_768
 """How many characters the paths of one message may have together, but for plain names."""
@@ -99,6 +99,7 @@ class _Reader:
         """Yield the steps of an operation without a path."""
         if not isinstance(value, dict):
             raise invalid_value("value", "it is not an object, and there is no path")
+        check_attributes(value)
         seen: set[str] = set()
         for key, item in value.items():
             if key.lower() == self._urn and isinstance(item, dict):

@@ -12,11 +12,12 @@ from gatewayd.accounts.records import Identity, NewUser, Role, User, UserChange
 from gatewayd.accounts.texts import MAX_NAME, without_turns
 from gatewayd.accounts.users import CHANGING, Users
 from gatewayd.commits import Transactor
+from gatewayd.pace import paced
 from gatewayd.scim.drafts import UserDraft
 from gatewayd.scim.externals import changed_store, check_draft, check_steps, new_store
 from gatewayd.scim.filters import has_external_id_eq
 from gatewayd.scim.interfaces import Directory
-from gatewayd.scim.patch import patched_user
+from gatewayd.scim.patch import patching
 from gatewayd.scim.reading import read_operations, read_user
 from gatewayd.scim.records import Found, Resource, ResourceType, Search, UserEntry, Written
 from gatewayd.scim.rendering import audited, render_user, writable
@@ -76,12 +77,13 @@ class ProvisionedUsers:
 
     async def patch(self, user_id: str, body: Mapping[str, Any]) -> Written[UserEntry]:
         """Change what the operations name, all of it or nothing."""
-        planned = tuple(steps(read_operations(body), ResourceType.USER, self._grammar))
+        planned = await paced(steps(read_operations(body), ResourceType.USER, self._grammar))
         check_steps(planned, self._provider)
         async with self._transactor.exclusive(CHANGING):
             before = await self._users.get(user_id)
             resource = writable(self._rendered(before))
-            draft = read_user(patched_user(resource, planned))
+            await paced(patching(resource, planned))
+            draft = read_user(resource)
             # A pending account shows that it is not active; only who says so himself means it.
             is_about_active = any(step.attribute == "active" for step in planned)
             draft = replace(draft, active=draft.active if is_about_active else None)

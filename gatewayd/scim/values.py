@@ -18,6 +18,7 @@ MAX_EXTERNAL_ID: Final = 512
 MAX_TYPE: Final = 64
 MAX_EMAILS: Final = 100
 MAX_MEMBERS: Final = 10_000
+MAX_ATTRIBUTES: Final = 1000
 DEFAULT_TYPE: Final = "work"
 
 _FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
@@ -49,6 +50,12 @@ def too_many(name: str, most: int) -> GatewayError:
     """Return the error for a list that is too long."""
     message = f"cannot accept {name}: there are more than {most}"
     return GatewayError(Kind.TOO_LARGE, message, param=name, code="tooMany")
+
+
+def check_attributes(body: Mapping[str, Any]) -> None:
+    """Refuse an object with more attributes than any resource has; most of them would be passed over."""
+    if len(body) > MAX_ATTRIBUTES:
+        raise too_many("attributes", MAX_ATTRIBUTES)
 
 
 def by_name(value: Mapping[str, Any], names: Iterable[str], where: str = "") -> dict[str, Any]:

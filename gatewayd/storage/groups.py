@@ -14,6 +14,7 @@ from gatewayd.storage import lookups
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, encode, encode_optional, fits
 from gatewayd.storage.rows import GroupRow, MembershipRow, UserRow
+from gatewayd.storage.statements import Statement, possible
 from gatewayd.storage.transactions import placeholder, writing
 from gatewayd.storage.users import record_of
 from gatewayd.text import folded
@@ -147,11 +148,14 @@ class TortoiseGroups:
     async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: Source) -> int:
         """Remove all whom the source has added but these; return how many; not_found without the group."""
         async with _changing_members(group_id, "remove members") as client:
-            members = MembershipRow.filter(group_id=group_id, source=source.value).order_by("id")
-            wanted = frozenset(user_ids)
-            gone = [str(user_id) for user_id in await members.values_list("user_id", flat=True)]
-            batches = _batches([user_id for user_id in gone if user_id not in wanted])
-            return sum([await _remove(client, group_id, batch, source) for batch in batches])
+            statement = Statement(client)
+            removed, _ = await client.execute_query(
+                f"DELETE FROM group_members WHERE group_id = {statement.bind(group_id)}"  # noqa: S608 - no values
+                f" AND source = {statement.bind(source.value)}"
+                f" AND NOT user_id {statement.among(possible(UserRow, user_ids))}",
+                statement.values,
+            )
+            return int(removed)
 
     async def remove_members(
         self, group_id: str, user_ids: Sequence[str], *, source: Source | None = None

@@ -12,7 +12,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.errors import render
 from gatewayd.http.public.scim_messages import LIMIT
 from gatewayd.http.routes import Dialect
-from gatewayd.scim import grammar, memberplan, reading, targets, values
+from gatewayd.scim import grammar, memberplan, projection, reading, roles, targets, values
 from gatewayd.scim.attributes import SCHEMAS
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.rendering import ROOT
@@ -29,6 +29,7 @@ PERSON = {
     "name": {"formatted": "Ada Lovelace", "familyName": "Lovelace", "givenName": "Ada"},
     "displayName": "Ada L.",
     "emails": [{"value": "Ada@example.org", "type": "work", "primary": True}],
+    "roles": [{"value": "admin", "display": "Administrator", "type": "direct", "primary": True}],
     "active": True,
 }
 
@@ -139,6 +140,14 @@ TRIALS: Mapping[str, tuple[int, Trial]] = {
     "members of a message": (values.MAX_MEMBERS, many_members),
     "filters on members of a message": (memberplan.MAX_FILTERS, many_filters),
     "changes of members of a message": (memberplan.MAX_CHANGES, many_changes),
+    "attributes of a message": (
+        values.MAX_ATTRIBUTES,
+        lambda site, size: site.ask("POST", "/Users", person(**{f"x{n}": 1 for n in range(size - 1)})),
+    ),
+    "characters of the names of attributes to show": (
+        projection.MAX_CHARACTERS,
+        lambda site, size: site.ask("POST", "/Users/.search", {"attributes": ["n" * (size - 1)]}),
+    ),
     "e-mail addresses of a user": (values.MAX_EMAILS, many_emails),
     "characters of an e-mail address or user name": (MAX_EMAIL, named),
     "characters of a name": (
@@ -154,6 +163,14 @@ TRIALS: Mapping[str, tuple[int, Trial]] = {
     "characters of an external id": (
         values.MAX_EXTERNAL_ID,
         lambda site, size: site.ask("POST", "/Users", person(externalId="e" * size)),
+    ),
+    "roles of a user": (
+        roles.MAX_ROLES,
+        lambda site, size: site.ask("POST", "/Users", person(roles=[str(n) for n in range(size)])),
+    ),
+    "characters of a role": (
+        roles.MAX_ROLE_CHARACTERS,
+        lambda site, size: site.ask("POST", "/Users", person(roles=["r" * size])),
     ),
 }
 
@@ -223,6 +240,9 @@ ERRORS: Mapping[Error, Sequence[Callable[[Site], Reply]]] = {
             "characters of the paths of a message",
             "filters on members of a message",
             "changes of members of a message",
+            "attributes of a message",
+            "roles of a user",
+            "characters of the names of attributes to show",
         )
     ),
     ("415", "-"): (lambda site: raw(site, b"{}", "text/plain"),),

@@ -2,10 +2,11 @@
 
 import asyncio
 import unicodedata
+from collections.abc import Iterator
 
 import pytest
 
-from gatewayd.pace import SLICE_CHARACTERS, Pace, in_slices
+from gatewayd.pace import SLICE_CHARACTERS, Pace, in_slices, paced
 
 
 async def test_others_are_served_when_a_slice_is_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,6 +25,20 @@ async def test_slices_make_what_the_whole_makes(text: str) -> None:
         return unicodedata.normalize("NFC", part)
 
     assert await in_slices(composed, text) == composed(text)
+
+
+async def test_others_are_served_between_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pace, "seconds", 0.0)
+    turns: list[object] = []
+
+    def items() -> Iterator[int]:
+        for number in range(2):
+            turns.append(number)
+            yield number
+
+    asyncio.get_running_loop().call_soon(turns.append, "other")
+    assert await paced(items()) == [0, 1]
+    assert turns == [0, "other", 1]
 
 
 async def test_no_slice_is_large() -> None:

@@ -1,8 +1,8 @@
 """Users and groups for identity providers (interface specification 4.10; RFC 7644 section 3)."""
 
-import asyncio
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from aiohttp import hdrs, web
 
@@ -12,6 +12,7 @@ from gatewayd.http.public.scim_messages import (
     MEDIA_TYPES,
     Asked,
     found_reply,
+    large_reply,
     projection_of,
     read_body,
     read_query,
@@ -21,13 +22,16 @@ from gatewayd.http.public.scim_messages import (
 )
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from gatewayd.http.warnings import warning_headers
+from gatewayd.pace import Pace
 from gatewayd.scim.groups import ProvisionedGroups
 from gatewayd.scim.projection import Projection
 from gatewayd.scim.records import GroupEntry, Resource, ResourceType, UserEntry, Written
-from gatewayd.scim.rendering import ROOT, render_group, render_user
+from gatewayd.scim.rendering import ROOT, location, render_group, render_member, render_user
 from gatewayd.scim.users import ProvisionedUsers
 
 USER, GROUP = ResourceType.USER, ResourceType.GROUP
+MEMBERS_AT_ONCE: Final = 200
+"""Members that are rendered before others are served."""
 
 
 def row(method: str, path: str, handler: Handler, summary: str) -> Route:
@@ -101,7 +105,11 @@ class ScimUserRoutes:
         projection, search = projection_of(asked, USER), search_of(asked)
         request[DEED] = Deed(search.filter or "")
         found = await self._users.search(search, with_groups=projection.wants("groups"))
-        return found_reply(found, [projection.apply(self._shown(request, each)) for each in found.entries])
+        shown, pace = [], Pace()
+        for entry in found.entries:
+            shown.append(projection.apply(self._shown(request, entry)))
+            await pace.turn()
+        return await found_reply(found, shown)
 
     def _shown(self, request: web.Request, entry: UserEntry) -> Resource:
         return render_user(entry, self._provider, base_url(request))
@@ -132,21 +140,22 @@ class ScimGroupRoutes:
         projection = projection_of(read_query(request), GROUP)
         written = await self._groups.create(await read_body(request))
         note(request, written, written.entry.group.id)
+        address = location(GROUP, written.entry.group.id, base_url(request))
         shown = await self._reread(request, written.entry, projection)
-        return reply(projection.apply(shown), 201, {hdrs.LOCATION: shown["meta"]["location"]})
+        return await large_reply(shown, 201, {hdrs.LOCATION: address})
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer a Group; its members are read only when they are shown."""
         projection = projection_of(read_query(request), GROUP)
         entry = await self._groups.get(_id(request), with_members=projection.wants("members"))
-        return reply(projection.apply(self._shown(request, entry)))
+        return await large_reply(await self._shown(request, entry, projection))
 
     async def replace(self, request: web.Request) -> web.StreamResponse:
         """Take a Group, answer it as it is now."""
         projection = projection_of(read_query(request), GROUP)
         written = await self._groups.replace(_id(request), await read_body(request))
         note(request, written, _id(request))
-        return reply(projection.apply(await self._reread(request, written.entry, projection)))
+        return await large_reply(await self._reread(request, written.entry, projection))
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Take a PatchOp; answer 204, or the Group when the query string chooses attributes."""
@@ -155,7 +164,7 @@ class ScimGroupRoutes:
         note(request, written, _id(request))
         if not projection.is_asked:
             return reply(None)
-        return reply(projection.apply(await self._reread(request, written.entry, projection)))
+        return await large_reply(await self._reread(request, written.entry, projection))
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer 204."""
@@ -174,20 +183,31 @@ class ScimGroupRoutes:
         projection, search = projection_of(asked, GROUP), search_of(asked)
         request[DEED] = Deed(search.filter or "")
         found = await self._groups.search(search, with_members=projection.wants("members"))
-        shown = []
-        for entry in found.entries:
-            shown.append(projection.apply(self._shown(request, entry)))
-            # Ten thousand members take a while: others get their turn between two groups.
-            await asyncio.sleep(0)
-        return found_reply(found, shown)
+        shown = [await self._shown(request, entry, projection) for entry in found.entries]
+        return await found_reply(found, shown)
 
     async def _reread(self, request: web.Request, entry: GroupEntry, projection: Projection) -> Resource:
         if entry.members is None and projection.wants("members"):
             entry = await self._groups.get(entry.group.id, with_members=True)
-        return self._shown(request, entry)
+        return await self._shown(request, entry, projection)
 
-    def _shown(self, request: web.Request, entry: GroupEntry) -> Resource:
-        return render_group(entry, self._provider, base_url(request))
+    async def _shown(self, request: web.Request, entry: GroupEntry, projection: Projection) -> Resource:
+        """Return as much of a group as is shown; a large one takes a while, in which others are served."""
+        base = base_url(request)
+        bare = replace(entry, members=None if entry.members is None else ())
+        shown = projection.apply(render_group(bare, self._provider, base))
+        if not entry.members or "members" not in shown:
+            return shown
+        members, pace = [], Pace()
+        for start in range(0, len(entry.members), MEMBERS_AT_ONCE):
+            some = entry.members[start : start + MEMBERS_AT_ONCE]
+            rendered = {"members": [render_member(each, base) for each in some]}
+            members.extend(projection.apply(rendered).get("members", ()))
+            await pace.turn()
+        if not members:
+            del shown["members"]
+            return shown
+        return {name: members if name == "members" else value for name, value in shown.items()}
 
 
 def note(request: web.Request, written: Written[Any], target: str) -> None:

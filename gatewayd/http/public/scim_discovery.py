@@ -48,7 +48,7 @@ class ScimDiscoveryRoutes:
 
     async def list_resource_types(self, request: web.Request) -> web.StreamResponse:
         """Answer a ListResponse of ResourceTypes."""
-        return _listed(request, resource_types(base_url(request)))
+        return await _listed(request, resource_types(base_url(request)))
 
     async def show_resource_type(self, request: web.Request) -> web.StreamResponse:
         """Answer a ResourceType; its id is User or Group."""
@@ -56,7 +56,7 @@ class ScimDiscoveryRoutes:
 
     async def list_schemas(self, request: web.Request) -> web.StreamResponse:
         """Answer a ListResponse of Schemas."""
-        return _listed(request, schemas(base_url(request)))
+        return await _listed(request, schemas(base_url(request)))
 
     async def show_schema(self, request: web.Request) -> web.StreamResponse:
         """Answer a Schema; its id is a URN, in any case."""
@@ -71,9 +71,9 @@ class ScimDiscoveryRoutes:
         )
 
 
-def _listed(request: web.Request, documents: Sequence[Resource]) -> web.StreamResponse:
+async def _listed(request: web.Request, documents: Sequence[Resource]) -> web.StreamResponse:
     _check(request)
-    return list_reply(documents, len(documents))
+    return await list_reply(documents, len(documents))
 
 
 def _shown(request: web.Request, what: str, documents: Sequence[Resource]) -> web.StreamResponse:

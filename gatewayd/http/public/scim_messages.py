@@ -7,9 +7,11 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from gatewayd import jsonparts
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.http.body import read_object
 from gatewayd.http.errors import SCIM_JSON
+from gatewayd.http.partsreply import PartsReply
 from gatewayd.http.routes import JSON_BODY
 from gatewayd.jsonslices import BULK
 from gatewayd.scim.projection import Projection
@@ -84,9 +86,21 @@ def reply(
     return web.Response(status=status, body=orjson.dumps(body), content_type=SCIM_JSON, headers=headers)
 
 
-def list_reply(resources: Sequence[Resource], total: int, start_index: int = 1) -> web.StreamResponse:
+async def large_reply(
+    body: Resource, status: int = 200, headers: Mapping[str, str] | None = None
+) -> web.StreamResponse:
+    """Return an answer of any size, encoded and sent without holding up others."""
+    parts = await jsonparts.encode(body)
+    if len(parts) == 1:
+        return web.Response(status=status, body=parts[0], content_type=SCIM_JSON, headers=headers)
+    large = PartsReply(parts, status, headers)
+    large.content_type = SCIM_JSON
+    return large
+
+
+async def list_reply(resources: Sequence[Resource], total: int, start_index: int = 1) -> web.StreamResponse:
     """Return a ListResponse."""
-    return reply(
+    return await large_reply(
         {
             "schemas": [LIST_RESPONSE],
             "totalResults": total,
@@ -97,9 +111,9 @@ def list_reply(resources: Sequence[Resource], total: int, start_index: int = 1) 
     )
 
 
-def found_reply(found: Found[Any], resources: Sequence[Resource]) -> web.StreamResponse:
+async def found_reply(found: Found[Any], resources: Sequence[Resource]) -> web.StreamResponse:
     """Return a page of what was found."""
-    return list_reply(resources, found.total, found.start_index)
+    return await list_reply(resources, found.total, found.start_index)
 
 
 def _text(asked: Asked, name: str) -> str | None:

@@ -72,6 +72,13 @@ async def test_members(accounts: Accounts) -> None:
     assert [group.name for group in await accounts.groups.list(user_id=bob.id)] == ["g"]
 
 
+async def test_a_change_of_many_members_is_announced_once(accounts: Accounts) -> None:
+    group = await accounts.groups.create(NewGroup("g"))
+    accounts.heard.clear()
+    await accounts.groups.add_members(group.id, [f"u{number}" for number in range(101)])
+    assert accounts.heard == [Change(None)]
+
+
 async def test_members_by_source(accounts: Accounts) -> None:
     ann, bob, cid = [await accounts.add_user(name) for name in ("ann", "bob", "cid")]
     group = await accounts.groups.create(NewGroup("g"))

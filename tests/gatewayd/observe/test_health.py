@@ -53,6 +53,20 @@ async def test_hanging_database_is_told_in_time(monkeypatch: pytest.MonkeyPatch)
     await tasks.close()
 
 
+async def test_a_probe_that_takes_long_leaves_what_was_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(health, "WAIT_SECONDS", 0.0)
+    tasks, answered = Tasks(), asyncio.Event()
+    answered.set()
+    monitor = HealthMonitor(lambda: asyncio.wait_for(answered.wait(), None), tasks)  # type: ignore[arg-type]
+    assert await monitor.database_problem() is None
+    answered.clear()
+    assert await asyncio.wait_for(monitor.database_problem(), 1) is None
+    monkeypatch.setattr(health, "DEADLINE_SECONDS", 0.0)
+    answered.set()
+    await tasks.close()
+
+
 async def test_a_probe_that_breaks_is_no_good_answer(caplog: pytest.LogCaptureFixture) -> None:
     tasks = Tasks()
 

@@ -28,6 +28,7 @@ ATTRIBUTES = {
         ),
         *("userName", "name", "name.formatted", "name.familyName", "name.givenName", "displayName", "active"),
         *("emails", "emails.value", "emails.type", "emails.primary"),
+        *("roles", "roles.value", "roles.display", "roles.type", "roles.primary"),
         *("groups", "groups.value", "groups.$ref", "groups.display", "groups.type"),
     },
     ResourceType.GROUP: {

@@ -25,6 +25,7 @@ NAMES = {
             "externalId",
         ),
         *("active", "emails.value", "emails.type", "emails.primary", "groups.value", "groups.display"),
+        *("roles.value", "roles.display", "roles.type", "roles.primary"),
         *("groups.type", "meta.created", "meta.lastModified", "meta.resourceType"),
     },
     ResourceType.GROUP: {
@@ -34,7 +35,7 @@ NAMES = {
 }
 """What a condition may name."""
 
-MULTIPLE = {ResourceType.USER: {"emails", "groups"}, ResourceType.GROUP: {"members"}}
+MULTIPLE = {ResourceType.USER: {"emails", "groups", "roles"}, ResourceType.GROUP: {"members"}}
 EQ, NE = Operator.EQ, Operator.NE
 NAME = Either((Present("name.formatted"), Present("name.familyName"), Present("name.givenName")))
 META = Either((Present("meta.resourceType"), Present("meta.created"), Present("meta.lastModified")))

@@ -310,6 +310,22 @@ async def test_many_are_removed_in_batches(scim: Provisioning, monkeypatch: pyte
     assert await patch(scim, group, removing('members[type eq "User"]')) == "members -3"
 
 
+async def test_filters_on_many_members_are_bounded_before_members_are_read(
+    scim: Provisioning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = await scim.add_group("Staff", *await people(scim, "ann", "bob", "cat"))
+    scim.directory.asked.clear()
+    monkeypatch.setattr(module, "MAX_MEMBER_COMPARISONS", 6)
+    assert await patch(scim, group, removing('members[display eq "nobody"]')) == ""
+    for operations in (
+        [removing('members[display eq "a" or display eq "b"]')],
+        [replacing("members.display", "x"), removing('members[display eq "a"]')],
+    ):
+        error = await refusal(patch(scim, group, *operations))
+        assert (error.kind, error.code) == (Kind.TOO_LARGE, "tooMany")
+    assert scim.directory.asked.count("list_members_of") == 2
+
+
 async def test_both_ways_at_once(scim: Provisioning) -> None:
     ann, bob, cat = await people(scim, "ann", "bob", "cat")
     group = await scim.add_group("Staff", ann, bob)

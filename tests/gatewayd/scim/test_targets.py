@@ -60,7 +60,7 @@ def test_a_path_may_select_values(prefix: str) -> None:
         "emails.display",
         'emails[type eq "work"].display',
         'phoneNumbers[type eq "mobile"].value',
-        'roles[primary eq "True"].value',
+        'entitlements[primary eq "True"].value',
         "addresses.locality",
         f"{USER}:title",
         ENTERPRISE,

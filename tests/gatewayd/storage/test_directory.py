@@ -1,5 +1,6 @@
 """Pages of users and groups, on both engines."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -8,9 +9,11 @@ from gatewayd.accounts.records import Email, Group, Identity, Role, Source, User
 from gatewayd.errors import GatewayError
 from gatewayd.scim.conditions import Compare, Condition, Element, Not, Operator, Present
 from gatewayd.scim.records import Counts, Query, Reference
+from gatewayd.storage import directory as module
 from gatewayd.storage.database import Database
 from gatewayd.storage.directory import TortoiseDirectory
 from gatewayd.storage.groups import TortoiseGroups
+from gatewayd.storage.readers import open_reader
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.records import group, user
 
@@ -186,6 +189,47 @@ async def test_a_filtered_page_counts_what_the_filter_finds(database: Database) 
     page = await DIRECTORY.list_users(Query(condition, offset=2, limit=2))
     assert ([each.id for each in page.items], page.total) == (["u017"], 3)
     assert (await DIRECTORY.list_users(Query(condition, limit=0))).total == 3
+
+
+async def test_a_reader_finds_the_same_and_waits_for_no_transaction(database: Database) -> None:
+    await add_many(20)
+    async with open_reader(database.location) as reader:
+        directory = TortoiseDirectory(reader)
+        for query in (
+            Query(Compare("displayName", Operator.CO, "ME 3"), limit=2),
+            Query(offset=18, limit=5),
+            Query(sort="displayName"),
+            Query(limit=0),
+        ):
+            assert await directory.list_users(query) == await DIRECTORY.list_users(query)
+        assert (await directory.list_groups(Query())).items == []
+        async with database.transaction():
+            assert (await asyncio.wait_for(directory.list_users(Query(limit=1)), 30)).total == 20
+
+
+async def test_members_are_read_in_parts(
+    database: Database, statements: Statements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BATCH", 2)
+    groups = TortoiseGroups()
+    await add_many(7)
+    names = [f"u{number:03}" for number in range(7)]
+    expected = {"g1": names[:4], "g2": [], "g3": names[2:]}
+    for group_id, user_ids in expected.items():
+        await groups.add(Group(group_id, group_id))
+        await groups.add_members(group_id, user_ids, source=Source.SCIM, at=1)
+        await groups.add_members(group_id, names, source=Source.MANUAL, at=1)
+    statements.take()
+    found = await DIRECTORY.list_members_of(list(expected))
+    assert {key: [each.id for each in some] for key, some in found.items()} == {
+        key: user_ids for key, user_ids in expected.items() if user_ids
+    }
+    assert statements.take() == 5
+    assert await groups.keep_members("g1", ["u001", "nobody"], source=Source.SCIM) == 3
+    assert await groups.keep_members("g3", [], source=Source.SCIM) == 5
+    found = await DIRECTORY.list_members_of(["g1", "g3"])
+    assert [each.id for each in found["g1"]] == ["u001"]
+    assert (await groups.count_members(["g1", "g3"])) == {"g1": 7, "g3": 7}
 
 
 async def test_walking_through_pages_meets_everybody_once(database: Database) -> None:

@@ -8,6 +8,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.partsreply import PartsReply
 from gatewayd.http.public.scim_messages import (
     LIST_RESPONSE,
     MAX_WHOLE,
@@ -100,14 +101,22 @@ def test_nothing_to_show_is_an_answer_without_a_body() -> None:
     assert (answer.status, answer.body) == (204, None)
 
 
-def test_lists_tell_where_they_are() -> None:
-    assert content(list_reply([{"id": "1"}], 1)) == {
+async def test_lists_tell_where_they_are() -> None:
+    assert content(await list_reply([{"id": "1"}], 1)) == {
         "schemas": [LIST_RESPONSE],
         "totalResults": 1,
         "startIndex": 1,
         "itemsPerPage": 1,
         "Resources": [{"id": "1"}],
     }
-    page = content(found_reply(Found([], 9, 10), []))
+    page = content(await found_reply(Found([], 9, 10), []))
     assert (page["totalResults"], page["startIndex"], page["itemsPerPage"]) == (9, 10, 0)
     assert page["Resources"] == []
+
+
+async def test_a_large_list_comes_in_parts() -> None:
+    resources = [{"id": str(number), "members": [{"value": "m" * 40}] * 50} for number in range(200)]
+    answer = await list_reply(resources, 200)
+    assert isinstance(answer, PartsReply)
+    assert (answer.status, answer.content_type) == (200, "application/scim+json")
+    assert (answer.content_length or 0) > 500_000
