@@ -5,7 +5,7 @@ keep, those of schema extensions and read-only ones are passed over (RFC 7644 se
 invalid_request, code `invalidSyntax` or `invalidValue`, and too_large; they name the attribute.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from gatewayd.accounts.records import Identity
@@ -36,15 +36,15 @@ DRAFTS: Final = ("urn:scim:schemas:core:1.0", "urn:scim:schemas:core:2.0")
 NAME_PARTS: Final = ("formatted", "familyName", "givenName")
 
 
-def read_user(body: Mapping[str, Any]) -> UserDraft:
+def read_user(body: Mapping[str, Any], kept: Collection[str] = ()) -> UserDraft:
     """Return the user that a resource describes; absent, null and blank are the same.
 
-    A null or blank `externalId` takes it away. A password is dropped.
+    A null or blank `externalId` takes it away. A password is dropped. Addresses in `kept` are not checked.
     """
     fields = _fields(body, ResourceType.USER)
     active = fields.get("active")
     return UserDraft(
-        identity=_identity(fields),
+        identity=_identity(fields, kept),
         active=None if active is None else read_flag(active, "active"),
         external_id=read_external_id(fields.get("externalId")),
         has_external_id="externalId" in fields,
@@ -108,15 +108,15 @@ def _fields(body: Mapping[str, Any], resource: ResourceType) -> dict[str, Any]:
     return fields
 
 
-def _identity(fields: Mapping[str, Any]) -> Identity:
+def _identity(fields: Mapping[str, Any], kept: Collection[str]) -> Identity:
     names = read_name(fields.get("name"))
     return Identity(
-        user_name=read_user_name(fields.get("userName")),
+        user_name=read_user_name(fields.get("userName"), kept),
         display_name=read_text(fields.get("displayName"), "displayName"),
         formatted_name=names.get("formatted"),
         given_name=names.get("givenName"),
         family_name=names.get("familyName"),
-        emails=settled(read_emails(fields.get("emails"))),
+        emails=settled(read_emails(fields.get("emails"), kept)),
         roles=read_roles(fields.get("roles")),
     )
 

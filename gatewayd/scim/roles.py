@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 from gatewayd.accounts.records import ProviderRole
-from gatewayd.accounts.texts import folded
 from gatewayd.scim.addresses import described, equalities, is_same, single
 from gatewayd.scim.drafts import Verb
 from gatewayd.scim.records import ResourceType
@@ -24,6 +23,7 @@ from gatewayd.scim.values import (
     too_many,
     unwrapped,
 )
+from gatewayd.text import folded
 
 MAX_ROLES: Final = 100
 MAX_ROLE_CHARACTERS: Final = 1024

@@ -9,7 +9,7 @@ from typing import Any
 
 from gatewayd.accounts.identities import address_of, shown
 from gatewayd.accounts.records import Identity, NewUser, Role, User, UserChange
-from gatewayd.accounts.texts import MAX_NAME, without_turns
+from gatewayd.accounts.texts import MAX_NAME, email_key, without_turns
 from gatewayd.accounts.users import CHANGING, Users
 from gatewayd.commits import Transactor
 from gatewayd.pace import paced
@@ -24,7 +24,6 @@ from gatewayd.scim.rendering import audited, render_user, writable
 from gatewayd.scim.searching import first, plan
 from gatewayd.scim.syntax import Grammar
 from gatewayd.scim.targets import steps
-from gatewayd.text import folded
 
 
 class ProvisionedUsers:
@@ -67,7 +66,7 @@ class ProvisionedUsers:
 
     async def replace(self, user_id: str, body: Mapping[str, Any]) -> Written[UserEntry]:
         """Replace what describes a person; absent `active` and `externalId` stay as they are."""
-        draft = read_user(body)
+        draft = read_user(body, _addresses(await self._users.get(user_id)))
         check_draft(draft, self._provider)
         draft = replace(draft, identity=_completed(draft.identity))
         async with self._transactor.exclusive(CHANGING):
@@ -83,7 +82,7 @@ class ProvisionedUsers:
             before = await self._users.get(user_id)
             resource = writable(self._rendered(before))
             await paced(patching(resource, planned))
-            draft = read_user(resource)
+            draft = read_user(resource, _addresses(before))
             # A pending account shows that it is not active; only who says so himself means it.
             is_about_active = any(step.attribute == "active" for step in planned)
             draft = replace(draft, active=draft.active if is_about_active else None)
@@ -144,10 +143,16 @@ def _described(before: User, change: UserChange, identity: Identity, *, is_whole
     return replace(change, identity=identity, email=address, name=_name(identity))
 
 
+def _addresses(user: User) -> frozenset[str]:
+    """Return the addresses that an account has; one of an earlier release stays good for it."""
+    person = shown(user)
+    return frozenset({person.user_name or "", *(email.value for email in person.emails)})
+
+
 def _moved_to(before: User, identity: Identity) -> str | None:
     """Return the new e-mail address of an account, None when it is the present one."""
     address = address_of(identity)
-    return None if folded(address) == before.email else address
+    return None if email_key(address) == before.email else address
 
 
 def _completed(identity: Identity) -> Identity:

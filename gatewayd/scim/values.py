@@ -4,7 +4,7 @@ A null and a blank text are no value (RFC 7643 section 2.5). Errors are invalid_
 and name the attribute, such as `name.givenName` or `emails[1].value`; elements count from 0.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -88,11 +88,14 @@ def read_text(value: Any, name: str, *, longest: int = MAX_NAME) -> str | None:
         raise invalid(error.message, param=name, code="invalidValue") from error
 
 
-def read_address(value: Any, name: str) -> str | None:
-    """Return an e-mail address stripped, otherwise as it was sent; None when there is none."""
+def read_address(value: Any, name: str, kept: Collection[str] = ()) -> str | None:
+    """Return an e-mail address stripped, otherwise as it was sent; None when there is none.
+
+    One in `kept` is not checked.
+    """
     text = read_text(value, name, longest=MAX_EMAIL)
-    if text is None:
-        return None
+    if text is None or text in kept:
+        return text
     try:
         normalise_email(text)
     except GatewayError as error:
@@ -100,9 +103,9 @@ def read_address(value: Any, name: str) -> str | None:
     return text
 
 
-def read_user_name(value: Any) -> str:
+def read_user_name(value: Any, kept: Collection[str] = ()) -> str:
     """Return a user name, which is an e-mail address."""
-    return required(read_address(value, "userName"), "userName")
+    return required(read_address(value, "userName", kept), "userName")
 
 
 def required(text: str | None, name: str) -> str:
@@ -134,22 +137,22 @@ def unwrapped(value: Any) -> Any:
     return by_name(value[0], ("value",)).get("value", value)
 
 
-def read_email(value: Any, name: str) -> SentEmail:
+def read_email(value: Any, name: str, kept: Collection[str] = ()) -> SentEmail:
     """Return what one element of `emails` says: an object, or the address alone."""
     if isinstance(value, str):
-        return SentEmail(read_address(value, f"{name}.value"))
+        return SentEmail(read_address(value, f"{name}.value", kept))
     if not isinstance(value, dict):
         raise invalid_value(name, "it is neither an object nor a text")
     parts = by_name(value, ("value", "type", "primary"), name)
     primary = parts.get("primary")
     return SentEmail(
-        read_address(parts.get("value"), f"{name}.value"),
+        read_address(parts.get("value"), f"{name}.value", kept),
         read_text(parts.get("type"), f"{name}.type", longest=MAX_TYPE),
         None if primary is None else read_flag(primary, f"{name}.primary"),
     )
 
 
-def read_emails(value: Any, name: str = "emails") -> tuple[SentEmail, ...]:
+def read_emails(value: Any, kept: Collection[str] = (), name: str = "emails") -> tuple[SentEmail, ...]:
     """Return the elements of `emails` with their types, each pair of address and type once.
 
     One object or one address may stand for a list of it. An element with a blank address is none, as
@@ -159,7 +162,7 @@ def read_emails(value: Any, name: str = "emails") -> tuple[SentEmail, ...]:
     found: dict[tuple[str, str], SentEmail] = {}
     for index, item in enumerate(listed(value, name, MAX_EMAILS)):
         where = f"{name}[{index}]"
-        email = read_email(item, where)
+        email = read_email(item, where, kept)
         if email.value is None:
             if isinstance(item, dict) and "value" not in by_name(item, ("value",)):
                 raise invalid_value(f"{where}.value", "it is required")

@@ -304,6 +304,51 @@ async def test_a_replacement_without_addresses_frees_them(scim: Provisioning) ->
     assert [(await scim.account(each)).email for each in (ann, bob)] == ["new@x.org", "old@x.org"]
 
 
+BAD_ADDRESSES = [
+    "a@corp..example.com",
+    "a\u200bb@example.com",
+    "a@-x.example.com",
+    "a@x\u202e.com",
+]
+
+
+@pytest.mark.parametrize("address", BAD_ADDRESSES)
+async def test_no_way_leads_to_an_address_that_cannot_be(scim: Provisioning, address: str) -> None:
+    ann = await scim.add_user(emails=[OLD])
+    before = await scim.shown_user(ann)
+    emails, person = [{"value": address}], {"userName": "ann@example.org"}
+    for attempt, name in (
+        (scim.users.create({"userName": address}), "userName"),
+        (scim.users.create({"userName": "bob@example.org", "emails": emails}), "emails[0].value"),
+        (scim.users.replace(ann, {"userName": address}), "userName"),
+        (scim.users.replace(ann, {**person, "emails": [OLD, *emails]}), "emails[1].value"),
+        (scim.patch_user(ann, replacing("userName", address)), "userName"),
+        (scim.patch_user(ann, {"op": "replace", "value": {"userName": address}}), "userName"),
+        (scim.patch_user(ann, adding("emails", emails)), "emails[0].value"),
+        (scim.patch_user(ann, replacing("emails.value", address)), "emails.value"),
+        (scim.patch_user(ann, replacing('emails[type eq "work"].value', address)), "emails.value"),
+        (scim.patch_user(ann, adding('emails[type eq "new"].value', address)), "emails.value"),
+        (scim.patch_user(ann, replacing('emails[type eq "work"]', emails)), "emails.value"),
+    ):
+        error = await refusal(attempt)
+        assert (error.kind, error.code, error.param) == (Kind.INVALID_REQUEST, "invalidValue", name)
+    assert await scim.shown_user(ann) == before
+
+
+async def test_an_account_keeps_the_address_of_an_earlier_release(scim: Provisioning) -> None:
+    user_id, bad = await scim.add_user(), "a@corp..example.com"
+    identity = Identity(bad, "A", emails=(Email(bad, primary=True),))
+    account = replace(await scim.account(user_id), email=bad, identity=identity)
+    assert await scim.accounts.users_store.change(account)
+    shown = await scim.patch_user(user_id, replacing("active", False))
+    assert (shown["active"], shown["userName"]) == (False, bad)
+    assert (await scim.users.replace(user_id, {**shown, "active": True})).entry.user.active
+    shown = await scim.patch_user(user_id, replacing("displayName", "B"))
+    assert (shown["displayName"], (await scim.account(user_id)).email) == ("B", bad)
+    await scim.patch_user(user_id, replacing("userName", "a@example.org"), removing("emails"))
+    assert (await scim.account(user_id)).email == "a@example.org"
+
+
 async def test_an_address_that_an_account_kept_hidden_goes_with_the_next_replacement(
     scim: Provisioning,
 ) -> None:
