@@ -192,9 +192,7 @@ class _Builder:
             self._updates,
         )
         processor = Processor(self._ingest, extractor, spaces, self._updates, chunk_rules(settings))
-        # One more than are extracted at a time, so that none waits while another is embedded.
-        options = QueueOptions(workers=extraction_workers(settings) + 1, attempts=settings.ingest_attempts)
-        queue = IngestQueue(self._ingest, processor, self._tasks, options)
+        queue = IngestQueue(self._ingest, processor, self._tasks, queue_options(settings))
         intake = Intake(self._ingest, upload_rules(settings), queue.wake)
         holdings = self._holdings(Files(self._ingest, intake, self._access, processor, self._updates))
         members = Members(holdings)
@@ -254,7 +252,10 @@ def make_extractor(settings: Settings, tasks: Tasks, stack: AsyncExitStack) -> E
     if settings.content_extraction_engine == "external":
         key = settings.external_document_loader_api_key.get_secret_value()
         url = settings.external_document_loader_url
-        service = ServiceOptions(url, key or None, settings.ingest_timeout)
+        at_once = queue_options(settings)
+        # One owner's documents never hold all connections.
+        connections = at_once.workers + at_once.others
+        service = ServiceOptions(url, key or None, settings.ingest_timeout, connections)
         external = ExternalExtractor(
             ExtractorOptions(service, rules, settings.rag_file_max_size, settings.ingest_text_limit)
         )
@@ -297,6 +298,12 @@ def find_confinement(settings: Settings) -> str | None:
 def extraction_workers(settings: Settings) -> int:
     """Return how many documents are extracted at a time."""
     return settings.ingest_workers or len(os.sched_getaffinity(0))
+
+
+def queue_options(settings: Settings) -> QueueOptions:
+    """Return how many files are worked on at a time, and how often one is tried."""
+    # One more than are extracted at a time, so that none waits while another is embedded.
+    return QueueOptions(workers=extraction_workers(settings) + 1, attempts=settings.ingest_attempts)
 
 
 def chunk_rules(settings: Settings) -> ChunkRules:

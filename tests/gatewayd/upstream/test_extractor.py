@@ -5,9 +5,10 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.chunking import ChunkRules
+from gatewayd.ingest.interfaces import OUT_OF_TIME
 from gatewayd.upstream.extractor import ExternalExtractor, ExtractorOptions
 from gatewayd.upstream.service import ServiceOptions
-from tests.fakes.upstream import CUT, FakeUpstream, Reply, json_reply
+from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply
 
 
 @pytest.fixture
@@ -85,3 +86,15 @@ async def test_a_document_over_the_limit_is_not_sent(
         await extractor.extract(document, "a.pdf", None, "u")
     assert failure.value.kind is Kind.INVALID_REQUEST
     assert not fake.requests
+
+
+async def test_a_document_that_takes_too_long_is_told_from_other_failures(
+    fake: FakeUpstream, document: Path
+) -> None:
+    service = ServiceOptions(f"{fake.base_url}/docs", timeout=0.1)
+    extractor = ExternalExtractor(ExtractorOptions(service, ChunkRules(), 1000, 500))
+    fake.script(Reply(before=SILENCE))
+    with pytest.raises(GatewayError) as failure:
+        await extractor.extract(document, "a.pdf", None, "u")
+    assert (failure.value.kind, failure.value.code) == (Kind.TIMEOUT, OUT_OF_TIME)
+    await extractor.close()
