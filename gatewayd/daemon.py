@@ -20,7 +20,7 @@ from gatewayd.assembly.gateway import Gateway, assemble, reload
 from gatewayd.assembly.sources import provider_configs
 from gatewayd.errors import GatewayError
 from gatewayd.http.server import Server
-from gatewayd.memory import return_large_blocks
+from gatewayd.memory import MemoryKeeper, return_large_blocks
 from gatewayd.observe.logs import LogFormat, configure
 from gatewayd.observe.loop import LoopErrors
 from gatewayd.observe.systemd import (
@@ -37,6 +37,7 @@ from gatewayd.storage.migrate import migrate
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS: Final = 5.0
+MEMORY_SECONDS: Final = 10.0
 PRUNE_SECONDS: Final = 3600.0
 
 
@@ -137,6 +138,7 @@ class Daemon:
         tasks.spawn("expired revocations", _every(PRUNE_SECONDS, accounts.sessions.prune))
         if self._settings.scim_enabled:
             tasks.spawn("SCIM grammar", gateway.provisioning.grammar.load())
+        tasks.spawn("free memory", _every(MEMORY_SECONDS, MemoryKeeper().look))
         tasks.spawn("documents", gateway.documents.start())
         tasks.spawn("stall monitor", gateway.health.loop.run())
         interval = self._notifier.watchdog_interval

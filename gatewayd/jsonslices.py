@@ -25,7 +25,7 @@ MIN_INTEGER: Final = -(2**63)
 MAX_NAME_BYTES: Final = 65536
 """Bytes of the name of a large member."""
 
-AT_ONCE_BYTES: Final = 512 * 1024
+AT_ONCE_BYTES: Final = 1024 * 1024
 AT_ONCE_CONTAINERS: Final = 5_000
 AT_ONCE_VALUES: Final = 15_000
 """What the decoder builds in a few milliseconds: no more than a small text may hold."""
@@ -36,19 +36,23 @@ TEXT_BYTES: Final = 1024 * 1024
 
 TOKENS_AT_ONCE: Final = 1_000
 
-_TOKEN: Final = re.compile(rb'"[^"\\]{0,256}+"|["\[\]{},]')
+_TOKEN: Final = re.compile(rb'"[^"\\]{0,256}+"|["\[\]{}]')
 _REST_OF_TEXT: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _NAME: Final = re.compile(rb'[ \t\r\n]*+("(?:[^"\\]|\\.)*+")[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
 _NO_ESCAPE: Final = re.compile(rb'[^\\"]{12}')
 """After so many bytes without a backslash no escape is open: the longest has 12 (RFC 8259, section 7)."""
 _LONG_INTEGER: Final = re.compile(rb"(?<![0-9.eE])[0-9]{19,}+(?![.eE])")
 _BLANKS: Final = b" \t\r\n"
-_QUOTE, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT, _COMMA = b'"[]{},'
+_QUOTE, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = b'"[]{}'
 _CONTAINERS: Final = (dict, list)
 
 
 Text = bytes | bytearray
 """A JSON text, or a part of one, in UTF-8."""
+
+
+class DepthError(GatewayError):
+    """A text nests deeper than the limits permit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,9 @@ class JsonLimits:
 
     containers: int
     values: int
+    depth: int = MAX_DEPTH
+    has_exact_integers: bool = True
+    """Whether an integer of more than 64 bits is refused, not made a float."""
 
 
 SMALL: Final = JsonLimits(containers=10_000, values=20_000)
@@ -109,7 +116,7 @@ async def decode(data: Text, limits: JsonLimits, undecoded: Undecoded | None = N
     has an integer of more than 64 bits, which could not be passed on as it is. No NaN, no lone surrogates.
     """
     if undecoded is None and is_light(data):
-        return _decode(data)
+        return decode_at_once(data, limits)
     return await _Scan(data, limits, undecoded).run()
 
 
@@ -122,17 +129,13 @@ def is_light(data: Text) -> bool:
     )
 
 
-def decode_at_once(data: Text) -> Any:
+def decode_at_once(data: Text, limits: JsonLimits = SMALL) -> Any:
     """Return the value of a JSON text that is light, or refuse it; raises as `decode` does."""
     if not is_light(data):
         raise too_many("than can be read at this place")
-    return _decode(data)
-
-
-def _decode(data: Text) -> Any:
-    value = _loads(data, 0)
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
-        raise _deeper()
+    value = _loads(data, 0, is_exact=limits.has_exact_integers)
+    if data.count(b"[") + data.count(b"{") > limits.depth and _is_deeper(value, limits.depth):
+        raise _deeper(limits.depth)
     return value
 
 
@@ -176,23 +179,24 @@ class _Scan:
             if len(data) > PIECE_BYTES:
                 raise _bad("expected a list or an object", 0)
             return _loads(data, 0)
-        position = tokens = 0
+        position = tokens = last = 0
         size = len(data)
-        last = 0
         while position < size:
             if position - last > TEXT_BYTES:
                 raise _bad("a number or a run of blanks is too long", last)
             until = min(position + PIECE_BYTES, size)
             found = _TOKEN.search(data, position, until)
+            start = until if found is None else found.start()
+            if start > position:
+                last = await self._between(position, start) or last
             tokens += 1
             if found is None:
                 position = until
                 await self._pace.turn()
                 continue
-            position = found.end()
-            if position - found.start() == 1:
-                position = await self._take(data[found.start()], found.start())
-            last = position
+            last = position = found.end()
+            if position - start == 1:
+                last = position = await self._take(data[start], start)
             if tokens >= TOKENS_AT_ONCE:
                 tokens = 0
                 await self._pace.turn()
@@ -211,11 +215,37 @@ class _Scan:
             self._open(place, is_list=token == _OPEN_LIST)
         elif not self._frames:
             raise _bad("unexpected character", place)
-        elif token == _COMMA:
-            await self._comma(self._frames[-1], place)
         else:
             await self._close(place, is_list=token == _CLOSE_LIST)
         return place + 1
+
+    async def _between(self, start: int, end: int) -> int:
+        """Take what stands between two tokens; return where its last comma is, 0 without one."""
+        data = self._data
+        first = data.find(b",", start, end)
+        if first < 0:
+            return 0
+        if not self._frames:
+            raise _bad("unexpected character", first)
+        frame = self._frames[-1]
+        place = data.rfind(b",", first, end)
+        self._commas += data.count(b",", first, end)
+        self._check()
+        if frame.spans is not None:
+            while first >= 0:
+                self._span(frame, first)
+                frame.member = first + 1
+                first = data.find(b",", first + 1, end)
+            return place
+        if frame.run < 0:
+            self._blank(frame.after, first)
+            frame.run = first + 1
+        if place - frame.run >= PIECE_BYTES and not self._raw_depth:
+            self._build(frame, place)
+            frame.run = place + 1
+            await self._pace.turn()
+        frame.member = place + 1
+        return place
 
     def _open(self, place: int, *, is_list: bool) -> None:
         self._containers += 1
@@ -230,22 +260,8 @@ class _Scan:
                 self._containers = self._commas = 0
         self._check()
         self._frames.append(frame)
-        if len(self._frames) > MAX_DEPTH:
-            raise _deeper()
-
-    async def _comma(self, frame: _Frame, place: int) -> None:
-        self._commas += 1
-        self._check()
-        if frame.spans is not None:
-            self._span(frame, place)
-        elif frame.run < 0:
-            self._blank(frame.after, place)
-            frame.run = place + 1
-        elif place - frame.run >= PIECE_BYTES and not self._raw_depth:
-            self._build(frame, place)
-            frame.run = place + 1
-            await self._pace.turn()
-        frame.member = place + 1
+        if len(self._frames) > self._limits.depth:
+            raise _deeper(self._limits.depth)
 
     async def _close(self, place: int, *, is_list: bool) -> None:
         frame = self._frames.pop()
@@ -302,17 +318,18 @@ class _Scan:
             cut = found.end()
             while data[cut] & 0xC0 == 0x80:
                 cut += 1
-            parts.append(_loads(_quoted(data[position:cut]), position, may_be_long=False))
+            parts.append(_loads(_quoted(data[position:cut]), position, is_exact=False))
             position = cut
             await self._pace.turn()
-        parts.append(_loads(_quoted(data[position : end - 1]), position, may_be_long=False))
+        parts.append(_loads(_quoted(data[position : end - 1]), position, is_exact=False))
         return "".join(parts)
 
     def _build(self, frame: _Frame, place: int, *, is_last: bool = False) -> None:
         """Build the members of a frame that stand before a place."""
         run = bytes(self._data[frame.run : place])
         is_first = frame.run == frame.start
-        value = _loads(b"[%b]" % run if frame.is_list else b"{%b}" % run, frame.run - 1)
+        text = b"[%b]" % run if frame.is_list else b"{%b}" % run
+        value = _loads(text, frame.run - 1, is_exact=self._limits.has_exact_integers)
         if not value and not (is_first and is_last):
             raise _bad("a member is missing", place)
         if frame.built is None:
@@ -399,12 +416,12 @@ def _quoted(text: Text) -> bytes:
     return b'"%b"' % bytes(text)
 
 
-def _loads(data: Text, place: int, *, may_be_long: bool = True) -> Any:
+def _loads(data: Text, place: int, *, is_exact: bool = True) -> Any:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise _bad(f"{error.msg} (byte {place + error.pos})", place) from None
-    if may_be_long and _LONG_INTEGER.search(data) is not None:
+    if is_exact and _LONG_INTEGER.search(data) is not None:
         json.loads(data, parse_int=_exact)
     return value
 
@@ -414,9 +431,11 @@ def _bad(reason: str, place: int) -> GatewayError:
     return invalid(f"cannot read the body as JSON: {told}", code="json_invalid")
 
 
-def _deeper() -> GatewayError:
-    return invalid(
-        f"cannot read the body as JSON: it nests deeper than {MAX_DEPTH} levels", code="json_invalid"
+def _deeper(levels: int) -> GatewayError:
+    return DepthError(
+        Kind.INVALID_REQUEST,
+        f"cannot read the body as JSON: it nests deeper than {levels} levels",
+        code="json_invalid",
     )
 
 

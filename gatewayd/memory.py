@@ -1,7 +1,11 @@
 """How the process takes memory from the system, and gives it back."""
 
+import asyncio
 import ctypes
 import logging
+import resource
+from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 log = logging.getLogger(__name__)
@@ -11,6 +15,10 @@ M_MMAP_THRESHOLD: Final = -3
 
 LARGE: Final = 1024 * 1024
 """Bytes from which on a block is the system's again the moment it is freed."""
+
+
+GROWN: Final = 8 * LARGE
+"""Bytes by which the process grows before it is worth while to look for what is free."""
 
 
 def return_large_blocks() -> bool:
@@ -25,6 +33,37 @@ def return_large_blocks() -> bool:
         log.debug("the C library has no mallopt")
         return False
     return bool(mallopt(M_MMAP_THRESHOLD, LARGE))
+
+
+def resident() -> int:
+    """Return the bytes of memory that the process holds, 0 where the system does not say."""
+    try:
+        pages = Path("/proc/self/statm").read_text().split()[1]
+    except (OSError, IndexError):
+        return 0
+    return int(pages) * resource.getpagesize()
+
+
+class MemoryKeeper:
+    """Gives memory back once large work is over: called now and then, it acts when the process has grown."""
+
+    def __init__(
+        self,
+        measure: Callable[[], int] = resident,
+        give_back: Callable[[], None] | None = None,
+    ) -> None:
+        self._measure = measure
+        self._give_back = give_back or return_memory
+        self._least = measure()
+
+    async def look(self) -> None:
+        """Give back what is free when the process holds more than it did before; beside the event loop."""
+        held = self._measure()
+        if held < self._least + GROWN:
+            self._least = min(held, self._least)
+            return
+        await asyncio.to_thread(self._give_back)
+        self._least = self._measure()
 
 
 def return_memory() -> None:

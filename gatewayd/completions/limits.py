@@ -19,6 +19,12 @@ MAX_CHOICES: Final = 128
 MAX_LINE_BYTES: Final = 1024 * 1024
 """Bytes of one line, and of one event, of a streamed answer."""
 
+MAX_EVENT_CONTAINERS: Final = 20_000
+MAX_EVENT_COMMAS: Final = 200_000
+"""Brackets that open, and commas, of one event that is longer than 128 KiB; those in its texts count."""
+
+LARGE_EVENT_BYTES: Final = 128 * 1024
+
 MAX_STREAM_BYTES: Final = 256 * 1024 * 1024
 """Bytes of a streamed answer."""
 

@@ -6,6 +6,9 @@ from typing import Any, Final
 
 import orjson
 
+from gatewayd import jsonslices
+from gatewayd.errors import GatewayError
+
 PING: Final = "2"
 DISCONNECT: Final = "41"
 MESSAGE: Final = "4"
@@ -43,8 +46,15 @@ def read_packet(text: str) -> Packet | None:
         namespace, _, rest = rest.partition(",")
     digits = rest[: len(rest) - len(rest.lstrip("0123456789"))][:LONGEST_ID]
     rest = rest[len(digits) :]
-    data = orjson.loads(rest) if rest else None
+    data = _decoded(rest) if rest else None
     return Packet(kind, namespace, int(digits) if digits else None, data)
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return jsonslices.decode_at_once(text.encode())
+    except GatewayError as error:
+        raise ValueError(error.message) from error
 
 
 def open_packet(session_id: str, *, ping_seconds: float, pong_seconds: float, limit: int) -> str:

@@ -12,7 +12,7 @@ from gatewayd.storage import messages as message_rows
 from gatewayd.storage.chat_rows import ChatRow, ChatTagRow, SharedChatRow
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import MAX_WHOLE, decode, fits
-from gatewayd.storage.mending import encode_mended
+from gatewayd.storage.mending import encode_large_mended
 from gatewayd.storage.statements import Statement, containing
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.upserts import upsert
@@ -41,12 +41,12 @@ class ChatRows:
             id=chat.id,
             user_id=chat.user_id,
             **_title(chat.title),
-            head=encode_mended(chat.head, "chat"),
+            head=await encode_large_mended(chat.head, "chat"),
             current_id=chat.current_id,
             archived=chat.archived,
             pinned=chat.pinned,
             folder_id=chat.folder_id,
-            meta=encode_mended(chat.meta, "meta"),
+            meta=await encode_large_mended(chat.meta, "meta"),
             last_read_at=chat.last_read_at,
             updated_at=chat.updated_at,
             created_at=chat.created_at,
@@ -90,7 +90,7 @@ class ChatRows:
         if not fits(ChatRow, id=chat_id):
             return False
         async with writing("change the chat"):
-            return await ChatRow.filter(id=chat_id).update(**_changed(change), updated_at=at) > 0
+            return await ChatRow.filter(id=chat_id).update(**await _changed(change), updated_at=at) > 0
 
     async def touch(self, chat_id: str, at: int) -> bool:
         """Set `updated_at` alone, and write nothing when it is that already."""
@@ -205,7 +205,7 @@ def _title(title: str) -> dict[str, str]:
     return {"title": text, "title_key": folded(text)}
 
 
-def _changed(change: ChatChange) -> dict[str, Any]:
+async def _changed(change: ChatChange) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for name in ("current_id", "archived", "pinned", "folder_id", "last_read_at"):
         value = getattr(change, name)
@@ -214,9 +214,9 @@ def _changed(change: ChatChange) -> dict[str, Any]:
     if change.title is not None:
         columns |= _title(change.title)
     if change.head is not None:
-        columns["head"] = encode_mended(change.head, "chat")
+        columns["head"] = await encode_large_mended(change.head, "chat")
     if change.meta is not None:
-        columns["meta"] = encode_mended(change.meta, "meta")
+        columns["meta"] = await encode_large_mended(change.meta, "meta")
     return columns
 
 

@@ -11,7 +11,9 @@ import orjson
 from tortoise import fields
 from tortoise.models import Model
 
+from gatewayd import jsonparts
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.pace import SLICE_CHARACTERS, Pace
 from gatewayd.storage.failures import unstorable
 
 MAX_DEPTH = 100
@@ -49,6 +51,39 @@ def encode(value: Any, field: str) -> str:
     return orjson.dumps(value).decode()
 
 
+async def encode_large(value: Any, field: str) -> str:
+    """Return what `encode` returns, of a value with long texts, without holding up the event loop."""
+    await _check_large(value, field)
+    parts = await jsonparts.encode(value)
+    if len(parts) == 1:
+        return parts[0].decode()
+    decoded = []
+    pace = Pace()
+    for part in parts:
+        await pace.turn()
+        decoded.append(part.decode())
+    return "".join(decoded)
+
+
+async def _check_large(value: Any, field: str) -> None:
+    """Check a value; a long text, which `check_text` would copy, is looked at in slices."""
+    pace = Pace()
+    left: list[tuple[Any, int]] = [(value, 0)]
+    while left:
+        one, depth = left.pop()
+        if depth > MAX_DEPTH:
+            raise _deep(field)
+        if isinstance(one, str) and len(one) > SLICE_CHARACTERS:
+            for start in range(0, len(one), SLICE_CHARACTERS):
+                check_text(one[start : start + SLICE_CHARACTERS], field)
+                await pace.turn()
+        elif isinstance(one, dict | list | tuple):
+            left += _members(one, depth, field)
+            await pace.turn()
+        else:
+            _check_scalar(one, field)
+
+
 def encode_optional(value: Any, field: str) -> str | None:
     """Return a JSON value as text, and None (no value at all) as None."""
     return None if value is None else encode(value, field)
@@ -69,15 +104,26 @@ def _check_json(root: Any, field: str) -> None:
     while left:
         value, depth = left.pop()
         if depth > MAX_DEPTH:
-            raise unstorable(field, f"it is nested more than {MAX_DEPTH} levels deep")
-        if isinstance(value, dict):
-            left += [(part, depth + 1) for pair in value.items() for part in pair]
-            if not all(isinstance(key, str) for key in value):
-                raise unstorable(field, "an object in it has a name that is no text")
-        elif isinstance(value, list | tuple):
-            left += [(part, depth + 1) for part in value]
+            raise _deep(field)
+        if isinstance(value, dict | list | tuple):
+            left += _members(value, depth, field)
         else:
             _check_scalar(value, field)
+
+
+def _members(
+    value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int, field: str
+) -> list[tuple[Any, int]]:
+    """Return what is in a value, names too, and how deep that stands."""
+    if not isinstance(value, dict):
+        return [(part, depth + 1) for part in value]
+    if not all(isinstance(key, str) for key in value):
+        raise unstorable(field, "an object in it has a name that is no text")
+    return [(part, depth + 1) for pair in value.items() for part in pair]
+
+
+def _deep(field: str) -> GatewayError:
+    return unstorable(field, f"it is nested more than {MAX_DEPTH} levels deep")
 
 
 def _check_scalar(value: Any, field: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gatewayd.accounts.texts import mended
 from gatewayd.errors import GatewayError
-from gatewayd.storage.fields import MAX_DEPTH, encode
+from gatewayd.storage.fields import MAX_DEPTH, encode, encode_large
 
 
 def encode_mended(value: Any, field: str) -> str:
@@ -17,6 +17,14 @@ def encode_mended(value: Any, field: str) -> str:
         return encode(value, field)
     except GatewayError:
         return encode(_mended_value(value, 0), field)
+
+
+async def encode_large_mended(value: Any, field: str) -> str:
+    """Return what `encode_mended` returns, of a value with long texts, without holding up the event loop."""
+    try:
+        return await encode_large(value, field)
+    except GatewayError:
+        return await encode_large(_mended_value(value, 0), field)
 
 
 def _mended_value(value: Any, depth: int) -> Any:

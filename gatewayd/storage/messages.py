@@ -11,7 +11,7 @@ from gatewayd.pace import Pace, in_slices
 from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, fits
-from gatewayd.storage.mending import encode_mended
+from gatewayd.storage.mending import encode_large_mended, encode_mended
 from gatewayd.storage.messagelimits import check_content, check_items
 from gatewayd.storage.statements import Statement, stored
 from gatewayd.storage.transactions import writing
@@ -162,7 +162,7 @@ async def write(chat_id: str, messages: Sequence[Message]) -> None:
     for message_id, message in last.items():
         await pace.turn()
         for kind, values in message.items.items():
-            made = [_item(numbers[message_id], kind, value) for value in values]
+            made = [await _item(numbers[message_id], kind, value) for value in values]
             check_items(kind, [item["value"] for item in made])
             items += made
     await insert(ChatMessageItemRow, items)
@@ -178,7 +178,7 @@ async def append_items(
     number: int, kind: str, values: Sequence[Any], *, before: tuple[int, int] = (0, 0)
 ) -> None:
     """Add to a list of a message that has so many values and bytes, in the transaction that has locked it."""
-    items = [_item(number, kind, value) for value in values]
+    items = [await _item(number, kind, value) for value in values]
     count, size = before
     check_items(kind, [item["value"] for item in items], count=count, size=size)
     await insert(ChatMessageItemRow, items)
@@ -195,8 +195,8 @@ async def size_of(number: int, kind: str) -> tuple[int, int]:
     return int(row["count"]), int(row["size"])
 
 
-def _item(number: int, kind: str, value: Any) -> dict[str, Any]:
-    return {"message_id": number, "kind": kind, "value": encode_mended(value, kind)}
+async def _item(number: int, kind: str, value: Any) -> dict[str, Any]:
+    return {"message_id": number, "kind": kind, "value": await encode_large_mended(value, kind)}
 
 
 async def _columns(chat_id: str, message: Message) -> dict[str, Any]:
@@ -208,7 +208,7 @@ async def _columns(chat_id: str, message: Message) -> dict[str, Any]:
         **await _content(message.content, message.parts),
         "done": message.done,
         "state": message.state.value,
-        "attributes": encode_mended(message.attributes, "attributes"),
+        "attributes": await encode_large_mended(message.attributes, "attributes"),
         "timestamp": message.timestamp,
     }
 
@@ -224,7 +224,7 @@ async def _content(content: str, parts: list[Any] | None) -> dict[str, Any]:
     return {
         "content": "",
         "content_key": await in_slices(folded, key),
-        "parts": encode_mended(parts, "content"),
+        "parts": await encode_large_mended(parts, "content"),
     }
 
 
@@ -238,7 +238,7 @@ async def _changed(change: MessageChange, attributes: str) -> dict[str, Any]:
     if change.attributes is not None:
         merged = {**decode(attributes, "the attributes of a message"), **change.attributes}
         kept = {name: value for name, value in merged.items() if value is not None}
-        columns["attributes"] = encode_mended(kept, "attributes")
+        columns["attributes"] = await encode_large_mended(kept, "attributes")
     return columns
 
 

@@ -5,18 +5,28 @@ from typing import Any, NoReturn
 
 import orjson
 
+from gatewayd import jsonparts, jsonslices
 from gatewayd.catalog.interfaces import CallContext, RefusedAnswer, RuntimeRefusalError
+from gatewayd.completions.limits import MAX_DEPTH
 from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.jsonslices import JsonLimits
 from gatewayd.upstream.answer import AnswerChunks, StreamReader, Whole, media_type
 from gatewayd.upstream.client import TransportError, UpstreamClient, UpstreamResponse, open_client
 from gatewayd.upstream.config import ProviderConfig
 from gatewayd.upstream.failures import ABOUT_OUR_KEY, Failures
 from gatewayd.upstream.forwarded import ForwardedReply
 from gatewayd.upstream.passing import Check, CheckedEvents, CheckedWhole
-from gatewayd.upstream.sse import FramingError, check_depth, error_of
+from gatewayd.upstream.sse import FramingError, error_of
 
 MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of an answer that is read as a whole."""
+
+ANSWER = JsonLimits(containers=500_000, values=5_000_000, depth=MAX_DEPTH, has_exact_integers=False)
+"""What such an answer may hold: thousands of vectors, a list of many models."""
+
+FEW_MESSAGES = 64
+FEW_CHARACTERS = 64 * 1024
+"""Messages and characters of a request that is encoded at once."""
 
 MAX_REFUSAL = 64 * 1024
 """Bytes of an error's body that are looked at."""
@@ -108,7 +118,7 @@ class Exchange:
         headers = self._headers if body is None else self._json_headers
         if self._identity is not None and context is not None:
             headers = {**self._identity.for_model(context), **headers}
-        content = None if body is None else _encode(body)
+        content = None if body is None else await _encode(body)
         return await self._client.request(method, self._base + path, headers, content)
 
     async def _whole(
@@ -127,7 +137,7 @@ class Exchange:
                 raw = await response.read(MAX_ANSWER)
             finally:
                 response.close()
-            return self._parse(response, raw)
+            return await self._parse(response, raw)
         except TransportError as error:
             raise self.failures.from_transport(error) from error
         except FramingError as error:
@@ -167,18 +177,23 @@ class Exchange:
         return response
 
     async def _read_object(self, response: UpstreamResponse) -> dict[str, Any]:
-        return self._object(self._parse(response, await response.read(MAX_ANSWER))[1])
+        return self._object((await self._parse(response, await response.read(MAX_ANSWER)))[1])
 
-    def _parse(self, response: UpstreamResponse, raw: bytes) -> tuple[bytes, dict[str, Any] | list[Any]]:
+    async def _parse(
+        self, response: UpstreamResponse, raw: bytes
+    ) -> tuple[bytes, dict[str, Any] | list[Any]]:
         try:
-            answer = orjson.loads(raw)
-        except orjson.JSONDecodeError as error:
+            answer = await jsonslices.decode(raw, ANSWER)
+        except jsonslices.DepthError as error:
+            raise self.failures.broken("its JSON nests too deep") from error
+        except GatewayError as error:
+            if error.kind is Kind.TOO_LARGE:
+                raise self.failures.broken(f"its answer has more than {ANSWER.values} values") from error
             if not raw.strip() or media_type(response) == "text/html":
                 raise self.failures.from_answer(response.status, response.headers, raw) from error
             raise self.failures.broken("its answer is not JSON") from error
         if not isinstance(answer, dict | list):
             raise self.failures.broken("its answer is not a JSON object")
-        check_depth(raw, answer)
         return raw, answer
 
 
@@ -206,8 +221,24 @@ async def _read_start(response: UpstreamResponse, limit: int) -> bytes:
     return body
 
 
-def _encode(body: Mapping[str, Any]) -> bytes:
+async def _encode(body: Mapping[str, Any]) -> bytes:
     try:
-        return orjson.dumps(body)
+        if _is_light(body.get("messages")):
+            return orjson.dumps(body)
+        return b"".join(await jsonparts.encode(body))
     except orjson.JSONEncodeError as error:
         raise invalid(f"cannot send the request as JSON: {error}") from error
+
+
+def _is_light(messages: object) -> bool:
+    """Tell whether messages are few and short texts, as nearly all are."""
+    return (
+        isinstance(messages, list)
+        and len(messages) <= FEW_MESSAGES
+        and all(
+            isinstance(message, dict)
+            and isinstance(content := message.get("content"), str)
+            and len(content) <= FEW_CHARACTERS
+            for message in messages
+        )
+    )

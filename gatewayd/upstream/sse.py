@@ -13,7 +13,14 @@ from typing import Any
 import orjson
 
 from gatewayd.catalog.replies import Chunk
-from gatewayd.completions.limits import MAX_DEPTH, MAX_LINE_BYTES, AnswerSizeError
+from gatewayd.completions.limits import (
+    LARGE_EVENT_BYTES,
+    MAX_DEPTH,
+    MAX_EVENT_COMMAS,
+    MAX_EVENT_CONTAINERS,
+    MAX_LINE_BYTES,
+    AnswerSizeError,
+)
 from gatewayd.completions.numbering import CHUNK, CallNumbers
 
 ROOM = 16
@@ -284,6 +291,8 @@ class ChunkReader:
 
 def decode(payload: bytes) -> dict[str, Any]:
     """Return a payload as a JSON object; raises FramingError."""
+    if len(payload) > LARGE_EVENT_BYTES and _holds_much(payload):
+        raise FramingError("it sent an event with too many values")
     try:
         event = orjson.loads(mend(payload))
     except orjson.JSONDecodeError as error:
@@ -292,6 +301,11 @@ def decode(payload: bytes) -> dict[str, Any]:
         raise FramingError("it sent an event that is not a JSON object")
     check_depth(payload, event)
     return event
+
+
+def _holds_much(payload: bytes) -> bool:
+    containers = payload.count(b"[") + payload.count(b"{")
+    return containers > MAX_EVENT_CONTAINERS or payload.count(b",") > MAX_EVENT_COMMAS
 
 
 def mend(payload: bytes) -> bytes:

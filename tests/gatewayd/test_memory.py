@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gatewayd.memory import return_memory
+from gatewayd.memory import GROWN, MemoryKeeper, return_memory
 
 PROGRAM = """
 from pathlib import Path
@@ -47,6 +47,19 @@ def test_what_was_freed_is_given_back() -> None:
     return_memory()
     assert resident() < before - 50_000_000
     assert len(end) == 1
+
+
+async def test_memory_is_given_back_when_the_process_has_grown() -> None:
+    held = [100 * GROWN, 100 * GROWN + 1, 99 * GROWN, 100 * GROWN, 95 * GROWN, 95 * GROWN]
+    given: list[int] = []
+    keeper = MemoryKeeper(lambda: held.pop(0), lambda: given.append(len(held)))
+    for _ in range(2):
+        await keeper.look()
+    assert given == []
+    await keeper.look()
+    assert given == [2]
+    await keeper.look()
+    assert given == [2]
 
 
 def resident() -> int:
