@@ -138,7 +138,7 @@ class Daemon:
         tasks.spawn("expired revocations", _every(PRUNE_SECONDS, accounts.sessions.prune))
         if self._settings.scim_enabled:
             tasks.spawn("SCIM grammar", gateway.provisioning.grammar.load())
-        tasks.spawn("free memory", _every(MEMORY_SECONDS, MemoryKeeper().look))
+        tasks.spawn("free memory", _every(MEMORY_SECONDS, MemoryKeeper(gateway.database.forget).look))
         tasks.spawn("documents", gateway.documents.start())
         tasks.spawn("stall monitor", gateway.health.loop.run())
         interval = self._notifier.watchdog_interval

@@ -4,7 +4,7 @@ import asyncio
 import ctypes
 import logging
 import resource
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
@@ -45,13 +45,18 @@ def resident() -> int:
 
 
 class MemoryKeeper:
-    """Gives memory back once large work is over: called now and then, it acts when the process has grown."""
+    """Gives memory back once large work is over: called now and then, it acts when the process has grown.
+
+    `forget` lets go of what is kept for speed alone.
+    """
 
     def __init__(
         self,
+        forget: Callable[[], Awaitable[None]],
         measure: Callable[[], int] = resident,
         give_back: Callable[[], None] | None = None,
     ) -> None:
+        self._forget = forget
         self._measure = measure
         self._give_back = give_back or return_memory
         self._least = measure()
@@ -62,6 +67,7 @@ class MemoryKeeper:
         if held < self._least + GROWN:
             self._least = min(held, self._least)
             return
+        await self._forget()
         await asyncio.to_thread(self._give_back)
         self._least = self._measure()
 

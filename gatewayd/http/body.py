@@ -85,7 +85,7 @@ async def read_model(
 ) -> Model:
     """Return the body as `model`; an empty body counts as `{}`. A bad field raises (422) and is named."""
     data = await read_bytes(request, limit)
-    return validated(model, await jsonslices.decode(data, limits) if data.strip() else {})
+    return validated(model, await _decoded(data, limits))
 
 
 async def read_members(
@@ -96,7 +96,7 @@ async def read_members(
     They are None when the body has no such list: then the model has what stands in its place.
     """
     data = await read_bytes(request, limit)
-    value = await jsonslices.decode(data, jsonslices.BULK, undecoded) if data.strip() else {}
+    value = await _decoded(data, jsonslices.BULK, undecoded)
     members = value.get(undecoded.name) if isinstance(value, dict) else None
     if not isinstance(members, JsonMembers):
         return validated(model, value), None
@@ -149,6 +149,14 @@ def raw_reply(request: web.Request, data: bytes, headers: Mapping[str, str]) -> 
     if is_plain(request):
         return JsonReply(request, data, headers)
     return web.Response(body=data, headers={"Content-Type": "application/json", **headers})
+
+
+async def _decoded(data: bytes | bytearray, limits: JsonLimits, undecoded: Undecoded | None = None) -> Any:
+    """Return the value of a body; an empty one counts as `{}`."""
+    # To strip a large one is to copy it.
+    if len(data) <= SMALL_BODY and not data.strip():
+        return {}
+    return await jsonslices.decode(data, limits, undecoded)
 
 
 async def _read_up_to(request: web.Request, limit: int) -> bytes | bytearray:

@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gatewayd import jsonparts, jsonslices
+from gatewayd import jsonparts
 from gatewayd.accounts.texts import mended
 from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, SharedChat, Tag
-from gatewayd.errors import GatewayError, Kind, invalid, not_found
-from gatewayd.jsonslices import JsonLimits
+from gatewayd.errors import invalid, not_found
+from gatewayd.pace import Pace
 from gatewayd.storage import messages as message_rows
 from gatewayd.storage.chat_rows import ChatRow, ChatTagRow, SharedChatRow
 from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import MAX_WHOLE, decode, fits
+from gatewayd.storage.fields import decode_large, fits
 from gatewayd.storage.mending import encode_large_mended
 from gatewayd.storage.statements import Statement, containing
 from gatewayd.storage.transactions import writing
@@ -20,7 +20,6 @@ from gatewayd.text import folded
 
 ORDERS: Final = {"updated_at": "updated_at", "created_at": "created_at", "title": "title_key"}
 """The column that each order of a listing goes by."""
-ANY_SIZE: Final = JsonLimits(containers=MAX_WHOLE, values=MAX_WHOLE)
 FROM: Final = " FROM chats c LEFT JOIN shared_chats s ON s.chat_id = c.id"
 SELECT: Final = (
     "SELECT c.id, c.user_id, c.title, c.head, c.current_id, c.archived, c.pinned, c.folder_id, c.meta,"
@@ -178,7 +177,7 @@ class ChatRows:
             id=row.id,
             chat_id=str(row.chat_id),  # type: ignore[attr-defined]
             user_id=row.user_id,
-            document=await _document(row),
+            document=await decode_large(row.document, f"the shared chat {row.id}"),
             created_at=row.created_at,
         )
 
@@ -188,16 +187,6 @@ class ChatRows:
             return False
         async with writing("stop sharing the chat"):
             return await SharedChatRow.filter(chat_id=chat_id).delete() > 0
-
-
-async def _document(row: SharedChatRow) -> dict[str, Any]:
-    try:
-        document: dict[str, Any] = await jsonslices.decode(row.document.encode(), ANY_SIZE)
-    except GatewayError as error:
-        raise GatewayError(
-            Kind.INTERNAL, f"cannot read the shared chat {row.id}: the stored JSON is damaged"
-        ) from error
-    return document
 
 
 def _title(title: str) -> dict[str, str]:
@@ -250,21 +239,26 @@ async def _read(statement: Statement, sql: str) -> list[Chat]:
     tags: dict[str, list[str]] = {}
     for each in await tagged.run(f"SELECT chat_id, tag FROM chat_tags WHERE chat_id {among} ORDER BY tag"):  # noqa: S608
         tags.setdefault(each["chat_id"], []).append(each["tag"])
-    return [_record_of(row, tuple(tags.get(row["id"], ()))) for row in rows]
+    pace = Pace()
+    found = []
+    for row in rows:
+        await pace.turn()
+        found.append(await _record_of(row, tuple(tags.get(row["id"], ()))))
+    return found
 
 
-def _record_of(row: Mapping[str, Any], tags: tuple[str, ...]) -> Chat:
+async def _record_of(row: Mapping[str, Any], tags: tuple[str, ...]) -> Chat:
     return Chat(
         id=row["id"],
         user_id=row["user_id"],
         title=row["title"],
-        head=decode(row["head"], f"the head of chat {row['id']}"),
+        head=await decode_large(row["head"], f"the head of chat {row['id']}"),
         current_id=row["current_id"],
         archived=bool(row["archived"]),
         pinned=bool(row["pinned"]),
         folder_id=row["folder_id"],
         share_id=row["share_id"],
-        meta=decode(row["meta"], f"the meta of chat {row['id']}"),
+        meta=await decode_large(row["meta"], f"the meta of chat {row['id']}"),
         tags=tags,
         last_read_at=row["last_read_at"],
         updated_at=row["updated_at"],

@@ -56,6 +56,10 @@ class Engine(Protocol):
         """Run one query."""
         ...
 
+    async def forget(self) -> None:
+        """Let go of memory that is kept for speed alone."""
+        ...
+
 
 class Database:
     """Implements `commits.Transactor`; the stores work inside it.
@@ -100,6 +104,11 @@ class Database:
         with translated("reach the database"):
             await self.engine.keep_claim()
             await self.engine.execute_query_dict("SELECT 1")
+
+    async def forget(self) -> None:
+        """Let go of memory that is kept for speed alone."""
+        with translated("free memory"):
+            await self.engine.forget()
 
     async def own(self, *, shared: bool = False) -> None:
         """Be the only daemon on this database until it is closed; conflict when there is another.

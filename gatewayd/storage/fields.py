@@ -11,14 +11,19 @@ import orjson
 from tortoise import fields
 from tortoise.models import Model
 
-from gatewayd import jsonparts
+from gatewayd import jsonparts, jsonslices
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.jsonslices import JsonLimits
 from gatewayd.pace import SLICE_CHARACTERS, Pace
 from gatewayd.storage.failures import unstorable
 
 MAX_DEPTH = 100
 MIN_WHOLE, MAX_WHOLE = -(2**63), 2**63 - 1
 MAX_JSON_WHOLE = 2**64 - 1
+LARGE_CHARACTERS = 256 * 1024
+ANY_SIZE = JsonLimits(MAX_WHOLE, MAX_WHOLE, depth=2 * MAX_DEPTH, has_exact_integers=False)
+"""What is stored was counted when it came."""
+
 # An index entry of PostgreSQL holds a third of a page.
 MAX_INDEXED_BYTES = 2600
 
@@ -29,6 +34,8 @@ def check_text(value: str, field: str, max_length: int | None = None) -> None:
         raise unstorable(field, f"it has {len(value)} characters, more than {max_length}")
     if "\x00" in value:
         raise unstorable(field, "it holds a NUL character")
+    if value.isascii():
+        return
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -96,7 +103,21 @@ def decode(text: str | None, where: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise GatewayError(Kind.INTERNAL, f"cannot read {where}: the stored JSON is damaged") from error
+        raise _damaged(where) from error
+
+
+async def decode_large(text: str | None, where: str) -> Any:
+    """Return what `decode` returns, of a text of any length, without holding up the event loop."""
+    if text is None or len(text) <= LARGE_CHARACTERS:
+        return decode(text, where)
+    try:
+        return await jsonslices.decode(text.encode(), ANY_SIZE)
+    except GatewayError as error:
+        raise _damaged(where) from error
+
+
+def _damaged(where: str) -> GatewayError:
+    return GatewayError(Kind.INTERNAL, f"cannot read {where}: the stored JSON is damaged")
 
 
 def _check_json(root: Any, field: str) -> None:

@@ -10,7 +10,7 @@ from gatewayd.errors import not_found
 from gatewayd.pace import Pace, in_slices
 from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow
 from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import decode, fits
+from gatewayd.storage.fields import decode_large, fits
 from gatewayd.storage.mending import encode_large_mended, encode_mended
 from gatewayd.storage.messagelimits import check_content, check_items
 from gatewayd.storage.statements import Statement, stored
@@ -236,7 +236,7 @@ async def _changed(change: MessageChange, attributes: str) -> dict[str, Any]:
     if change.content is not None or change.parts is not None:
         columns |= await _content(change.content or "", change.parts)
     if change.attributes is not None:
-        merged = {**decode(attributes, "the attributes of a message"), **change.attributes}
+        merged = {**await decode_large(attributes, "the attributes of a message"), **change.attributes}
         kept = {name: value for name, value in merged.items() if value is not None}
         columns["attributes"] = await encode_large_mended(kept, "attributes")
     return columns
@@ -267,7 +267,7 @@ async def _read(statement: Statement, sql: str) -> list[Message]:
     found = []
     for row in rows:
         await pace.turn()
-        found.append(_record_of(row, items.get(row["number"], {})))
+        found.append(await _record_of(row, items.get(row["number"], {})))
     return found
 
 
@@ -281,21 +281,21 @@ async def _items(numbers: Sequence[int]) -> Mapping[int, dict[str, list[Any]]]:
     pace = Pace()
     for row in rows:
         await pace.turn()
-        value = decode(row["value"], f"the {row['kind']} of a message")
+        value = await decode_large(row["value"], f"the {row['kind']} of a message")
         found[row["message_id"]].setdefault(row["kind"], []).append(value)
     return found
 
 
-def _record_of(row: Mapping[str, Any], items: dict[str, list[Any]]) -> Message:
+async def _record_of(row: Mapping[str, Any], items: dict[str, list[Any]]) -> Message:
     return Message(
         id=row["id"],
         parent_id=row["parent_id"],
         role=row["role"],
         content=row["content"],
-        parts=decode(row["parts"], f"the content of message {row['id']}"),
+        parts=await decode_large(row["parts"], f"the content of message {row['id']}"),
         done=None if row["done"] is None else bool(row["done"]),
         state=MessageState(row["state"]),
-        attributes=decode(row["attributes"], f"the attributes of message {row['id']}"),
+        attributes=await decode_large(row["attributes"], f"the attributes of message {row['id']}"),
         items=items,
         timestamp=row["timestamp"],
     )

@@ -90,6 +90,9 @@ class Engine(AsyncpgDBClient):
         self._claim = connection
         self._claimed = True
 
+    async def forget(self) -> None:
+        """Do nothing: the driver keeps no values."""
+
     async def keep_claim(self) -> None:
         """Claim the database again when the connection that held the claim was lost, or raise conflict."""
         async with self._claim_lock:

@@ -18,8 +18,13 @@ from tortoise.migrations.schema_editor import SqliteSchemaEditor
 
 from gatewayd.disk import flush
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.pace import Pace
 from gatewayd.storage.lock import FileLock
 from gatewayd.storage.transactions import GivenUpError, run_savepoint, run_transaction
+
+ROWS_AT_ONCE = 500
+CACHED_STATEMENTS = 128
+"""Statements that the module keeps ready, each with the values that it was last run with."""
 
 COLUMNS = """
 SELECT tables.name AS "table", columns.name AS "column"
@@ -28,7 +33,23 @@ WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
 """
 
 
-class Engine(SqliteClient):
+class SlicedRows(SqliteClient):
+    """Makes many rows into dictionaries without holding up the event loop."""
+
+    async def execute_query_dict(self, query: str, values: list[Any] | None = None) -> list[dict[str, Any]]:
+        """Return the rows of a statement."""
+        _, rows = await self.execute_query(query, values)
+        if len(rows) <= ROWS_AT_ONCE:
+            return list(map(dict, rows))
+        pace = Pace()
+        found: list[dict[str, Any]] = []
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            found += map(dict, rows[start : start + ROWS_AT_ONCE])
+            await pace.turn()
+        return found
+
+
+class Engine(SlicedRows):
     """The connection to the file; its credentials are pragmas, in the order in which they are set."""
 
     def __init__(self, file_path: str, **options: Any) -> None:
@@ -71,6 +92,12 @@ class Engine(SqliteClient):
                 await connection.close()
         self._connection = connection
         await self._post_connect()
+
+    async def forget(self) -> None:
+        """Let go of the values of statements that were run: of a large one there are as many bytes."""
+        for number in range(CACHED_STATEMENTS):
+            await self.execute_query_dict(f"SELECT {number}")
+        await self.execute_query_dict("PRAGMA shrink_memory")
 
     def schema_editor(self, transaction: Any) -> SqliteSchemaEditor:
         """Return what migrations change tables with."""
@@ -117,7 +144,7 @@ class Engine(SqliteClient):
                 yield transaction
 
 
-class EngineTransaction(SqliteTransactionWrapper):
+class EngineTransaction(SlicedRows, SqliteTransactionWrapper):
     """A transaction on the connection. Once over, it passes what still reaches it on to the engine.
 
     That is what a task finds that was started inside the transaction and outlives it.

@@ -52,14 +52,19 @@ def test_what_was_freed_is_given_back() -> None:
 async def test_memory_is_given_back_when_the_process_has_grown() -> None:
     held = [100 * GROWN, 100 * GROWN + 1, 99 * GROWN, 100 * GROWN, 95 * GROWN, 95 * GROWN]
     given: list[int] = []
-    keeper = MemoryKeeper(lambda: held.pop(0), lambda: given.append(len(held)))
+    forgotten: list[int] = []
+
+    async def forget() -> None:
+        forgotten.append(len(held))
+
+    keeper = MemoryKeeper(forget, lambda: held.pop(0), lambda: given.append(len(held)))
     for _ in range(2):
         await keeper.look()
     assert given == []
     await keeper.look()
     assert given == [2]
     await keeper.look()
-    assert given == [2]
+    assert given == forgotten == [2]
 
 
 def resident() -> int:
