@@ -178,6 +178,8 @@ async def guard(
             return unsent
         log.exception("request failed", extra={"request_id": request_id, "route": route})
         failure = GatewayError(Kind.INTERNAL, f"cannot serve the request: see the log for {request_id}")
+    # Its frames hold the request and all that was read of it: with them, only the collector would free that.
+    failure.__traceback__ = failure.__cause__ = failure.__context__ = None
     request[FAILURE] = failure
     status = status_of(failure, dialect)
     if failure.kind is not Kind.INTERNAL:
