@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gatewayd.http.public.bases import BASES
-from tests.fakes.background import background_upstream
+from tests.fakes.background import Provider, background_upstream
 from tests.fakes.daemon import Daemon, running_daemon
 from tests.fakes.everything import Everything
 from tests.fakes.wire import Reply, exchange, send
@@ -67,6 +67,7 @@ class Site:
     """A running gateway, an administrator who may have keys, and what was refused so far."""
 
     daemon: Daemon
+    provider: Provider
     admin: str = ""
     admin_id: str = ""
     key: str = ""
@@ -83,12 +84,13 @@ class Site:
         headers: Mapping[str, str] | None = None,
         *,
         token: str | None = None,
+        seconds: float = 60.0,
     ) -> Reply:
         """Send a request as the administrator, or with another credential, and note a refusal."""
         sent = {"Authorization": f"Bearer {self.admin if token is None else token}", **(headers or {})}
         if sent["Authorization"] == "Bearer ":
             del sent["Authorization"]
-        reply = send(self.daemon.base_url, method, path, body, sent)
+        reply = send(self.daemon.base_url, method, path, body, sent, seconds=seconds)
         self.note(reply, f"{method} {path[:200]}")
         return reply
 
@@ -161,15 +163,15 @@ class Site:
 
 
 @contextlib.contextmanager
-def opened_site(folder: Path) -> Iterator[Site]:
+def opened_site(folder: Path, body_limit: int = BODY_LIMIT) -> Iterator[Site]:
     """Run a gateway over a scripted provider, with an administrator and a key; check its log at the end."""
     with background_upstream(kind=Everything) as provider:
         configuration = folder / "gatewayd.toml"
         configuration.write_text(PROVIDERS.format(url=provider.url))
-        settings = {"ENV": "dev", "REQUEST_BODY_LIMIT": str(BODY_LIMIT), "ENABLE_API_KEYS": "true"}
+        settings = {"ENV": "dev", "REQUEST_BODY_LIMIT": str(body_limit), "ENABLE_API_KEYS": "true"}
         settings["ENABLE_FORWARD_USER_INFO_HEADERS"] = "true"
         with running_daemon(folder / "state", "-f", str(configuration), **settings) as daemon:
-            made = Site(daemon)
+            made = Site(daemon, provider)
             _prepare(made)
             yield made
             made.assert_told()
