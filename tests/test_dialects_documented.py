@@ -11,7 +11,7 @@ import pytest
 from gatewayd import jsonslices
 from gatewayd.assembly.gateway import assemble
 from gatewayd.assembly.routes import public_rows
-from gatewayd.catalog import failover, runtimes
+from gatewayd.catalog import failover, listing, runtimes
 from gatewayd.chat import assembling
 from gatewayd.chat import embeddings as batches
 from gatewayd.completions import deltas, limits, reported
@@ -94,6 +94,8 @@ SENTENCES = [
     f"from 1 to {model_pages.MAX_PAGE}",
     f"at most {runtimes.ASK_SECONDS:g} seconds",
     f"asked last for {failover.REST_SECONDS:g} seconds",
+    f"the first {listing.MAX_MODELS} models",
+    f"a list has at most {exchange.MAX_LIST // 2**20} MiB",
     f"without a runtime it is {runtime.PROTOCOL_VERSION}",
     f"up to {jsonslices.MAX_DEPTH} levels",
     f"comes within {body.BODY_TIMEOUT_SECONDS:g} seconds",

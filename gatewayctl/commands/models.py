@@ -74,7 +74,10 @@ def list_models(
     refresh: Annotated[bool, typer.Option("--refresh", help="Ask every source again first.")] = False,
 ) -> None:
     """List models; one without access is for administrators only."""
-    session.show_all(session.client.list_models(user, refresh=refresh).models, ROWS)
+    listed = session.client.list_models(user, refresh=refresh)
+    session.show_all(listed.models, ROWS)
+    for warning in listed.warnings:
+        session.note(f"warning: {warning}")
 
 
 @noun.verb("show", "gatewayctl model show smollm2-135m")

@@ -44,9 +44,10 @@ class Model(Reply):
 
 
 class ModelList(Reply):
-    """Models by name."""
+    """Models by name; `warnings` are the last problems of their sources."""
 
     models: list[Model]
+    warnings: list[str] = Field(default_factory=list)
 
 
 class ModelWritten(Written, Model):

@@ -10,6 +10,9 @@ from gatewayd.errors import invalid
 READ: Final = "read"
 WRITE: Final = "write"
 
+Principals = frozenset[tuple[str, str]]
+"""Types and ids of those whom grants are for."""
+
 
 class Giver(Protocol):
     """Who gives others a right; an actor is one."""
@@ -41,6 +44,18 @@ def is_for(grant: Grant, viewer: Viewer) -> bool:
     if grant.principal_type == "group":
         return grant.principal_id in viewer.group_ids
     return grant.principal_id in {EVERYBODY, viewer.user_id}
+
+
+def principals_of(grants: Iterable[Grant]) -> Principals:
+    """Return whom grants are for, to be looked up whatever their number."""
+    return frozenset((grant.principal_type, grant.principal_id) for grant in grants)
+
+
+def admits(principals: Principals, viewer: Viewer) -> bool:
+    """Tell whether one of the principals is the viewer, a group of theirs, or everybody."""
+    if ("user", EVERYBODY) in principals or ("user", viewer.user_id) in principals:
+        return True
+    return any(("group", group_id) in principals for group_id in viewer.group_ids)
 
 
 def covers(grant: Grant, viewer: Viewer, permission: str) -> bool:

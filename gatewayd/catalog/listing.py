@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.records import Model
@@ -11,15 +12,18 @@ from gatewayd.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
+MAX_MODELS: Final = 10_000
+"""Models of one source that are kept: the first ones that it lists."""
+
 Monotonic = Callable[[], float]
 
 
 class SourceListing:
     """What is known of one source's models.
 
-    `models` is the last good list, empty until there was one. `problem` is the sentence of the last
-    failure, None after a success. Only one fetch runs at a time. A failing source is asked again after
-    `retry` seconds.
+    `models` is the last good list, empty until there was one, and `by_id` the same by callers' ids. `problem`
+    is the sentence of the last failure, or of a list that is too long, None after a success. Only one fetch
+    runs at a time. A failing source is asked again after `retry` seconds.
     """
 
     def __init__(
@@ -34,6 +38,7 @@ class SourceListing:
     ) -> None:
         self.source = source
         self.models: Sequence[Model] = ()
+        self.by_id: Mapping[str, Model] = {}
         self.problem: str | None = None
         self._tasks = tasks
         self._max_age = max_age
@@ -97,17 +102,27 @@ class SourceListing:
             async with asyncio.timeout(self._deadline):
                 models = await self.source.list_models()
         except (GatewayError, TimeoutError) as error:
-            problem = str(error) or f"cannot list the models of {self.source.name}: no answer in time"
-            if problem != self.problem:
-                log.warning("model list not refreshed: %s", problem, extra={"source": self.source.name})
-            self.problem = problem
+            self._note(str(error) or f"cannot list the models of {self.source.name}: no answer in time")
             self._due = self._monotonic() + self._retry
         else:
-            changed = list(models) != list(self.models)
-            self.models, self.problem = models, None
+            self._note(_too_long(self.source.name) if len(models) > MAX_MODELS else None)
             self._due = self._monotonic() + self._max_age
-            if changed:
-                self.on_change()
+            self._keep(models[:MAX_MODELS])
+
+    def _note(self, problem: str | None) -> None:
+        if problem is not None and problem != self.problem:
+            log.warning("model list not refreshed: %s", problem, extra={"source": self.source.name})
+        self.problem = problem
+
+    def _keep(self, models: Sequence[Model]) -> None:
+        if list(models) == list(self.models):
+            return
+        self.models, self.by_id = models, {model.id: model for model in models}
+        self.on_change()
+
+
+def _too_long(name: str) -> str:
+    return f"cannot keep all models of {name}: it lists more than {MAX_MODELS}, the others are left out"
 
 
 def states(listings: Sequence[SourceListing]) -> Sequence[Mapping[str, object]]:

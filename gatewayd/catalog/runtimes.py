@@ -76,7 +76,7 @@ class Runtimes:
         """Return the runtimes with what they last listed."""
         places = itertools.count()
         return [
-            Runtime(next(places), item.source, {model.id: model for model in item.models})
+            Runtime(next(places), item.source, item.by_id)
             for item in self._catalog.listings()
             if isinstance(item.source, RuntimeSource)
         ]

@@ -1,20 +1,21 @@
 """The catalogue: all models of all sources, and the one place that decides who may use which."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from gatewayd import ids
 from gatewayd.catalog.custom import Candidates, check_base, with_custom
 from gatewayd.catalog.failover import Candidate, Failover
-from gatewayd.catalog.grants import check_grant, is_for
+from gatewayd.catalog.grants import Principals, admits, check_grant, principals_of
 from gatewayd.catalog.interfaces import ModelRecordStore, ModelSource, Viewer
 from gatewayd.catalog.listing import SourceListing, states
 from gatewayd.catalog.records import Grant, Model, ModelRecord
 from gatewayd.catalog.spellings import listed_as, spellings
 from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.pace import Pace
 from gatewayd.tasks import Tasks
 
 FIRST_LIST_SECONDS: Final = 2.0
@@ -51,6 +52,8 @@ class Catalog:
         self._clock = clock
         self._listings: list[SourceListing] = []
         self._records: dict[str, ModelRecord] = {}
+        self._principals: dict[str, Principals] = {}
+        self._ordered: Sequence[Model] | None = None
         self._merged: dict[str, Candidates] | None = None
         self.failover = Failover()
 
@@ -60,6 +63,7 @@ class Catalog:
     async def load(self) -> None:
         """Read the model records; call once before the first use."""
         self._records = {record.id: record for record in await self._store.list()}
+        self._principals = {key: principals_of(record.grants) for key, record in self._records.items()}
 
     def use(self, sources: Sequence[ModelSource]) -> Sequence[ModelSource]:
         """Take these sources from now on and begin to ask them; return the ones no longer used."""
@@ -93,15 +97,19 @@ class Catalog:
 
     async def list(self, viewer: Viewer, *, refresh: bool = False) -> Sequence[Model]:
         """Return the models that the viewer may use, by name."""
-        merged = await self._models(refresh=refresh)
-        return _by_name(
-            found[0].model for found in merged.values() if self._may_use(viewer, found[0].model.id)
-        )
+        await self._models(refresh=refresh)
+        pace = Pace()
+        seen = []
+        for model in self._by_name():
+            if self._may_use(viewer, model.id):
+                seen.append(model)
+            await pace.turn()
+        return seen
 
     async def list_all(self) -> Sequence[Model]:
         """Return every model, by name, whoever may use it."""
-        merged = await self._models(refresh=False)
-        return _by_name(found[0].model for found in merged.values())
+        await self._models(refresh=False)
+        return self._by_name()
 
     async def candidates(self, model_id: str, viewer: Viewer) -> Sequence[Candidate[ModelSource]]:
         """Return the model as each of its sources has it, the first to ask first.
@@ -203,7 +211,7 @@ class Catalog:
         record = self.find_record(model_id)
         if record is None or not record.is_active:
             return False
-        return record.user_id == viewer.user_id or any(is_for(grant, viewer) for grant in record.grants)
+        return record.user_id == viewer.user_id or admits(self._principals[record.id], viewer)
 
     def _spelled_record(self, model_id: str) -> ModelRecord | None:
         """Return the record of a model under the other spelling of its name.
@@ -254,14 +262,23 @@ class Catalog:
 
     def _put(self, record: ModelRecord) -> None:
         self._records[record.id] = record
+        self._principals[record.id] = principals_of(record.grants)
         self._forget()
 
     def _take(self, model_id: str) -> None:
         self._records.pop(model_id, None)
+        self._principals.pop(model_id, None)
         self._forget()
 
     def _forget(self) -> None:
-        self._merged = None
+        self._merged = self._ordered = None
+
+    def _by_name(self) -> Sequence[Model]:
+        """Return what is known of all models now, sorted once for all who list."""
+        if self._ordered is None:
+            models = (found[0].model for found in self._current().values())
+            self._ordered = sorted(models, key=lambda model: (model.name.casefold(), model.id))
+        return self._ordered
 
 
 async def _wait(waiting: Sequence[SourceListing]) -> None:
@@ -279,7 +296,3 @@ async def _ask_again(item: SourceListing) -> None:
     await _wait([item])
     item.refresh()
     await _wait([item])
-
-
-def _by_name(models: Iterable[Model]) -> Sequence[Model]:
-    return sorted(models, key=lambda model: (model.name.casefold(), model.id))

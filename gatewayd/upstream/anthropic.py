@@ -70,7 +70,7 @@ class AnthropicSource:
                 raise
             found = [{"id": model_id} for model_id in self._config.models]
         named = [{**item, "name": item.get("display_name")} for item in found]
-        return listed(self._config, named, "anthropic", self._detail)
+        return await listed(self._config, named, "anthropic", self._detail)
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer at once."""

@@ -28,6 +28,9 @@ FEW_MESSAGES = 64
 FEW_CHARACTERS = 64 * 1024
 """Messages and characters of a request that is encoded at once."""
 
+MAX_LIST = 16 * 1024 * 1024
+"""Bytes of a list of models."""
+
 MAX_REFUSAL = 64 * 1024
 """Bytes of an error's body that are looked at."""
 
@@ -51,8 +54,8 @@ class Exchange:
         )
 
     async def get(self, path: str) -> dict[str, Any] | list[Any]:
-        """Return the JSON object or list at `path`."""
-        return (await self._whole("GET", path, None))[1]
+        """Return the JSON object or list at `path`, of at most MAX_LIST bytes."""
+        return (await self._read_whole(self._send("GET", path, None), MAX_LIST))[1]
 
     async def post(
         self, path: str, body: Mapping[str, Any], context: CallContext | None = None
@@ -127,14 +130,14 @@ class Exchange:
         return await self._read_whole(self._send(method, path, body, context))
 
     async def _read_whole(
-        self, sending: Awaitable[UpstreamResponse]
+        self, sending: Awaitable[UpstreamResponse], limit: int = MAX_ANSWER
     ) -> tuple[bytes, dict[str, Any] | list[Any]]:
         try:
             response = await sending
             try:
                 if not 200 <= response.status < 300:
                     await self._refuse(response)
-                raw = await response.read(MAX_ANSWER)
+                raw = await response.read(limit)
             finally:
                 response.close()
             return await self._parse(response, raw)

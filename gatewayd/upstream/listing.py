@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from gatewayd.catalog.listing import MAX_MODELS
 from gatewayd.catalog.records import Model
+from gatewayd.pace import Pace
 from gatewayd.upstream.config import ProviderConfig
 
 MAX_ID = 256
@@ -16,7 +18,7 @@ Detail = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Returns the extra fields of a listing for one of the provider's objects."""
 
 
-def listed(
+async def listed(
     config: ProviderConfig,
     found: Iterable[Mapping[str, Any]],
     owned_by: str,
@@ -26,10 +28,14 @@ def listed(
 ) -> Sequence[Model]:
     """Return the models that the allow list lets through, once each, with the prefix put before their ids.
 
-    Objects without a usable `id` are left out.
+    Objects without a usable `id` are left out, and all behind the one over MAX_MODELS.
     """
     models: dict[str, Model] = {}
+    pace = Pace()
     for item in found:
+        await pace.turn()
+        if len(models) > MAX_MODELS:
+            break
         upstream_id = item.get("id")
         if not isinstance(upstream_id, str) or not _is_usable(upstream_id):
             continue

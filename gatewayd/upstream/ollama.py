@@ -54,7 +54,7 @@ class OllamaSource:
         found = [
             {"id": tag.get("model") or tag.get("name"), "name": tag.get("name"), "tag": tag} for tag in tags
         ]
-        return listed(self._config, found, "ollama", self._detail, connection_type="local")
+        return await listed(self._config, found, "ollama", self._detail, connection_type="local")
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer at once."""

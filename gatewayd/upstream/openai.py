@@ -45,7 +45,7 @@ class OpenAiSource:
                 raise
             answer = [{"id": model_id} for model_id in self._config.models]
         found = objects(answer, "data", self._exchange.failures)
-        return listed(self._config, found, "openai", self._detail)
+        return await listed(self._config, found, "openai", self._detail)
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer at once; the provider's bytes are kept."""

@@ -60,7 +60,8 @@ class ModelRoutes:
                 if (record.id if record.base_model_id else listed_as(record.id, listed)) not in listed
             ]
             shown += [await self._views.show(None, record) for record in absent]
-        return answer(wire.ModelList(models=shown))
+        told = (item.problem for item in self._catalog.listings())
+        return answer(wire.ModelList(models=shown, warnings=[problem for problem in told if problem]))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `Model` for `?id=`."""

@@ -17,6 +17,7 @@ from gatewayd.http.context import actor
 from gatewayd.http.public import model_pages
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.pace import Pace
 
 LISTS: Final = tuple(f"{base}/models" for base in BASES)
 
@@ -98,10 +99,10 @@ class ModelRoutes:
         refresh = request.query.get("refresh", "").lower() == "true"
         models = await self._catalog.list(actor(request), refresh=refresh)
         buttons = await self._read_buttons()
-        listed = [self._listed(model, actor(request), buttons) for model in models]
+        listed = await self._all_listed(models, actor(request), buttons)
         if model_pages.is_wanted(request):
-            return body.json_reply(model_pages.page(listed, request.query))
-        return body.json_reply({"object": "list", "data": listed})
+            return await body.large_reply(model_pages.page(listed, request.query))
+        return await body.large_reply({"object": "list", "data": listed})
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer one element of the list."""
@@ -114,8 +115,8 @@ class ModelRoutes:
         """Answer every model, whoever may use it."""
         models = await self._catalog.list_all()
         buttons = await self._read_buttons()
-        listed = [self._listed(model, actor(request), buttons) for model in models]
-        return body.json_reply({"object": "list", "data": listed})
+        listed = await self._all_listed(models, actor(request), buttons)
+        return await body.large_reply({"object": "list", "data": listed})
 
     async def list_records(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"items": [record], "total"}`."""
@@ -170,6 +171,16 @@ class ModelRoutes:
 
     async def _read_buttons(self) -> ButtonSet:
         return ButtonSet() if self._buttons is None else await self._buttons.read()
+
+    async def _all_listed(
+        self, models: Sequence[Model], viewer: Actor, buttons: ButtonSet
+    ) -> Sequence[dict[str, Any]]:
+        pace = Pace()
+        listed = []
+        for model in models:
+            listed.append(self._listed(model, viewer, buttons))
+            await pace.turn()
+        return listed
 
     def _listed(self, model: Model, viewer: Actor, buttons: ButtonSet) -> dict[str, Any]:
         record = self._catalog.find_record(model.id)

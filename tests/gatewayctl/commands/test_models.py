@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from gatewayd.catalog import listing
 from tests.fakes.control import Control, Ctl
 from tests.fakes.control_plugins import TOOL
+from tests.fakes.models import make_model
 
 ANN = "ann@example.org"
 
@@ -40,6 +42,16 @@ async def test_list_and_show(ctl: Ctl) -> None:
     assert (shown["source"], shown["recorded"]) == ("fake", False)
     missing = await ctl("model", "show", "gamma")
     assert (missing.code, missing.out) == (5, "")
+
+
+async def test_problem_of_a_source_is_told_beside_the_list(
+    ctl: Ctl, control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "MAX_MODELS", 2)
+    control.source.models = [make_model(f"m{number}") for number in range(3)]
+    listed = await ctl("model", "list", "--refresh", "-o", "name")
+    assert (listed.out, listed.err) == ("m0\nm1\n", "")
+    assert "warning: cannot keep all models" in (await ctl("model", "list")).err
 
 
 async def test_publish_lets_everyone_use_it(ctl: Ctl) -> None:

@@ -3,10 +3,11 @@
 import pytest
 
 from gatewayd.accounts.records import Role
-from gatewayd.catalog.grants import allowed, covers, show_grant
+from gatewayd.catalog.grants import admits, allowed, covers, is_for, principals_of, show_grant
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError
 from tests.fakes.knowledge import person
+from tests.fakes.models import make_actor
 
 PUBLIC = Grant("user", "*", "read")
 BOB = Grant("user", "bob", "write")
@@ -56,3 +57,12 @@ def test_a_row_of_no_known_form_is_refused_whoever_gives_it() -> None:
 
 def test_a_row_as_clients_see_it() -> None:
     assert show_grant(BOB) == {"principal_type": "user", "principal_id": "bob", "permission": "write"}
+
+
+def test_principals_admit_as_their_grants_do() -> None:
+    grants = [Grant("user", "u9", "read"), Grant("group", "g1", "write"), Grant("user", "g2", "read")]
+    for viewer in (make_actor("u9"), make_actor("u1", groups=("g1",)), make_actor("u1", groups=("g2",))):
+        expected = any(is_for(grant, viewer) for grant in grants)
+        assert admits(principals_of(grants), viewer) == expected
+    assert admits(principals_of([Grant("user", "*", "read")]), make_actor("u1"))
+    assert not admits(principals_of([Grant("group", "*", "read")]), make_actor("u1"))

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gatewayd.accounts.records import Role
+from gatewayd.catalog.listing import MAX_MODELS
 from gatewayd.catalog.records import Grant, ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.errors import GatewayError, Kind
@@ -237,3 +238,36 @@ async def test_record_that_was_kept_without_the_tag_is_that_of_the_listed_model(
     source.models = [make_model("m:latest"), make_model("x:latest")]
     await catalog.list(ADMIN, refresh=True)
     assert [model.id for model in await catalog.list(USER)] == ["m:latest"]
+
+
+async def test_models_over_the_limit_of_a_source_are_left_out_and_told(
+    tasks: Tasks, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = FakeSource("vast", [make_model(f"m{number}") for number in range(MAX_MODELS + 5)])
+    catalog = make_catalog(tasks, source, FakeSource("small", [make_model("x")]))
+    assert len(await catalog.list(ADMIN)) == MAX_MODELS + 1
+    states = {state["name"]: (state["models"], state["problem"]) for state in catalog.source_states()}
+    assert states["small"] == (1, None)
+    assert states["vast"][0] == MAX_MODELS
+    assert "more than 10000" in str(states["vast"][1])
+    assert "more than 10000" in caplog.text
+    assert (await catalog.get("m9999", ADMIN))[1] is source
+
+
+async def test_many_grants_on_many_models_are_looked_up_not_walked(tasks: Tasks) -> None:
+    looked = 0
+
+    class Counting(Grant):
+        def __getattribute__(self, name: str) -> object:
+            nonlocal looked
+            looked += 1
+            return super().__getattribute__(name)
+
+    catalog = make_catalog(tasks, FakeSource("one", [make_model(f"m{number}") for number in range(100)]))
+    grants = tuple(Counting("user", f"u{number}", "read") for number in range(100, 200))
+    for number in range(100):
+        await catalog.put_record(ModelRecord(f"m{number}", "owner", "M", grants=grants))
+    await catalog.list(USER)
+    looked = 0
+    assert await catalog.list(USER) == []
+    assert looked == 0

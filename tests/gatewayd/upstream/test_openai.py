@@ -3,8 +3,10 @@ from dataclasses import replace
 import pytest
 
 from gatewayd.catalog.interfaces import CallContext, EmbeddingSource, ForwardingSource, RuntimeSource
+from gatewayd.catalog.listing import MAX_MODELS
 from gatewayd.catalog.records import Model
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.upstream import exchange
 from gatewayd.upstream.config import ProviderConfig, SourceKind
 from gatewayd.upstream.openai import OpenAiSource
 from tests.fakes.upstream import FakeUpstream, Reply, json_reply, openai_chunk, openai_completion, sse
@@ -51,6 +53,19 @@ async def test_models_of_a_provider_without_a_list(opened, fake):
 async def test_a_list_that_is_none(opened, fake):
     fake.script(json_reply({"models": []}))
     with pytest.raises(GatewayError) as caught:
+        await opened().list_models()
+    assert caught.value.kind is Kind.UPSTREAM_FAILED
+
+
+async def test_a_long_list_is_read_in_slices_and_cut(opened, fake):
+    fake.script(json_reply({"data": [{"id": f"m{number}"} for number in range(20_000)]}))
+    assert len(await opened().list_models()) == MAX_MODELS + 1
+
+
+async def test_a_list_over_the_limit_is_a_failure(opened, fake, monkeypatch):
+    monkeypatch.setattr(exchange, "MAX_LIST", 100)
+    fake.models = [f"model-{number}" for number in range(50)]
+    with pytest.raises(GatewayError, match="100 bytes") as caught:
         await opened().list_models()
     assert caught.value.kind is Kind.UPSTREAM_FAILED
 
