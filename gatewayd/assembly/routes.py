@@ -173,7 +173,7 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
         *ChatRoutes(parts.answering.runs, body_limit=limit, streams=streams).routes(),
         *MessageRoutes(parts.pipeline, body_limit=limit, streams=streams).routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
-        *ForwardingRoutes(Forwarding(parts.catalog, filters), body_limit=limit).routes(),
+        *ForwardingRoutes(Forwarding(parts.catalog, filters), body_limit=limit, streams=streams).routes(),
         *RuntimeRoutes(runtimes, conversion, inputs, body_limit=limit).routes(),
         *RuntimeAdminRoutes(runtimes, body_limit=limit).routes(),
         *RuntimeOthersRoutes(runtimes, inputs, body_limit=limit).routes(),

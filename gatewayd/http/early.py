@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -36,8 +37,7 @@ class EarlyHead:
         self._seconds = seconds
         self._pause = pause
         self._timer: asyncio.TimerHandle | None = None
-        self._task: str | None = None
-        self._opened: asyncio.Event | None = None
+        self._over: asyncio.Event | None = None
         self.reply: web.StreamResponse | None = None
 
     async def __aenter__(self) -> Self:
@@ -52,25 +52,21 @@ class EarlyHead:
         """End: what follows is the caller's to send."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._task is not None and self._opened is not None:
-            # A head is sent whole or not at all.
-            await self._opened.wait()
-            await self._tasks.stop(self._task)
+        if self._over is not None:
+            # Nothing is waited for here: an answer that is there already would be lost with the request.
+            self._over.set()
 
     def _begin(self) -> None:
-        self._opened = asyncio.Event()
-        self._task = self._tasks.spawn("head of a stream", self._send(self._opened))
+        self._over = asyncio.Event()
+        self._tasks.spawn("head of a stream", self._send(self._over))
 
-    async def _send(self, opened: asyncio.Event) -> None:
+    async def _send(self, over: asyncio.Event) -> None:
         try:
-            self.reply = await open_stream(self._request, self._headers)
-            await send(self._request, self.reply, self._ping)
-            opened.set()
-            while True:
-                await asyncio.sleep(self._pause)
+            while not over.is_set():
+                self.reply = self.reply or await open_stream(self._request, self._headers)
                 await send(self._request, self.reply, self._ping)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(over.wait(), self._pause)
         except ConnectionError:
             # A client that has gone ends the request itself.
             return
-        finally:
-            opened.set()

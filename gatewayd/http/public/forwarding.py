@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
+from typing import NamedTuple
 
 from aiohttp import web
 
 from gatewayd.catalog.interfaces import Forwarded
+from gatewayd.catalog.replies import Body
 from gatewayd.chat.forwarding import Forwarding
 from gatewayd.chat.input_filters import Caller
 from gatewayd.dialects import openai
-from gatewayd.errors import GatewayError
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.http import body
+from gatewayd.http.answers import OpenAiFrames, Streams
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.errors import STATUSES, log_broken
 from gatewayd.http.facts import facts_of
@@ -24,9 +27,10 @@ from gatewayd.jsonslices import LARGE
 class ForwardingRoutes:
     """Answers with the source's own bytes; a failure after the first of them is in band, or cuts."""
 
-    def __init__(self, forwarding: Forwarding, *, body_limit: int) -> None:
+    def __init__(self, forwarding: Forwarding, *, body_limit: int, streams: Streams | None = None) -> None:
         self._forwarding = forwarding
         self._body_limit = body_limit
+        self._streams = streams or Streams()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows for each base address."""
@@ -50,18 +54,48 @@ class ForwardingRoutes:
     async def _pass_on(self, request: web.Request, path: str) -> web.StreamResponse:
         asked = await body.read_object(request, self._body_limit, LARGE)
         caller = Caller(actor(request), request_id(request), partial(facts_of, request))
+        opening = self._open(path, asked, caller)
+        if asked.get("stream") is not True:
+            return await _send_opened(request, await opening)
+        return await self._streams.begin(request, opening, OpenAiFrames(), partial(_send_opened, request))
+
+    async def _open(self, path: str, asked: Body, caller: Caller) -> "_Opened":
+        """Return an answer with its first bytes, so that a failure before them is still a status."""
         answer = await self._forwarding.run(path, asked, caller)
-        async with aclosing(answer):
-            # The head waits for the first bytes, so that a failure before them is still a status.
+        first: bytes | None = None
+        try:
             first = await anext(answer, b"")
-            content_type = answer.content_type or "application/octet-stream"
-            reply = await open_stream(request, {"Content-Type": content_type}, answer.status)
-            if content_type.lower().startswith("text/event-stream"):
-                await _send_events(request, reply, first, answer)
-            else:
-                await _send_bytes(request, reply, first, answer)
-            await reply.write_eof()
-        return reply
+        finally:
+            if first is None:
+                await answer.aclose()
+        return _Opened(answer, first)
+
+
+class _Opened(NamedTuple):
+    """An answer, and what was read of it."""
+
+    answer: Forwarded
+    first: bytes
+
+
+async def _send_opened(
+    request: web.Request, opened: _Opened, begun: web.StreamResponse | None = None
+) -> web.StreamResponse:
+    answer = opened.answer
+    async with aclosing(answer):
+        content_type = answer.content_type or "application/octet-stream"
+        is_stream = content_type.lower().startswith("text/event-stream")
+        if begun is not None and not is_stream:
+            raise GatewayError(
+                Kind.UPSTREAM_FAILED, "cannot pass the answer on: a stream was asked for, and it is none"
+            )
+        reply = begun or await open_stream(request, {"Content-Type": content_type}, answer.status)
+        if is_stream:
+            await _send_events(request, reply, opened.first, answer)
+        else:
+            await _send_bytes(request, reply, opened.first, answer)
+        await reply.write_eof()
+    return reply
 
 
 def _row(path: str, handler: Handler, summary: str) -> Route:

@@ -11,6 +11,7 @@ from openai import APIError, AsyncOpenAI, NotFoundError, RateLimitError
 
 from gatewayd.chat.forwarding import Forwarding
 from gatewayd.chat.pipeline import NoFilters
+from gatewayd.http.answers import COMMENT, Streams
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.public.forwarding import ForwardingRoutes
 from gatewayd.upstream.passing import MAX_HELD
@@ -25,7 +26,9 @@ ADMIN = bearer("admin")
 @pytest.fixture
 async def gateway() -> AsyncIterator[tuple[FakeUpstream, Client]]:
     async with three_providers(
-        lambda catalog: ForwardingRoutes(Forwarding(catalog, NoFilters()), body_limit=1_000_000).routes()
+        lambda catalog: ForwardingRoutes(
+            Forwarding(catalog, NoFilters()), body_limit=1_000_000, streams=Streams(head_seconds=0.3)
+        ).routes()
     ) as made:
         yield made
 
@@ -221,3 +224,25 @@ async def test_leaving_closes_the_providers_connection(client: Client, fake: Fak
     await reply.content.readany()
     reply.close()
     await asyncio.wait_for(fake.closed.wait(), 1)
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (Reply(before=SILENCE, steps=[sse({"a": 1}, b"[DONE]")]), b'data: {"a":1}'),
+        (Reply(429, before=SILENCE, steps=[b'{"error": "slow"}']), b'"code":"rate_limited"'),
+        (Reply(before=SILENCE, steps=[b'{"a": 1}'], content_type="application/json"), b"it is none"),
+    ],
+    ids=["stream", "failure", "whole"],
+)
+async def test_a_late_stream_has_its_head(
+    fake: FakeUpstream, client: Client, reply: Reply, expected: bytes
+) -> None:
+    fake.script(reply)
+    body = {"model": "acme.m", "prompt": "x", "stream": True}
+    answer = await asyncio.wait_for(client.post("/v1/completions", json=body, headers=ADMIN), 5)
+    assert answer.status == 200
+    fake.release.set()
+    found = await answer.read()
+    assert found.startswith(COMMENT)
+    assert expected in found
