@@ -58,6 +58,9 @@ def parse_generate(value: Mapping[str, Any], *, is_local: bool = False) -> ChatR
     `is_local` is as in `parse_chat`. Without a prompt it asks that the model be loaded: see `load_reason`.
     """
     for name in _REFUSED:
+        if value.get(name) and is_local:
+            reason = "filters or the record of the model make a chat of the request"
+            raise invalid(f"cannot use {name}: {reason}", param=name)
         if value.get(name):
             raise invalid(f"cannot use {name}: this model answers chats and completes no text", param=name)
     warnings = [f"cannot use {name}: this model has its own" for name in _UNUSED if value.get(name)]

@@ -439,3 +439,35 @@ def test_requests_refer_to_documents():
         with pytest.raises(GatewayError) as caught:
             parse({"model": "m", **asked, "files": [{"type": "file"}]})
         assert caught.value.param == "files[0]"
+
+
+@pytest.mark.parametrize("name", ["raw", "suffix"])
+def test_text_that_is_no_chat_is_refused_with_the_reason(name: str) -> None:
+    asked = {"model": "m", "prompt": "p", name: "x"}
+    for is_local, words in ((True, "filters or the record"), (False, "completes no text")):
+        with pytest.raises(GatewayError, match=words) as caught:
+            parse_generate(asked, is_local=is_local)
+        assert caught.value.param == name
+
+
+def test_what_only_runtimes_know_stays_for_a_runtime() -> None:
+    asked = {
+        "model": "m",
+        "prompt": "p",
+        "stream": False,
+        "keep_alive": "5m",
+        "think": "low",
+        "options": {"num_ctx": 8, "num_predict": -1, "temperature": 0},
+    }
+    chat = parse_generate(asked, is_local=True)
+    assert chat.warnings == []
+    assert {name: chat.body[name] for name in ("keep_alive", "think", "options", "temperature")} == {
+        "keep_alive": "5m",
+        "think": "low",
+        "options": {"num_ctx": 8, "num_predict": -1},
+        "temperature": 0,
+    }
+    embed = {"model": "m", "input": "a", "truncate": False, "options": {"num_ctx": 8}}
+    assert parse_embed(embed, is_local=True)["options"] == {"num_ctx": 8}
+    assert "truncate" not in parse_embed(embed)
+    assert parse_embeddings({"model": "m", "prompt": "a", "keep_alive": 0}, is_local=True)["keep_alive"] == 0
