@@ -12,7 +12,7 @@ CONDITION: Final = re.compile(
     r"\s*(?:(!)\s*)?(?:([nteov])(?=[\s\\])|([drcmF])\s*\S+|'([^']*)'([^']*)'|\"([^\"]*)\"([^\"]*)\"|(\S+))\s*"
 )
 NUMBER: Final = re.compile(r"\\n(?:\((..)|\[([^\]\\]*)\]|([+-]?.))")
-COMPARISON: Final = re.compile(r"[(]*(-?\d+)(?:([<>=]=?)(-?\d+))?[)]*")
+COMPARISON: Final = re.compile(r"[(]*(-?\d{1,18})(?:([<>=]=?)(-?\d{1,18}))?[)]*")
 DEFINITIONS: Final = {"de", "de1", "dei", "am", "am1", "ami", "ig"}
 STRING: Final = re.compile(r"\S+[ \t]+(\S+)[ \t]*\"?(.*)")
 # Where a page begins anew, whatever conditions were left open.
@@ -22,6 +22,9 @@ END: Final = re.compile(r"[.'][ \t]*(\S+)")
 PARAMETER: Final = re.compile(r"\\\$(?:([1-9])|([*@]))")
 # How deep macros of a page may call each other, and how many lines all their calls make at most.
 DEEPEST: Final = 8
+MOST_CONDITIONS: Final = 50
+"""On one line, each in the branch of the one before."""
+
 MOST_LINES: Final = 100_000
 
 
@@ -49,7 +52,7 @@ class Roff:
         self._source = iter(_joined(text))
         self._known = known
         self._macros: dict[str, list[str]] = {}
-        self._depth = self._made = 0
+        self._depth = self._made = self._conditions = 0
         self._open: list[bool] = []
         self._otherwise = False
         self.strings = dict(STRINGS)
@@ -119,8 +122,10 @@ class Roff:
             if not taken:
                 self._open += [False] * rest.count("\\{")
                 self._close(rest)
-        if taken and rest:
+        if taken and rest and self._conditions < MOST_CONDITIONS:
+            self._conditions += 1
             yield from self._line(rest)
+            self._conditions -= 1
 
     def _holds(self, found: re.Match[str]) -> bool:
         letter, defined = found[2], found[3]

@@ -40,7 +40,7 @@ WELL_BELOW: Final = 0.5
 
 _SOURCE: Final = re.compile(r"<source\b(?P<attributes>[^<>]*)>")
 _SOURCE_END: Final = "</source>"
-_ID: Final = re.compile(r'\bid="(\d+)"')
+_ID: Final = re.compile(r'\bid="(\d{1,9})"')
 _TAG: Final = re.compile(r"&lt;(?=[\s/]*(?:source|context)\b)")
 _SENTENCE: Final = re.compile(r"([.!?\u2026][\"')\]\u201d\u00bb]*)\s+(?=[^\sa-z])|([\u3002\uff01\uff1f])")
 _BLOCK: Final = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*#|\u2022]|\d+[.)])\s)")

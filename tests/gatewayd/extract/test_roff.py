@@ -79,3 +79,9 @@ def test_macros_that_are_known_stay() -> None:
 def test_conditions_in_conditions_are_left_out_together() -> None:
     assert told(".if t \\{\n" * 3 + "no\n" + ".\\}\n" * 3 + "yes") == ["yes"]
     assert told(".if n \\{\n" * 3 + "yes\n" + ".\\}\n" * 3 + "also") == ["yes", "also"]
+
+
+def test_conditions_on_one_line_end() -> None:
+    assert told(".if n " * 40 + "deep") == ["deep"]
+    assert told(".if n " * 100_000 + "too deep\nnext") == ["next"]
+    assert told(f".if {'9' * 5000} long\n.if 1 short") == ["short"]

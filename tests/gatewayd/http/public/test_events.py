@@ -12,7 +12,7 @@ import pytest
 
 from gatewayd.accounts.changes import Change
 from gatewayd.accounts.records import Actor, Role
-from gatewayd.chats.records import Chat
+from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, Chat
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.events.records import Event, Target
 from gatewayd.events.rooms import Limits
@@ -496,6 +496,15 @@ async def test_a_malformed_event_is_refused_and_its_field_named(body: Any, expec
         status, answer = await post(site, EVENT, body)
         assert (status, answer["error"]["param"]) == (expected, param)
         assert (site.inner.message().content, site.inner.message().items) == ("", {})
+
+
+async def test_an_event_that_makes_a_message_too_long_is_refused() -> None:
+    async with site_of() as site:
+        messages = site.inner.state.messages["c1"]
+        messages["m1"] = replace(messages["m1"], content="x" * MAX_CONTENT_CHARACTERS)
+        status, answer = await post(site, EVENT, {"type": "message", "data": {"content": "y"}})
+        assert (status, answer["error"]["param"]) == (413, "data.content")
+        assert len(site.inner.message().content) == MAX_CONTENT_CHARACTERS
 
 
 async def test_whose_chat_it_must_be() -> None:
