@@ -14,6 +14,8 @@ from gatewayd.assembly.routes import public_rows
 from gatewayd.catalog import failover, listing, runtimes
 from gatewayd.chat import assembling
 from gatewayd.chat import embeddings as batches
+from gatewayd.chats import plain as storable
+from gatewayd.chats import reading, transfer
 from gatewayd.completions import deltas, limits, reported
 from gatewayd.dialects import (
     anthropic,
@@ -33,8 +35,9 @@ from gatewayd.dialects import (
 )
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http import body, heartbeat, warnings
+from gatewayd.http.control import stored_chats
 from gatewayd.http.errors import CODE_STATUSES, STATUSES
-from gatewayd.http.public import model_pages, runtime
+from gatewayd.http.public import chats, model_pages, runtime
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Dialect, Route
 from gatewayd.settings import definitions, load
@@ -282,3 +285,30 @@ def test_settings_that_the_page_names_exist() -> None:
     assert missing(settings | keys) == []
     assert settings <= set(definitions())
     assert keys <= {name for name, _, _ in provider_fields()}
+
+
+LIMITS = {
+    "bytes of a body of which nothing else is said": body.SMALL_BODY,
+    "lists and objects of it": jsonslices.SMALL.containers,
+    "values of it": jsonslices.SMALL.values,
+    "lists and objects of a request to a model": jsonslices.LARGE.containers,
+    "values of a request to a model": jsonslices.LARGE.values,
+    "bytes of a chat or a message": chats.MAX_CHAT_BYTES,
+    "lists and objects of a chat": jsonslices.BULK.containers,
+    "values of a chat": jsonslices.BULK.values,
+    "messages of a chat": reading.MAX_MESSAGES,
+    "values of a message, and of a chat without them": storable.MAX_VALUES,
+    "characters of a text in it that is not ASCII": storable.MAX_TEXT_CHARACTERS,
+    "chats of an import": transfer.MAX_IMPORTED,
+    "bytes of an import": chats.MAX_IMPORT_BYTES,
+    "bytes of an import over the control socket": stored_chats.MAX_IMPORT_BYTES,
+    "bytes of a whole answer": exchange.MAX_ANSWER,
+    "lists and objects of a whole answer": exchange.ANSWER.containers,
+    "values of a whole answer": exchange.ANSWER.values,
+    f"lists and objects of an event over {limits.LARGE_EVENT_BYTES} bytes": limits.MAX_EVENT_CONTAINERS,
+    f"commas of an event over {limits.LARGE_EVENT_BYTES} bytes": limits.MAX_EVENT_COMMAS,
+}
+
+
+def test_every_limit_of_bodies_and_answers_is_in_the_page() -> None:
+    assert {label: int(number) for label, number in rows("limits")} == LIMITS
