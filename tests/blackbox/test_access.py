@@ -18,12 +18,8 @@ from tests.fakes.samples_scim import SCIM_SAMPLES
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    switches = {
-        "USER_PERMISSIONS_WORKSPACE_KNOWLEDGE_ACCESS": "true",
-        # External tools may report events.
-        "ENABLE_FORWARD_USER_INFO_HEADERS": "true",
-    }
-    with opened_roles(tmp_path_factory.mktemp("s"), **switches, **PERMISSIONS) as opened:
+    collections = {"USER_PERMISSIONS_WORKSPACE_KNOWLEDGE_ACCESS": "true"}
+    with opened_roles(tmp_path_factory.mktemp("s"), **collections, **PERMISSIONS) as opened:
         yield opened
 
 
