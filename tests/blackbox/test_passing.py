@@ -84,7 +84,10 @@ def test_stream_bytes_pass_unchanged(site: Site) -> None:
 
 
 def test_an_answer_s_bytes_pass_unchanged(site: Site) -> None:
-    odd = b'{"id": "x",\n "choices": [{"message": {"content": "\\u00e9"}}], "y": 1.50}'
+    odd = (
+        b'{"id": "x",\n "choices": [{"index": 0, "message": {"role": "assistant", "content": "\\u00e9"},'
+        b' "finish_reason": "stop"}], "y": 1.50}'
+    )
     site.provider.script(Reply(steps=[odd], content_type="application/json"))
     assert site.chat().body == odd
 
