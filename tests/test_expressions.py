@@ -68,6 +68,7 @@ SLOW_SEARCHES = {
     "class": r"""(?m)^\s*class\s+UserValves\b""",
     "look-behind": r"""(?<!\w)[\w.]+@""",
     "blanks": r"""\s+$""",
+    "edges": r"""^[\W\d_]+|[\W\d_]+$""",
 }
 
 

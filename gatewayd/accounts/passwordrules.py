@@ -14,7 +14,6 @@ MIN_WORD_CHARACTERS: Final = 3
 WEAK: Final = "weak_password"
 PRODUCT_WORDS: Final = ("gatewayd", "gateway", "admin", "administrator", "password", "chatgpt", "openai")
 
-_EDGE: Final = re.compile(r"^[\W\d_]+|[\W\d_]+$")
 _SEPARATOR: Final = re.compile(r"[\W_]+")
 
 
@@ -67,8 +66,14 @@ class PasswordRules:
             raise _weak(param, "it is one of the most common passwords")
         if _is_row(plain):
             raise _weak(param, "it is one character or one row of characters")
-        if {plain, _EDGE.sub("", plain)} & (self._words | _forms(about)):
+        if {plain, _word_of(plain)} & (self._words | _forms(about)):
             raise _weak(param, "it is an address or a name that belongs to the account or the gateway")
+
+
+def _word_of(text: str) -> str:
+    """Return a text from its first letter to its last."""
+    places = [place for place, character in enumerate(text) if character.isalpha()]
+    return text[places[0] : places[-1] + 1] if places else ""
 
 
 def _forms(texts: Iterable[str]) -> set[str]:

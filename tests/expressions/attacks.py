@@ -11,6 +11,7 @@ import signal
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from re import _constants as codes  # type: ignore[attr-defined]
 from types import FrameType
 from typing import Any
@@ -25,7 +26,10 @@ SMALL = 3
 """Of a repeat with a bound, so many are looked at."""
 
 BEGIN = -1
-SUFFIXES = ("", "\x00", "\n", "!")
+PREFIXES = ("", "a")
+"""An expression may have a branch for the beginning of a text alone, which reads all of the words there."""
+
+SUFFIXES = ("", "\x00", "\n", "!", "a")
 SOME = '\x00\t\n !"#-./0<>@A_aé\u4e00'
 
 
@@ -231,8 +235,8 @@ def attacked(pattern: str | bytes, flags: int, *, tried: set[str] | None = None)
     """Return a word that makes a search take long, None without one."""
     compiled: re.Pattern[Any] = re.compile(pattern, flags)
     for word in sorted(words(pattern, flags) if tried is None else tried):
-        for suffix in SUFFIXES:
-            text: Any = word * (LENGTH // len(word)) + suffix
+        for prefix, suffix in product(PREFIXES, SUFFIXES):
+            text: Any = prefix + word * (LENGTH // len(word)) + suffix
             if isinstance(pattern, bytes):
                 text = text.encode("latin-1", "replace")
             if takes_long(lambda text=text: [None for _ in compiled.finditer(text)]):
