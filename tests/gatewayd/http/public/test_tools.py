@@ -1,5 +1,6 @@
 """Tests for gatewayd.http.public.tools."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -190,9 +191,13 @@ async def test_a_permission_that_goes_while_the_body_comes_is_gone() -> None:
     async with serving_plugins() as site:
         await permit(site, site.user, "tools")
         [group] = await site.site.accounts.groups.list()
+        seen = site.site.accounts.authenticator._seen_users
+        assert not seen
 
         async def slowly() -> AsyncIterator[bytes]:
             yield b'{"id": "late", "name": "x", "meta": {}, '
+            while site.user.id not in seen:
+                await asyncio.sleep(0)
             await site.site.accounts.groups.remove_members(group.id, [site.user.id])
             yield orjson.dumps({"content": TOOL})[1:]
 
