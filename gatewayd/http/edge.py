@@ -337,8 +337,16 @@ def forwarded_for(request: web.Request, trusted: tuple[IPv4Network | IPv6Network
     given = ",".join(request.headers.getall("X-Forwarded-For", ()))
     hops = [hop.strip() for hop in given.split(",") if hop.strip()]
     while hops and _is_within(address, trusted):
-        address = hops.pop()
+        address = _without_port(hops.pop())
     return address
+
+
+def _without_port(hop: str) -> str:
+    """Return the address of a hop; some proxies write its port too (RFC 7239 section 6)."""
+    if hop.startswith("["):
+        return hop[1:].partition("]")[0]
+    address, _, port = hop.partition(":")
+    return hop if ":" in port else address
 
 
 def forwarded_site(request: web.Request) -> str:
