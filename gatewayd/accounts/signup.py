@@ -61,6 +61,8 @@ class SignUp:
         try:
             return await self._users.sign_up(replace(new, role=role), self._welcome)
         except GatewayError as error:
+            if error.kind is Kind.UNAVAILABLE:
+                self._release(network_of(peer))
             if error.kind is not Kind.CONFLICT:
                 raise
             raise GatewayError(
@@ -75,6 +77,10 @@ class SignUp:
             raise GatewayError(Kind.RATE_LIMITED, "cannot sign up now: too many sign-ups", retry_after=wait)
         self._by_peer.add(network)
         self._by_all.add(EVERYBODY)
+
+    def _release(self, network: str) -> None:
+        self._by_peer.take_back(network)
+        self._by_all.take_back(EVERYBODY)
 
     async def is_open(self) -> bool:
         """Tell whether a sign-up would be accepted now."""

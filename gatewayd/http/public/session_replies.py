@@ -72,12 +72,16 @@ class SessionReplies:
         return self._sessions.issue(user, seconds, until)[0]
 
     def show(self, request: web.Request, who: Actor, credential: str, more: dict[str, Any]) -> web.Response:
-        """Answer the session or key that asks; a session gets its cookie again."""
+        """Answer the session or key that asks.
+
+        A session gets its cookie unless the browser has it: a GET does not tell whether it came by HTTPS, and
+        would replace a Secure cookie by another.
+        """
         is_session = who.kind is CredentialKind.SESSION
         expires_at = who.expires_at if is_session else None
         body = _body(who.user, credential, expires_at, who.permissions)
         reply = json_reply({**body, **more}, headers=NO_STORE)
-        if is_session:
+        if is_session and request.cookies.get(self._cookie.name) != credential:
             claims = self._sessions.read(credential)
             self._set(request, reply, credential, claims.expires_at - claims.issued_at)
         return reply

@@ -103,6 +103,19 @@ async def test_sign_ups_are_limited_by_address_and_overall() -> None:
     assert await sign_up("d", HERE) is None
 
 
+async def test_a_sign_up_that_was_not_tried_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    accounts = Accounts(sign_up_options=SignUpOptions(limit=1, by_address=1))
+    await accounts.add_user("root", Role.ADMIN)
+
+    async def busy(_: str) -> str:
+        raise GatewayError(Kind.UNAVAILABLE, "cannot check passwords now")
+
+    with monkeypatch.context() as patch, pytest.raises(GatewayError, match="cannot check passwords now"):
+        patch.setattr(accounts.passwords, "hash", busy)
+        await accounts.sign_up.sign_up(person("ann"), HERE)
+    assert (await accounts.sign_up.sign_up(person("ann"), HERE)).role is Role.PENDING
+
+
 async def test_an_address_in_use_costs_a_hash_and_a_sign_up() -> None:
     accounts = Accounts(sign_up_options=SignUpOptions(by_address=2))
     await accounts.add_user("root", Role.ADMIN)

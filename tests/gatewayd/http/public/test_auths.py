@@ -235,6 +235,13 @@ async def test_a_session_that_began_by_https_stays_on_it(site: Site, origin: str
             assert bool(cookie["secure"]) is (origin == "https")
 
 
+async def test_a_cookie_that_is_kept_is_not_replaced(site: Site) -> None:
+    token = site.accounts.session(site.user)
+    for headers, cookies in (({"Cookie": f"token={token}"}, 0), (bearer(token), 1)):
+        async with site.client.get(f"{BASE}/", headers=headers) as reply:
+            assert (reply.status, len(reply.cookies)) == (200, cookies)
+
+
 async def test_a_foreign_page_signs_nobody_out(site: Site) -> None:
     token = site.accounts.session(site.user)
     headers = {"Cookie": f"token={token}", "Sec-Fetch-Site": "cross-site"}
