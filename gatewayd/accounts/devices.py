@@ -1,4 +1,4 @@
-"""Recognises browsers in which somebody signed in before (OWASP device cookies)."""
+"""Device cookies: they tell a browser in which an account signed in before (OWASP, device cookies)."""
 
 import hashlib
 import hmac
@@ -11,10 +11,10 @@ MAX_CHARACTERS: Final = 200
 NONCE_BYTES: Final = 16
 
 
-class Devices:
-    """Makes and reads device cookies: signed, and each for one account.
+class DeviceCookies:
+    """Issues and reads device cookies: signed, each for one account, `nonce.end.signature`.
 
-    A device cookie gives no right. Failed tries of the browser that has it are counted by themselves.
+    A device cookie gives no right. Failed sign-ins of its browser are counted apart from those of strangers.
     """
 
     def __init__(self, secret: str, clock: ids.Clock = ids.now) -> None:
@@ -22,12 +22,12 @@ class Devices:
         self._clock = clock
 
     def issue(self, email: str) -> str:
-        """Return a new device cookie for the account with this normalised address."""
+        """Return a new device cookie for the account with this address, as `email_key` returns it."""
         head = f"{ids.new_secret(NONCE_BYTES)}.{self._clock() + LIFE_SECONDS}"
         return f"{head}.{self._sign(email, head)}"
 
     def find(self, email: str, cookie: str) -> str | None:
-        """Return the id of the browser, None unless the device cookie is good for this account now."""
+        """Return the nonce of a device cookie; None unless it is good for this account now."""
         if not cookie or len(cookie) > MAX_CHARACTERS or not cookie.isascii():
             return None
         head, _, signature = cookie.rpartition(".")

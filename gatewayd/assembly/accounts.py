@@ -13,7 +13,7 @@ from gatewayd.accounts.authenticator import Authenticator
 from gatewayd.accounts.changes import Changes
 from gatewayd.accounts.contact import Contact
 from gatewayd.accounts.current import CurrentRights
-from gatewayd.accounts.devices import Devices
+from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.keyrules import KeyRules
 from gatewayd.accounts.keys import Keys
@@ -155,7 +155,7 @@ def make_sign_in(settings: Settings, users: TortoiseUsers, passwords: Passwords,
         by_address=settings.signin_address_failure_limit,
         by_account=settings.signin_account_failure_limit,
     )
-    return SignIn(users, passwords, Devices(secret), limits, enabled=settings.enable_password_auth)
+    return SignIn(users, passwords, DeviceCookies(secret), limits, enabled=settings.enable_password_auth)
 
 
 def sign_up_options(settings: Settings) -> SignUpOptions:

@@ -9,7 +9,7 @@ from typing import Any
 from gatewayd.accounts.authenticator import Authenticator
 from gatewayd.accounts.changes import Change, Changes
 from gatewayd.accounts.current import CurrentRights
-from gatewayd.accounts.devices import Devices
+from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.keyrules import KeyRules
 from gatewayd.accounts.keys import Keys
@@ -141,7 +141,7 @@ class Accounts:
 
     @cached_property
     def sign_in(self) -> SignIn:
-        return SignIn(self.users_store, self.passwords, Devices(SECRET, self.clock), clock=self.clock)
+        return SignIn(self.users_store, self.passwords, DeviceCookies(SECRET, self.clock), clock=self.clock)
 
     @cached_property
     def sign_up(self) -> SignUp:

@@ -8,7 +8,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
 from gatewayd.accounts.records import NewUser, Role, UserChange
-from gatewayd.accounts.signin import Client, SignIn
+from gatewayd.accounts.signin import SignIn, SignInClient
 from gatewayd.accounts.signup import SignUp
 from gatewayd.accounts.users import Users
 from gatewayd.http.body import json_reply, read_model
@@ -131,7 +131,7 @@ class AuthRoutes:
     async def signin(self, request: web.Request) -> web.StreamResponse:
         """`{"email", "password"}` -> Session and cookie; 400 for a wrong pair, 429 after too many."""
         form = await read_model(request, SignInBody)
-        client = Client(client_address(request), request.cookies.get(DEVICE_COOKIE, ""))
+        client = SignInClient(client_address(request), request.cookies.get(DEVICE_COOKIE, ""))
         user = await self._sign_in.sign_in(form.email, form.password, client)
         reply = await self._replies.open(request, user)
         self._replies.set_device_cookie(request, reply, self._sign_in.issue_device_cookie(user))

@@ -5,7 +5,7 @@ import pytest
 from gatewayd.accounts.passwordrules import PasswordRules
 from gatewayd.accounts.records import Role
 from gatewayd.accounts.runtime import ConfiguredValue
-from gatewayd.accounts.signin import Client
+from gatewayd.accounts.signin import SignInClient
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import Accounts
 
@@ -18,7 +18,10 @@ async def test_one_step_makes_a_usable_gateway(accounts: Accounts) -> None:
     assert made.password_value
     actor = await accounts.authenticator.authenticate(made.key_value, "GET", "/api/models")
     assert (actor.user_id, actor.key_id, actor.is_admin) == (made.user.id, made.key.id, True)
-    assert await accounts.sign_in.sign_in("chief@example.org", made.password_value, Client("")) == made.user
+    assert (
+        await accounts.sign_in.sign_in("chief@example.org", made.password_value, SignInClient(""))
+        == made.user
+    )
     assert accounts.runtime.flag("ENABLE_API_KEYS") is True
     assert accounts.runtime.flag("ENABLE_SIGNUP") is False
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.accounts.records import Role
-from gatewayd.accounts.signin import Client
+from gatewayd.accounts.signin import SignInClient
 from gatewayd.assembly.accounts import configured_permissions, configured_values, signing_secret
 from gatewayd.assembly.gateway import assemble
 from gatewayd.errors import GatewayError, Kind
@@ -51,7 +51,7 @@ async def test_the_environment_makes_the_first_administrator(state: Path) -> Non
             (only,), count = await accounts.users.list()
             assert (count, only.email, only.name, only.role) == (1, "root@example.org", "Root", Role.ADMIN)
             assert accounts.runtime.flag("ENABLE_SIGNUP") is False
-            assert await accounts.sign_in.sign_in(only.email, "correct horse", Client("")) == only
+            assert await accounts.sign_in.sign_in(only.email, "correct horse", SignInClient("")) == only
 
 
 async def test_a_weak_password_of_the_environment_stops_the_start(state: Path) -> None:
