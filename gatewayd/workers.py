@@ -10,12 +10,12 @@ import ctypes
 import itertools
 import logging
 import os
+import re
 import resource
 import signal
 import struct
 import sys
 import threading
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,8 +34,11 @@ MAX_HEADER_BYTES: Final = 1 << 20
 """Of an answer, whose header is read on the event loop."""
 PR_SET_PDEATHSIG: Final = 1
 MOST_NICE: Final = 19
-KEPT_LINES: Final = 20
+KEPT_BYTES: Final = 1 << 16
+"""Of the messages of a worker: the last ones."""
 LONGEST_LINE: Final = 400
+MAX_ERROR_CHARACTERS: Final = 4096
+CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 LAST_WORDS: Final = 5.0
 ROOT: Final = Path(__file__).parents[1]
 
@@ -84,7 +87,7 @@ class Worker:
         self._handle: int | None = os.pidfd_open(process.pid)
         self._numbers = itertools.count()
         self._waiting: dict[int, asyncio.Future[tuple[Header, bytes]]] = {}
-        self._lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self._said = b""
         self._ended = asyncio.Event()
         self._told = asyncio.Event()
         self.calls = 0
@@ -227,15 +230,8 @@ class Worker:
         if reader is None:
             raise RuntimeError("the worker was started with a pipe for its messages")
         try:
-            while True:
-                try:
-                    line = await reader.readline()
-                except ValueError:
-                    # Longer than the reader takes: the rest of it comes as the next line.
-                    continue
-                if not line:
-                    return
-                self._lines.append(shortened(line.decode(errors="replace").rstrip(), LONGEST_LINE))
+            while block := await reader.read(KEPT_BYTES):
+                self._said = (self._said + block)[-KEPT_BYTES:]
         finally:
             self._told.set()
 
@@ -243,7 +239,8 @@ class Worker:
         status = self._process.returncode
         if status is None:
             return WorkerDiedError("does not answer")
-        said = f": {self._lines[-1]}" if self._lines else ""
+        line = _one_line(self._said.rstrip().rpartition(b"\n")[2].decode(errors="replace"))
+        said = f": {shortened(line, LONGEST_LINE)}" if line else ""
         if status < 0:
             with contextlib.suppress(ValueError):
                 ended_by = signal.Signals(-status)
@@ -307,7 +304,18 @@ def make_nice(task: int, steps: int) -> None:
 
 
 def _read_error(told: Mapping[str, Any]) -> GatewayError:
-    return GatewayError(Kind(told["kind"]), told["message"], param=told["param"], code=told["code"])
+    """Return the failure that a child answers with; ValueError or TypeError when it is none."""
+    message, param, code = (told[name] for name in ("message", "param", "code"))
+    if not isinstance(message, str) or not all(isinstance(text, str | None) for text in (param, code)):
+        raise TypeError("message, param and code are texts")
+    if len(message) + len(param or "") + len(code or "") > MAX_ERROR_CHARACTERS:
+        raise ValueError("an error is too long")
+    return GatewayError(Kind(told["kind"]), _one_line(message), param=param, code=code)
+
+
+def _one_line(text: str) -> str:
+    """Return what a child says on one line, with U+FFFD for control characters: no database keeps NUL."""
+    return CONTROLS.sub("\ufffd", " ".join(text.split()))
 
 
 def _bound(pid: int, options: WorkerOptions) -> None:

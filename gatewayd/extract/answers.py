@@ -1,11 +1,12 @@
 """What the process that reads documents answers: packed there, read and checked by the daemon.
 
-A reader may have been taken over by what it read, and a text has many chunks: nothing is believed, and
-nothing takes long at a time.
+A document may have taken its reader over, so every field is checked. A text has many chunks, so no step takes
+long.
 """
 
 import codecs
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -19,6 +20,18 @@ TABLE_ROWS: Final = 500
 
 BLOCK_BYTES: Final = 1 << 20
 MAX_HEADING_CHARACTERS: Final = 1000
+MAX_REPETITION: Final = 20
+"""Characters of all chunks for each character of the text: neighbours overlap by half of a chunk at most."""
+MAX_PAGES: Final = (1 << 31) - 1
+"""What the database holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLimits:
+    """Maximum number of characters of a text, and of one chunk of it."""
+
+    text: int
+    chunk: int
 
 
 def pack(document: Document, chunks: Sequence[Chunk]) -> tuple[dict[str, Any], bytes]:
@@ -32,23 +45,24 @@ def pack(document: Document, chunks: Sequence[Chunk]) -> tuple[dict[str, Any], b
     return header, b"".join([text, *(len(table).to_bytes(4) + table for table in tables)])
 
 
-def unpack(header: Mapping[str, Any], blob: bytes) -> Extraction:
+def unpack(header: Mapping[str, Any], blob: bytes, limits: AnswerLimits) -> Extraction:
     """Return what an answer says; invalid_request when it is none. Takes time: not for the event loop."""
     try:
-        return _unpacked(header, memoryview(blob))
+        return _unpacked(header, memoryview(blob), limits)
     except (ValueError, TypeError, LookupError) as error:
         sentence = "cannot read the file: its reader answered with what is no text; it is damaged"
         raise GatewayError(Kind.INVALID_REQUEST, sentence) from error
 
 
-def _unpacked(header: Mapping[str, Any], blob: memoryview) -> Extraction:
+def _unpacked(header: Mapping[str, Any], blob: memoryview, limits: AnswerLimits) -> Extraction:
     text = _text(blob[: header["text"]])
-    if not text.strip() or "\0" in text:
-        raise ValueError("the text is blank or holds NUL")
-    chunks = tuple(_chunks(blob[header["text"] :], header["tables"], len(text)))
+    if not text.strip() or "\0" in text or len(text) > limits.text:
+        raise ValueError("the text is blank, too long or holds NUL")
+    tables = blob[header["text"] :]
+    chunks = tuple(_chunks(tables, header["tables"], len(text), limits.chunk))
     pages, title = header["pages"], header["title"]
-    if not isinstance(pages, int | None) or not isinstance(title, str | None):
-        raise TypeError("pages is a number and title a text")
+    if not _is_page(pages) or not _is_label(title):
+        raise ValueError("pages is a number and title a short text")
     return Extraction(text, chunks, pages, title)
 
 
@@ -58,14 +72,19 @@ def _text(encoded: memoryview) -> str:
     return "".join([*blocks, decoder.decode(b"", final=True)])
 
 
-def _chunks(tables: memoryview, count: int, length: int) -> Iterator[Chunk]:
+def _chunks(tables: memoryview, count: int, length: int, longest: int) -> Iterator[Chunk]:
+    """Yield the chunks of a text of `length` characters, each of at most `longest` characters."""
     number = 0
+    left = length * MAX_REPETITION
     for _ in range(count):
         size = int.from_bytes(tables[:4])
         for row in orjson.loads(tables[4 : 4 + size]):
             chunk = Chunk(*row)
             if not _is_chunk(chunk, number, length):
                 raise ValueError("a chunk is not a stretch of the text")
+            left -= chunk.end - chunk.start
+            if left < 0 or chunk.end - chunk.start > longest:
+                raise ValueError("the chunks are longer than those of such a text can be")
             yield chunk
             number += 1
         tables = tables[4 + size :]
@@ -77,7 +96,17 @@ def _is_chunk(chunk: Chunk, number: int, length: int) -> bool:
         and 0 <= chunk.start < chunk.end <= length
         and isinstance(chunk.start, int)
         and isinstance(chunk.end, int)
-        and isinstance(chunk.page, int | None)
-        and isinstance(chunk.heading, str | None)
-        and len(chunk.heading or "") <= MAX_HEADING_CHARACTERS
+        and _is_page(chunk.page)
+        and _is_label(chunk.heading)
     )
+
+
+def _is_page(value: object) -> bool:
+    return value is None or (isinstance(value, int) and 0 <= value <= MAX_PAGES)
+
+
+def _is_label(value: object) -> bool:
+    """Tell whether a value is a title or a heading, or None."""
+    if value is None:
+        return True
+    return isinstance(value, str) and len(value) <= MAX_HEADING_CHARACTERS and "\0" not in value

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.answers import unpack
+from gatewayd.extract.answers import AnswerLimits, unpack
 from gatewayd.extract.places import Places
 from gatewayd.extract.reader import Reader
 from gatewayd.extract.records import MB, OVER_MEMORY, Sandbox
@@ -67,6 +67,7 @@ class ExtractorPool:
         self._busy: set[Reader] = set()
         self._reaper: str | None = None
         self._is_closed = False
+        self._answer_limits = AnswerLimits(options.text_limit, options.rules.size)
         arguments = {
             "text": options.text_limit,
             "size": options.rules.size,
@@ -94,7 +95,7 @@ class ExtractorPool:
                 raise
             finally:
                 self._give_back(reader, is_good=is_good)
-        return await asyncio.to_thread(unpack, header, blob)
+        return await asyncio.to_thread(unpack, header, blob, self._answer_limits)
 
     async def close(self) -> None:
         """End all processes; who waits for one gets unavailable."""
@@ -113,7 +114,7 @@ class ExtractorPool:
             raise GatewayError(Kind.UNAVAILABLE, "cannot read documents: the gateway is stopping")
         while self._resting:
             reader, _ = self._resting.pop()
-            if reader.worker.is_alive:
+            if reader.is_usable:
                 self._busy.add(reader)
                 return reader
             await reader.close()

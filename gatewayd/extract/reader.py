@@ -39,6 +39,11 @@ class Reader:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             raise
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can be asked: the process runs, and nobody has removed its folder."""
+        return self.worker.is_alive and self.folder.is_dir()
+
     async def ask(self, path: Path, message: dict[str, Any]) -> tuple[Any, bytes]:
         """Return the answer to a message about the file at `path`, as `Worker.call` does; unavailable when
         there is no such file."""

@@ -24,7 +24,6 @@ AUDIT_ARCHITECTURES: Final = {Architecture.X86_64: 0xC000003E, Architecture.AARC
 X32: Final = 0x40000000
 
 # linux/prctl.h, linux/seccomp.h
-PR_GET_SECCOMP: Final = 21
 PR_SET_SECCOMP: Final = 22
 SECCOMP_MODE_FILTER: Final = 2
 KILL: Final = 0x80000000
@@ -59,14 +58,18 @@ class _Program(ctypes.Structure):
 
 
 def is_available() -> bool:
-    """Tell whether the kernel filters system calls, and their numbers are known."""
+    """Tell whether this process may set a filter, and the numbers of the system calls are known.
+
+    A container may refuse filters that the kernel has. A filter at the address 0 is never set: the error
+    is EFAULT where one could be set (seccomp(2)).
+    """
     if _architecture() is None:
         return False
     try:
-        control(PR_GET_SECCOMP)
-    except OSError:
-        return False
-    return True
+        control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, None)
+    except OSError as error:
+        return error.errno == errno.EFAULT
+    return False
 
 
 def restrict() -> None:

@@ -37,6 +37,13 @@ def main() -> None:  # noqa: C901
             case "nonsense":
                 parent._answers.write(message["bytes"].encode("latin-1"))
                 parent._answers.flush()
+            case "say and die":
+                os.write(2, message["bytes"].encode())
+                os._exit(1)
+            case "talk":
+                for _ in range(1000):
+                    os.write(2, b"\n" * 65536)
+                parent.answer(message, {"said": "enough"})
             case "hang":
                 signal.pause()
 

@@ -23,6 +23,7 @@ from gatewayd.workers import (
 from tests.fakes.sockets import on_both_loops
 
 CHILD = "tests.fakes.workerchild"
+TOLD = {"kind": Kind.CONFLICT, "message": "cannot do it", "param": None, "code": None}
 Start = Callable[..., Awaitable[Worker]]
 
 
@@ -84,6 +85,22 @@ async def test_a_failure_of_the_child_is_raised_as_it_is(start: Start) -> None:
     assert (await worker.call({"do": "echo", "say": "still here"}))[0] == {"said": "still here"}
 
 
+async def test_what_a_child_says_is_one_line_that_a_database_keeps(start: Start) -> None:
+    worker = await start()
+    answer = frame({"number": 0, "error": {**TOLD, "message": "cannot read\n it\0"}})
+    with pytest.raises(GatewayError) as caught:
+        await worker.call({"do": "nonsense", "bytes": answer.decode("latin-1")})
+    assert caught.value.message == "cannot read it\ufffd"
+    death = await died(worker.call({"do": "say and die", "bytes": "first\nlast\0\tone\n\n"}))
+    assert death.reason == "ended with status 1: last\ufffd one"
+
+
+async def test_65_million_lines_of_a_child_are_read_in_a_second(start: Start) -> None:
+    worker = await start()
+    # Each by itself, they would take minutes of the event loop.
+    assert (await worker.call({"do": "talk"}))[0] == {"said": "enough"}
+
+
 async def test_what_libraries_print_is_no_answer(start: Start) -> None:
     worker = await start()
     assert (await worker.call({"do": "print"}))[0] == {"said": "printed"}
@@ -138,8 +155,14 @@ async def test_every_call_ends_when_the_child_does(start: Start) -> None:
         LENGTHS.pack(2, 0) + b"[]",
         frame({"number": 0, "error": {"kind": "nonsense"}}),
         frame({"number": 0, "error": "text"}),
+        frame({"number": 0, "error": {**TOLD, "message": ["cannot"]}}),
+        frame({"number": 0, "error": {**TOLD, "code": 1}}),
+        frame({"number": 0, "error": {**TOLD, "message": "x" * 4097}}),
     ],
-    ids=["too long", "too long a header", "no JSON", "no object", "unknown kind", "no error"],
+    ids=[
+        *("too long", "too long a header", "no JSON", "no object", "unknown kind", "no error"),
+        *("no sentence", "no code", "too long a sentence"),
+    ],
 )
 async def test_a_child_that_answers_with_nonsense_is_ended(start: Start, answer: bytes) -> None:
     worker = await start()

@@ -7,10 +7,11 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract import answers
-from gatewayd.extract.answers import pack, unpack
+from gatewayd.extract.answers import AnswerLimits, pack, unpack
 from gatewayd.extract.records import Document
 from gatewayd.ingest.records import Chunk, Extraction, Part
 
+LIMITS = AnswerLimits(text=2000, chunk=5)
 TEXT = "Vögel am See. " * 100
 
 
@@ -22,16 +23,14 @@ def test_an_answer_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None
     document = Document(TEXT, (Part(0, len(TEXT)),), pages=3, title="T")
     header, blob = pack(document, chunks)
     assert header["tables"] == 3
-    assert unpack(header, blob) == Extraction(TEXT, chunks, 3, "T")
+    assert unpack(header, blob, LIMITS) == Extraction(TEXT, chunks, 3, "T")
     # What is read on the event loop does not grow with the document.
     assert len(orjson.dumps(header)) < 100
 
 
-def lie(
-    row: Any = (0, 0, 5, None, None), text: bytes = b"words", **header: Any
-) -> tuple[dict[str, Any], bytes]:
+def lie(*rows: Any, text: bytes = b"words", **header: Any) -> tuple[dict[str, Any], bytes]:
     """Return an answer that is right but for what is said."""
-    table = orjson.dumps([row])
+    table = orjson.dumps(rows or [(0, 0, 5, None, None)])
     fields = {"pages": None, "title": None, "text": len(text), "tables": 1, **header}
     return fields, text + len(table).to_bytes(4) + table
 
@@ -56,6 +55,16 @@ def lie(
         lie((0, 0, 5, "1", None)),
         lie((0, 0, 5, None, 7)),
         lie((0, 0, 5, None, "x" * 1001)),
+        lie((0, 0, 5, None, "a\0b")),
+        lie((0, 0, 5, -1, None)),
+        lie((0, 0, 5, 1 << 31, None)),
+        lie(pages=1 << 31),
+        lie(title="x" * 1001),
+        lie(title="a\0b"),
+        # A text of a few characters has chunks that fill the disk.
+        lie(*((number, 0, 5, None, None) for number in range(21))),
+        lie((0, 0, 6, None, None), text=b"longer"),
+        lie(text=b"longer" * 1000),
         lie((0, 0)),
         lie("chunk"),
         lie(5),
@@ -63,10 +72,11 @@ def lie(
 )
 def test_what_is_no_answer_is_the_fault_of_the_document(answer: tuple[dict[str, Any], bytes]) -> None:
     with pytest.raises(GatewayError) as caught:
-        unpack(*answer)
+        unpack(*answer, LIMITS)
     assert caught.value.kind is Kind.INVALID_REQUEST
     assert "its reader answered with what is no text" in caught.value.message
 
 
 def test_what_the_lies_differ_from_is_right() -> None:
-    assert unpack(*lie()) == Extraction("words", (Chunk(0, 0, 5),))
+    assert len(unpack(*lie(*((number, 0, 5, None, None) for number in range(20))), LIMITS).chunks) == 20
+    assert unpack(*lie(), LIMITS) == Extraction("words", (Chunk(0, 0, 5),))

@@ -6,11 +6,12 @@ import orjson
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.answers import unpack
+from gatewayd.extract.answers import AnswerLimits, unpack
 from gatewayd.extract.records import OVER_MEMORY
 from gatewayd.tasks import Tasks
 from gatewayd.workers import Worker, WorkerOptions
 
+LIMITS = AnswerLimits(1000, 100)
 OPTIONS = {"text": 1000, "size": 100, "overlap": 0, "tokens": 50, "seconds": 7.5, "sandbox": "require"}
 
 
@@ -28,7 +29,7 @@ def asked(path: Path, data: bytes, name: str = "x") -> dict[str, str | None]:
 
 
 async def test_the_answer_is_the_text_and_where_its_chunks_are(child: Worker, tmp_path: Path) -> None:
-    found = unpack(*await child.call(asked(tmp_path / "a", "# Vögel\n\nwords\n".encode(), "a.md")))
+    found = unpack(*await child.call(asked(tmp_path / "a", "# Vögel\n\nwords\n".encode(), "a.md")), LIMITS)
     assert found.text == "# Vögel\n\nwords\n\n"
     assert (found.pages, found.title) == (None, "Vögel")
     chunk = found.chunks[0]

@@ -1,5 +1,6 @@
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -142,6 +143,16 @@ async def test_a_worker_that_died_at_rest_is_replaced(make: Make, put: Put, star
     while started[0].is_alive:
         await asyncio.sleep(0)
     assert (await pool.extract(put(b"some words"), "x", None, "u")).text == "some words\n"
+
+
+async def test_a_worker_whose_folder_was_removed_is_replaced(
+    make: Make, put: Put, started: list[Worker], tmp_path: Path
+) -> None:
+    pool = make()
+    await pool.extract(put(b"some words"), "x", None, "u")
+    shutil.rmtree(tmp_path / "incoming")
+    assert (await pool.extract(put(b"some words"), "x", None, "u")).text == "some words\n"
+    assert len(started) == 2
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,12 @@ import orjson
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.answers import unpack
+from gatewayd.extract.answers import AnswerLimits, unpack
 from gatewayd.extract.reader import Reader
 from gatewayd.tasks import Tasks
 from gatewayd.workers import WorkerOptions
 
+LIMITS = AnswerLimits(1000, 100)
 OPTIONS = {"text": 1000, "size": 100, "overlap": 0, "tokens": 50, "seconds": 60, "sandbox": "require"}
 CHILD = WorkerOptions("gatewayd.extract.child", (orjson.dumps(OPTIONS).decode(),))
 ASKED = {"name": "x", "content_type": None}
@@ -20,7 +21,7 @@ async def test_a_process_finds_the_one_document_in_its_folder_and_nothing_else(t
     document, parent = tmp_path / "blob", tmp_path / "files" / "incoming"
     document.write_bytes(b"words")
     reader = await Reader.start(parent, CHILD, tasks)
-    assert unpack(*await reader.ask(document, ASKED)).text == "words\n"
+    assert unpack(*await reader.ask(document, ASKED), LIMITS).text == "words\n"
     assert list(reader.folder.iterdir()) == []
     assert document.read_bytes() == b"words"
     with pytest.raises(GatewayError) as caught:
@@ -48,7 +49,7 @@ async def test_where_a_file_cannot_have_two_names_it_is_copied(
     document = tmp_path / "blob"
     document.write_bytes(b"words")
     reader = await Reader.start(tmp_path / "incoming", CHILD, tasks)
-    assert unpack(*await reader.ask(document, ASKED)).text == "words\n"
+    assert unpack(*await reader.ask(document, ASKED), LIMITS).text == "words\n"
     assert list(reader.folder.iterdir()) == []
     await reader.close()
     await tasks.close()

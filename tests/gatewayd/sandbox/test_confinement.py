@@ -8,13 +8,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from gatewayd.extract.answers import unpack
+from gatewayd.extract.answers import AnswerLimits, unpack
 from gatewayd.sandbox import confinement, landlock, seccomp
 from gatewayd.sandbox.confinement import LANDLOCK, SECCOMP
 from gatewayd.tasks import Tasks
 from gatewayd.workers import Worker, WorkerDiedError, WorkerOptions
 
 CHILD = "tests.fakes.hostilechild"
+LIMITS = AnswerLimits(10_000, 10_000)
 OPTIONS = {"text": 10_000, "size": 10_000, "overlap": 0, "tokens": 10_000, "seconds": 60}
 REFUSED = {"EPERM", "EACCES", "ENOSYS"}
 READING = {
@@ -44,7 +45,7 @@ async def hostile(tmp_path: Path) -> AsyncIterator[Try]:
         worker = await Worker.start(WorkerOptions(CHILD, (options, str(folder))), tasks)
         try:
             message = {"path": str(document), "name": name, "content_type": None}
-            outcomes: dict[str, str] = orjson.loads(unpack(*await worker.call(message)).text)
+            outcomes: dict[str, str] = orjson.loads(unpack(*await worker.call(message), LIMITS).text)
         finally:
             await worker.close()
         assert outcomes.pop("use a thread") == "done"

@@ -97,3 +97,15 @@ def test_an_architecture_whose_numbers_are_not_known_has_no_filter(monkeypatch: 
     assert not seccomp.is_available()
     with pytest.raises(OSError, match="not known"):
         seccomp.restrict()
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES, errno.EINVAL, errno.ENOSYS])
+def test_a_container_that_refuses_filters_has_none(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refused(option: int, *_: object) -> int:
+        # Whether a filter is set already may be asked all the same.
+        if option == seccomp.PR_SET_SECCOMP:
+            raise OSError(number, "refused")
+        return 0
+
+    monkeypatch.setattr(seccomp, "control", refused)
+    assert not seccomp.is_available()
