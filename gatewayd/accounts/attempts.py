@@ -9,7 +9,7 @@ from gatewayd import ids
 
 MAX_TRACKED: Final = 20_000
 WIDE_PREFIX: Final = 48
-"""What a provider gives one customer of IPv6 at most (RFC 6177)."""
+"""Prefix length of the largest usual assignment of IPv6 to one site (RFC 6177)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The rights of an account at this moment, for a request that was authenticated some time ago."""
+"""Current rights of an account, for a request that was authenticated some time ago."""
 
 from dataclasses import replace
 
@@ -9,10 +9,7 @@ from gatewayd.errors import GatewayError, Kind
 
 
 class CurrentRights:
-    """Reads role, groups and permissions again.
-
-    A request keeps the actor that it began with, and its body may take minutes.
-    """
+    """Reads role, groups and permissions again: the body of a request may take minutes."""
 
     def __init__(self, users: UserStore, rules: KeyRules) -> None:
         self._users = users
@@ -21,8 +18,8 @@ class CurrentRights:
     async def of(self, actor: Actor) -> Actor:
         """Return an actor with the rights that its account has now.
 
-        The operator at the control socket keeps every right, whoever it makes something for. Raises
-        unauthenticated when the account was removed, deactivated or made pending.
+        An actor of the control socket keeps every right. Raises unauthenticated when the account was removed,
+        deactivated or made pending.
         """
         if actor.kind is CredentialKind.CONTROL:
             return actor

@@ -1,4 +1,4 @@
-"""Which passwords may be chosen (ASVS 5.0, 6.2; NIST SP 800-63B, 3.1.1.2)."""
+"""Rules for new passwords (ASVS 5.0, 6.2; NIST SP 800-63B, 3.1.1.2)."""
 
 import re
 from collections.abc import Iterable
@@ -36,9 +36,9 @@ def common_passwords() -> frozenset[str]:
 
 
 class PasswordRules:
-    """Refuses passwords that are guessed first; which characters a password has does not matter.
+    """Refuses short and guessable passwords; no kind of character is required.
 
-    `words` are further ones that no password may consist of: the name of the gateway.
+    `words` are words of the context besides `PRODUCT_WORDS`: the name of the gateway.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class PasswordRules:
         self._common = common
 
     def check(self, password: str, about: Iterable[str], param: str = "password") -> None:
-        """Raise invalid_request (code `weak_password`) for a password that may not be chosen.
+        """Raise invalid_request (code `weak_password`) for a weak password.
 
-        `about` are texts that describe its owner: e-mail address and names. A password is refused with fewer
-        characters than the minimum, as one of the most common, as one character or one row (`abcdefgh`), and
-        as a word of the context, with or without digits and signs around it.
+        `about` are the e-mail address and the names of its owner. Weak is a password with fewer characters
+        than the minimum, one of the most common, one repeated character, one row (`abcdefgh`), and a word of
+        the context with or without digits and signs around it.
         """
         check_password(password, param)
         if len(password) < self._min:

@@ -20,7 +20,7 @@ EVERYBODY: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class SignUpOptions:
-    """`initial_admin` lets the first account be made; the limits are sign-ups in an hour."""
+    """`initial_admin` allows the first account; `limit` and `by_address` are sign-ups in an hour."""
 
     initial_admin: bool = False
     limit: int = 100
@@ -28,7 +28,7 @@ class SignUpOptions:
 
 
 class SignUp:
-    """Lets people in as the settings say; a first one becomes administrator and closes the door."""
+    """Creates accounts as the settings allow; a first one is an administrator's and switches sign-up off."""
 
     def __init__(
         self,

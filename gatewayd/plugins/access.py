@@ -1,7 +1,7 @@
 """Who may use and change which plugin (6.6): functions are the administrators', tools have access lists.
 
-A source runs with the rights of the gateway. Whoever puts one in holds the permission `workspace.tools` at
-that moment: neither ownership nor a write grant is enough, as both outlast the permission.
+A source runs with the rights of the gateway. A change of the source of a tool takes the permission
+`workspace.tools` at that moment. Ownership and write grants are not enough: both outlast the permission.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -14,8 +14,8 @@ from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins.records import Family, Plugin
 
-SHARED_PUBLICLY: Final = "public_tools"
-"""The permission of `sharing` to give a tool to everybody."""
+PUBLIC_SHARING: Final = "public_tools"
+"""The permission of `sharing` to grant a tool to everybody."""
 
 CurrentActor = Callable[[Actor], Awaitable[Actor]]
 """Returns an actor with the rights that its account has now; `accounts.current.CurrentRights.of` is one."""
@@ -28,8 +28,8 @@ async def _as_given(actor: Actor) -> Actor:
 class PluginAccess:
     """Decides from roles, ownership, access lists and permissions.
 
-    With `bypass_admins` access lists do not bind administrators. They never bind whoever holds the control
-    socket. `current` reads the rights of an actor again before a plugin is changed.
+    Access lists do not bind administrators with `bypass_admins`, nor the control socket. `current` reads the
+    rights of an actor again before a plugin is changed.
     """
 
     def __init__(self, *, bypass_admins: bool = True, current: CurrentActor = _as_given) -> None:
@@ -59,26 +59,26 @@ class PluginAccess:
             raise GatewayError(Kind.FORBIDDEN, f"cannot change {plugin.family.value} {plugin.id!r}: {whose}")
 
     def check_source(self, actor: Actor, plugin: Plugin) -> None:
-        """Raise as `check_write`, and forbidden for who may not change the source of a plugin."""
+        """Raise as `check_write`, and forbidden for a tool without the permission `workspace.tools`."""
         self.check_write(actor, plugin)
         if plugin.family is Family.TOOL:
             require(actor, "workspace", "tools")
 
     def granted(self, actor: Actor, wanted: Iterable[Grant], held: Iterable[Grant] = ()) -> tuple[Grant, ...]:
-        """Return those of the wanted grants on a tool that the actor may give; what is `held` may stay.
+        """Return the wanted grants on a tool that the actor may give, and those of `held` among them.
 
-        To give write access takes the permission `workspace.tools`. The rest is dropped (6.6).
+        Write access takes the permission `workspace.tools`. Other grants are dropped (6.6).
         """
         kept = frozenset(held)
-        given = allowed(actor, wanted, kept, public=SHARED_PUBLICLY)
+        given = allowed(actor, wanted, kept, public=PUBLIC_SHARING)
         if actor.may("workspace", "tools"):
             return given
         return tuple(grant for grant in given if grant in kept or grant.permission != WRITE)
 
     def check_create(self, actor: Actor, family: Family) -> None:
-        """Raise forbidden, naming what is missing, for who may not install a plugin.
+        """Raise forbidden without a permission to install: `workspace.tools` or `workspace.tools_import`.
 
-        The permission `workspace.tools_import` is one to install tools, too.
+        Functions take an administrator.
         """
         if family is Family.TOOL:
             if not actor.may("workspace", "tools_import"):

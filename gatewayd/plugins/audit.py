@@ -1,4 +1,4 @@
-"""Who holds something on the source of a tool without the permission `workspace.tools`."""
+"""Audit of tools and groups: owners and writers of tools without the permission `workspace.tools`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,28 +14,29 @@ from gatewayd.catalog.records import EVERYBODY, Grant
 from gatewayd.plugins.records import Family, Plugin
 from gatewayd.plugins.registry import Registry
 
-CHANGES: Final = "tools"
-INSTALLS: Final = "tools_import"
+CHANGE_PERMISSION: Final = "tools"
+INSTALL_PERMISSION: Final = "tools_import"
 
 
 class FindingKind(StrEnum):
-    """What is held."""
+    """Kind of a finding."""
 
     OWNER = "owner"
-    """The account owns the tool: it installed the source that runs, and changes it no longer."""
+    """The account owns the tool: it installed the source, and cannot change it now."""
 
     WRITE_GRANT = "write_grant"
-    """The account, the group or everybody may write the tool, and changes its source with the permission."""
+    """The account, the group or everybody has a write grant on the tool."""
 
     IMPORT_PERMISSION = "import_permission"
-    """The group, or everybody by default, has `workspace.tools_import`: it installs tools."""
+    """The group, or everybody by default, has `workspace.tools_import`: its members can install tools."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One of them; `holder` names who as a grant does, with `*` for every account.
+class AuditFinding:
+    """A finding; `holder` is a principal as in a grant, `*` for every account.
 
-    `accounts` counts those who lack the permission, None for every account.
+    `plugin_id` is None for an import permission. `accounts` is the number of accounts of the holder without
+    the permission, None for every account.
     """
 
     kind: FindingKind
@@ -45,7 +46,7 @@ class Finding:
 
 
 class PermissionAudit:
-    """Looks through tools and groups; nothing is changed."""
+    """Examines tools and groups; nothing is changed."""
 
     def __init__(self, registry: Registry, users: Users, groups: Groups, permissions: Permissions) -> None:
         self._registry = registry
@@ -53,59 +54,61 @@ class PermissionAudit:
         self._groups = groups
         self._permissions = permissions
 
-    async def run(self) -> Sequence[Finding]:
-        """Return what is held without the permission, the tools by id and then the groups by name.
+    async def run(self) -> Sequence[AuditFinding]:
+        """Return the findings, those of tools by id and then those of groups by name.
 
-        A write grant to everybody is always among them.
+        A write grant to everybody is always a finding.
         """
         defaults, groups = self._permissions.defaults(), await self._groups.list()
-        held = _Held(defaults, {group.id: group for group in groups})
-        found: list[Finding] = []
+        held = _PermissionTrees(defaults, {group.id: group for group in groups})
+        found: list[AuditFinding] = []
         for tool in self._registry.list(Family.TOOL):
             found += await self._of_tool(tool, held)
-        if held.is_default(INSTALLS) and not held.is_default(CHANGES):
-            found.append(Finding(FindingKind.IMPORT_PERMISSION, None, Grant("user", EVERYBODY, WRITE), None))
-        for group in groups:
-            if _allows(group.permissions, INSTALLS) and (count := await self._lacking(group, held)):
+        if held.is_default(INSTALL_PERMISSION) and not held.is_default(CHANGE_PERMISSION):
+            everybody = Grant("user", EVERYBODY, WRITE)
+            found.append(AuditFinding(FindingKind.IMPORT_PERMISSION, None, everybody, None))
+        importing = [group for group in groups if _allows(group.permissions, INSTALL_PERMISSION)]
+        for group in importing:
+            if count := await self._count_lacking(group, held):
                 holder = Grant("group", group.id, WRITE)
-                found.append(Finding(FindingKind.IMPORT_PERMISSION, None, holder, count))
+                found.append(AuditFinding(FindingKind.IMPORT_PERMISSION, None, holder, count))
         return found
 
-    async def _of_tool(self, tool: Plugin, held: "_Held") -> Sequence[Finding]:
+    async def _of_tool(self, tool: Plugin, held: "_PermissionTrees") -> Sequence[AuditFinding]:
         found = []
         owner = Grant("user", tool.user_id, WRITE)
         if count := await self._count(owner, held):
-            found.append(Finding(FindingKind.OWNER, tool.id, owner, count))
+            found.append(AuditFinding(FindingKind.OWNER, tool.id, owner, count))
         for grant in tool.grants:
             if grant.permission != WRITE:
                 continue
             count = await self._count(grant, held)
             if count != 0:
-                found.append(Finding(FindingKind.WRITE_GRANT, tool.id, grant, count))
+                found.append(AuditFinding(FindingKind.WRITE_GRANT, tool.id, grant, count))
         return found
 
-    async def _count(self, holder: Grant, held: "_Held") -> int | None:
+    async def _count(self, holder: Grant, held: "_PermissionTrees") -> int | None:
         """Return how many accounts of a holder lack the permission, None for everybody."""
         if holder.principal_type == "group":
             group = held.groups.get(holder.principal_id)
-            return 0 if group is None else await self._lacking(group, held)
+            return 0 if group is None else await self._count_lacking(group, held)
         if holder.principal_id == EVERYBODY:
             return None
         user = await self._users.find(holder.principal_id)
-        return 0 if user is None else len(await self._without([user], held))
+        return 0 if user is None else len(await self._list_lacking([user], held))
 
-    async def _lacking(self, group: Group, held: "_Held") -> int:
-        if held.is_default(CHANGES) or _allows(group.permissions, CHANGES):
+    async def _count_lacking(self, group: Group, held: "_PermissionTrees") -> int:
+        if held.is_default(CHANGE_PERMISSION) or _allows(group.permissions, CHANGE_PERMISSION):
             return 0
-        return len(await self._without(await self._groups.list_members(group.id), held))
+        return len(await self._list_lacking(await self._groups.list_members(group.id), held))
 
-    async def _without(self, users: Sequence[User], held: "_Held") -> Sequence[User]:
+    async def _list_lacking(self, users: Sequence[User], held: "_PermissionTrees") -> Sequence[User]:
         group_ids = await self._users.list_group_ids(users)
         return [user for user in users if not held.may_change(user, group_ids.get(user.id, ()))]
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _PermissionTrees:
     """The default permissions, and the groups with what they add."""
 
     defaults: PermissionTree
@@ -116,10 +119,11 @@ class _Held:
 
     def may_change(self, user: User, group_ids: Iterable[str]) -> bool:
         """Tell what `Permissions.effective` does for one leaf, for many accounts."""
-        if user.role is Role.ADMIN or self.is_default(CHANGES):
+        if user.role is Role.ADMIN or self.is_default(CHANGE_PERMISSION):
             return True
         return any(
-            name in self.groups and _allows(self.groups[name].permissions, CHANGES) for name in group_ids
+            name in self.groups and _allows(self.groups[name].permissions, CHANGE_PERMISSION)
+            for name in group_ids
         )
 
 

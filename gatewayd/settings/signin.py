@@ -1,4 +1,4 @@
-"""Settings of sign-in: the first administrator, passwords, and how often strangers may try."""
+"""Settings of sign-in: the first administrator, passwords, limits of sign-in and sign-up."""
 
 from typing import Annotated
 
@@ -15,54 +15,58 @@ class SignInFields(BaseSettings):
     enable_initial_admin_signup: types.Switch = setting(
         restart(ACCOUNTS),
         False,
-        "Whether the first account may be made by sign-up, by whoever comes first; it is an administrator's.",
+        "Whether sign-up may create the first account, which is an administrator.",
     )
     webui_admin_email: types.MailOrEmpty = setting(
         restart(ACCOUNTS),
         "",
-        "Address of the administrator that a gateway without accounts makes at its start; none when empty.",
+        "E-mail address of the administrator that a start without accounts creates; none when empty.",
     )
     webui_admin_password: Annotated[SecretStr, types.Expect("text")] = setting(
-        restart(ACCOUNTS), SecretStr(""), "Password of the administrator that webui_admin_email names."
+        restart(ACCOUNTS), SecretStr(""), "Password of the administrator of webui_admin_email."
     )
     webui_admin_name: types.Line = setting(
         restart(ACCOUNTS),
         "Admin",
-        "Name of the administrator that webui_admin_email names.",
+        "Name of the administrator of webui_admin_email.",
         min_length=1,
         max_length=128,
     )
     password_min_length: types.Whole = setting(
-        restart(ACCOUNTS), 8, "Fewest characters of a password that is chosen; 15 are advised.", ge=8, le=64
+        restart(ACCOUNTS),
+        8,
+        "Minimum number of characters of a new password; 15 or more are recommended.",
+        ge=8,
+        le=64,
     )
     signin_failure_limit: types.Whole = setting(
         restart(ACCOUNTS),
         10,
-        "Failed sign-ins of one address on one account in 15 minutes before further ones are refused.",
+        "Maximum number of failed sign-ins from one address to one account in 15 minutes.",
         ge=1,
         le=1000,
     )
     signin_address_failure_limit: types.Whole = setting(
         restart(ACCOUNTS),
         100,
-        "Failed sign-ins of one address on all accounts in 15 minutes before further ones are refused.",
+        "Maximum number of failed sign-ins from one address to all accounts in 15 minutes.",
         ge=1,
         le=100_000,
     )
     signin_account_failure_limit: types.Whole = setting(
         restart(ACCOUNTS),
         100,
-        "Failed sign-ins of all unknown addresses on one account in an hour before further ones are refused.",
+        "Maximum number of failed sign-ins from all unknown addresses to one account in an hour.",
         ge=1,
         le=100_000,
     )
     signup_limit: types.Whole = setting(
-        restart(ACCOUNTS), 100, "Sign-ups in an hour before further ones are refused.", ge=1, le=100_000
+        restart(ACCOUNTS), 100, "Maximum number of sign-ups in an hour.", ge=1, le=100_000
     )
     signup_address_limit: types.Whole = setting(
         restart(ACCOUNTS),
         10,
-        "Sign-ups of one address in an hour before further ones are refused.",
+        "Maximum number of sign-ups from one address in an hour.",
         ge=1,
         le=100_000,
     )

@@ -21,7 +21,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 @dataclass(frozen=True, slots=True)
 class CookieOptions:
-    """How the session cookie is set; `secure` keeps it from plain HTTP even where nothing tells of HTTPS."""
+    """Attributes of the session cookie; `secure` sets Secure also on a request that came by plain HTTP."""
 
     name: str = "token"
     same_site: str = "lax"
@@ -52,7 +52,7 @@ class SessionReplies:
         return reply
 
     def set_device_cookie(self, request: web.Request, reply: web.Response, value: str) -> None:
-        """Let the browser keep the device cookie, by which the next sign-in recognises it."""
+        """Add the device cookie to a reply, for sign-in alone and `LIFE_SECONDS`."""
         reply.set_cookie(
             DEVICE_COOKIE,
             value,
@@ -64,10 +64,7 @@ class SessionReplies:
         )
 
     def issue(self, user: User, until: int | None) -> str:
-        """Return a token for the user, without a cookie: an administrator made the account.
-
-        It ends with the credential that asks, whose end is `until`.
-        """
+        """Return a token for the user, without a cookie; `until` is the end of the credential that asks."""
         seconds = self._runtime.session_seconds()
         return self._sessions.issue(user, seconds, until)[0]
 
@@ -101,7 +98,7 @@ class SessionReplies:
         return reply
 
     def _is_secure(self, request: web.Request) -> bool:
-        """Tell whether the cookie is for HTTPS alone: the setting says so, or the browser came by it."""
+        """Tell whether a cookie is Secure: by the setting, or as the browser came by HTTPS."""
         origin = request.headers.get(hdrs.ORIGIN, "")
         return self._cookie.secure or origin.startswith("https:") or base_url(request).startswith("https:")
 

@@ -103,6 +103,19 @@ async def test_sign_ups_are_limited_by_address_and_overall() -> None:
     assert await sign_up("d", HERE) is None
 
 
+async def test_the_first_account_is_looked_for_again_when_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    accounts = Accounts(sign_up_options=SignUpOptions())
+    counts = iter([1, 0])
+
+    async def count() -> int:
+        return next(counts)
+
+    monkeypatch.setattr(accounts.users_store, "count", count)
+    with pytest.raises(GatewayError) as caught:
+        await accounts.sign_up.sign_up(person("ann"), HERE)
+    assert caught.value.code == "not_set_up"
+
+
 async def test_a_sign_up_that_was_not_tried_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     accounts = Accounts(sign_up_options=SignUpOptions(limit=1, by_address=1))
     await accounts.add_user("root", Role.ADMIN)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gatewayd.accounts.records import NewGroup, PermissionTree, Role, User
 from gatewayd.catalog.records import Grant
-from gatewayd.plugins.audit import Finding, PermissionAudit
+from gatewayd.plugins.audit import AuditFinding, PermissionAudit
 from tests.fakes.accounts import Accounts
 from tests.fakes.plugins import make_registry, plugin_of
 
@@ -21,14 +21,14 @@ async def group_of(
     return group.id
 
 
-async def audited(accounts: Accounts, owner: str, *grants: Grant) -> Sequence[Finding]:
+async def audited(accounts: Accounts, owner: str, *grants: Grant) -> Sequence[AuditFinding]:
     functions = plugin_of("f", "class Filter: pass", user_id=owner)
     async with make_registry(plugin_of("t", TOOL, user_id=owner, grants=grants), functions) as plugged:
         audit = PermissionAudit(plugged.registry, accounts.users, accounts.groups, accounts.permissions)
         return await audit.run()
 
 
-def told(findings: Sequence[Finding]) -> list[tuple[str, str | None, str, int | None]]:
+def told(findings: Sequence[AuditFinding]) -> list[tuple[str, str | None, str, int | None]]:
     return [(one.kind.value, one.plugin_id, one.holder.principal_id, one.accounts) for one in findings]
 
 

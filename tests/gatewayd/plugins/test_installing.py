@@ -60,6 +60,12 @@ async def test_created_unchanged_changed() -> None:
         assert plugged.store.rows[Family.FUNCTION, "loud"].name == "Loud"
 
 
+async def test_a_source_is_not_rehearsed_without_the_permission() -> None:
+    async with installing(plugin_of("loud", "class Tools: pass", user_id="owner")) as (service, _):
+        with pytest.raises(GatewayError, match=r"workspace\.tools is missing"):
+            await service.rehearse(actor_of("owner"), Family.TOOL, wanted("class Tools: x = 1"))
+
+
 async def test_switches_are_a_change() -> None:
     async with installing() as (service, _):
         made, _ = await service.install(ADMIN, Family.FUNCTION, wanted(active=True, glob=True))

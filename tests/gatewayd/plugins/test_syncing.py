@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Role
+from gatewayd.accounts.records import Actor, Role
 from gatewayd.commits import Commits
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.access import PluginAccess
@@ -78,7 +78,9 @@ def folder(migrated_copy: Path, tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def world(folder: Path, *plugins: Plugin, is_safe: bool = False) -> AsyncIterator[World]:
+async def world(
+    folder: Path, *plugins: Plugin, is_safe: bool = False, access: PluginAccess | None = None
+) -> AsyncIterator[World]:
     async with Database.open(sqlite(folder / "gatewayd.db")) as database:
         store, tasks = PluginRows(), Tasks()
         for plugin in plugins:
@@ -89,7 +91,7 @@ async def world(folder: Path, *plugins: Plugin, is_safe: bool = False) -> AsyncI
         registry = Registry(store, around, loading, sources, tasks)
         await registry.open()
         try:
-            sync = FunctionSync(registry, store, Commits(database), PluginAccess(), lambda: 77)
+            sync = FunctionSync(registry, store, Commits(database), access or PluginAccess(), lambda: 77)
             yield World(store, registry, sync)
         finally:
             await registry.close()
@@ -98,6 +100,16 @@ async def world(folder: Path, *plugins: Plugin, is_safe: bool = False) -> AsyncI
 
 def wanted(plugin_id: str, content: str = PIPE, **more: Any) -> WantedFunction:
     return WantedFunction(NewPlugin(plugin_id, content), **more)
+
+
+async def test_an_administrator_that_was_demoted_replaces_nothing(folder: Path) -> None:
+    async def demoted(actor: Actor) -> Actor:
+        return replace(actor, user=replace(actor.user, role=Role.USER))
+
+    async with world(folder, plugin_of("old", PIPE), access=PluginAccess(current=demoted)) as site:
+        with pytest.raises(GatewayError, match="only administrators may"):
+            await site.replace_all(wanted("new", OTHER))
+        assert [one.id for one in await site.store.list()] == ["old"]
 
 
 async def test_what_is_new_comes_what_is_left_out_goes_and_tools_stay(folder: Path) -> None:
