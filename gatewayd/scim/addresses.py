@@ -33,6 +33,7 @@ from gatewayd.scim.values import (
     read_flag,
     read_text,
     settled,
+    text_key,
     too_many,
     unwrapped,
 )
@@ -199,15 +200,19 @@ def is_same(one: Any, other: Any) -> bool:
 
 def _taken(emails: Emails, value: Any) -> Emails:
     """Return the addresses without those that a list describes, each by as many parts as it likes."""
-    chosen: set[int] = set()
-    for index, item in enumerate(listed(value, "emails", MAX_EMAILS)):
-        wanted = described(item, f"emails[{index}]")
-        chosen.update(
-            place
-            for place, email in enumerate(emails)
-            if all(is_same(_parts(email)[part], value) for part, value in wanted.items())
-        )
-    return _without(emails, frozenset(chosen))
+    wanted = [
+        described(item, f"emails[{index}]") for index, item in enumerate(listed(value, "emails", MAX_EMAILS))
+    ]
+    return _without(emails, places_of(wanted, map(_parts, emails)))
+
+
+def places_of(wanted: Iterable[Mapping[str, Any]], values: Iterable[Mapping[str, Any]]) -> frozenset[int]:
+    """Return the places of the values that have all parts of one of those that are wanted, in any case."""
+    keys = [{part: text_key(str(item)) for part, item in each.items()} for each in wanted]
+    found = [{part: text_key(str(item)) for part, item in each.items()} for each in values]
+    return frozenset(
+        place for place, parts in enumerate(found) if any(key.items() <= parts.items() for key in keys)
+    )
 
 
 def described(value: Any, name: str, names: Sequence[str] = _PARTS) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from gatewayd.scim.reading import read_group, read_operations
 from gatewayd.scim.records import (
     Found,
     GroupEntry,
+    Reference,
     Resource,
     ResourceType,
     Search,
@@ -46,12 +47,14 @@ _AT_ONCE: Final = 100
 class _Tally:
     """What became of the members of one message: counts, and the ids that no user has.
 
-    `compared` are the members that filters were compared with, times the comparisons.
+    `compared` are the members that filters were compared with, times the comparisons. `members` are those of
+    the group as they were read last, None when they have changed since.
     """
 
     added: int = 0
     removed: int = 0
     compared: int = 0
+    members: Sequence[Reference] | None = None
     skipped: dict[str, None] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -157,6 +160,7 @@ class ProvisionedGroups:
     async def _change_members(self, group_id: str, changes: Sequence[MemberChange]) -> _Tally:
         tally = _Tally()
         for change in changes:
+            before = tally.added, tally.removed
             match change.verb:
                 case _ if change.is_naming:
                     await self._name(group_id, change, tally)
@@ -173,6 +177,8 @@ class ProvisionedGroups:
                     tally.removed += await self._remove(group_id, change.user_ids)
                 case Verb.REMOVE:
                     tally.removed += await self._remove_where(group_id, change.where, tally)
+            if before != (tally.added, tally.removed):
+                tally.members = None
         return tally
 
     async def _add(self, group_id: str, user_ids: Sequence[str], displays: Mapping[str, str]) -> int:
@@ -206,12 +212,7 @@ class ProvisionedGroups:
 
     async def _selected(self, group_id: str, where: Node | None, tally: _Tally) -> list[str]:
         """Return the ids of the members for whom a filter holds; None holds for all."""
-        group = await self._groups.get(group_id)
-        count = (await self._groups.count_members([group], Source.SCIM))[group_id]
-        tally.compared += count * (1 + (0 if where is None else comparisons(where)))
-        if tally.compared > MAX_MEMBER_COMPARISONS:
-            raise too_many("comparisons with members", MAX_MEMBER_COMPARISONS)
-        members = (await self._directory.list_members_of([group_id])).get(group_id, ())
+        members = await self._members(group_id, where, tally)
         if where is None:
             return [member.id for member in members]
         is_one = selector(where, ResourceType.GROUP, "members")
@@ -221,6 +222,20 @@ class ProvisionedGroups:
             found.extend(member.id for member in some if is_one(render_member(member, "")))
             await pace.turn()
         return found
+
+    async def _members(self, group_id: str, where: Node | None, tally: _Tally) -> Sequence[Reference]:
+        """Return the members for a filter; too_large when the filters of the message cost too much."""
+        if tally.members is None:
+            group = await self._groups.get(group_id)
+            count = (await self._groups.count_members([group], Source.SCIM))[group_id]
+        else:
+            count = len(tally.members)
+        tally.compared += count * (1 + (0 if where is None else comparisons(where)))
+        if tally.compared > MAX_MEMBER_COMPARISONS:
+            raise too_many("comparisons with members", MAX_MEMBER_COMPARISONS)
+        if tally.members is None:
+            tally.members = (await self._directory.list_members_of([group_id])).get(group_id, ())
+        return tally.members
 
     async def _known(self, user_ids: Sequence[str], tally: _Tally) -> Sequence[str]:
         """Return those of the ids that users have, and note the others as skipped."""

@@ -7,23 +7,25 @@ list are no value (RFC 7643 section 2.5), so that writing one is removing.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gatewayd.accounts.records import Email
+from gatewayd.accounts.records import Email, ProviderRole
 from gatewayd.errors import GatewayError
 from gatewayd.scim.addresses import NO_TARGET, patched_emails
 from gatewayd.scim.drafts import MemberChange, Verb
 from gatewayd.scim.memberplan import member_changes, merged
 from gatewayd.scim.reading import read_name
 from gatewayd.scim.records import Resource, ResourceType
-from gatewayd.scim.roles import patched_roles, read_roles, render_role
+from gatewayd.scim.roles import patched_roles, render_role
 from gatewayd.scim.targets import Step
 from gatewayd.scim.values import (
     DEFAULT_TYPE,
+    MAX_MEMBERS,
     invalid_value,
     read_external_id,
     read_flag,
     read_text,
     read_user_name,
     required,
+    too_many,
     unwrapped,
 )
 
@@ -62,12 +64,16 @@ def plan_group(resource: Resource, steps: Iterable[Step]) -> tuple[Resource, tup
     """Return what a group becomes, and what is to be done to its members, in this order.
 
     `resource` is what is shown of its writable attributes but for the members, and stays as it is. The errors
-    are those of `patched_user`.
+    are those of `patched_user`; steps may name 10,000 members together.
     """
     changed = dict(resource)
     changes: list[MemberChange] = []
+    members = 0
     for step in steps:
         if step.attribute == "members":
+            members += len(step.value) if isinstance(step.value, list) else 1
+            if members > MAX_MEMBERS:
+                raise too_many("members", MAX_MEMBERS)
             changes.extend(member_changes(step))
         else:
             _put_single(changed, step, ResourceType.GROUP)
@@ -81,8 +87,8 @@ def _put_step(changed: Resource, step: Step) -> None:
     elif step.attribute == "emails":
         _put(changed, "emails", _emails(changed.get("emails") or [], step))
     elif step.attribute == "roles":
-        roles = patched_roles(read_roles(changed.get("roles")), step)
-        _put(changed, "roles", [render_role(role) for role in roles])
+        roles = tuple(ProviderRole(**role) for role in changed.get("roles") or ())
+        _put(changed, "roles", [render_role(role) for role in patched_roles(roles, step)])
     else:
         _put_single(changed, step, ResourceType.USER)
 

@@ -4,11 +4,11 @@ RFC 7643 section 4.1.2; PATCH is that of RFC 7644 section 3.5.2. No role of the 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from gatewayd.accounts.records import ProviderRole
-from gatewayd.scim.addresses import described, equalities, is_same, single
+from gatewayd.scim.addresses import described, equalities, places_of, single
 from gatewayd.scim.drafts import Verb
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.selecting import selector
@@ -20,10 +20,10 @@ from gatewayd.scim.values import (
     listed,
     read_flag,
     read_text,
+    text_key,
     too_many,
     unwrapped,
 )
-from gatewayd.text import folded
 
 MAX_ROLES: Final = 100
 MAX_ROLE_CHARACTERS: Final = 1024
@@ -45,7 +45,7 @@ def read_roles(value: Any) -> Roles:
 
 def render_role(role: ProviderRole) -> dict[str, Any]:
     """Return a role as SCIM shows it."""
-    return {part: value for part, value in asdict(role).items() if value is not None}
+    return {part: value for part in _PARTS if (value := getattr(role, part)) is not None}
 
 
 def patched_roles(roles: Roles, step: Step) -> Roles:
@@ -61,7 +61,7 @@ def patched_roles(roles: Roles, step: Step) -> Roles:
         return _whole(roles, step)
     chosen = _chosen(roles, step)
     if step.verb is Verb.REMOVE and step.part is None:
-        return tuple(role for index, role in enumerate(roles) if index not in chosen)
+        return _without(roles, chosen)
     sent = _sent(step)
     if not chosen and step.verb is Verb.REMOVE:
         return roles
@@ -84,16 +84,15 @@ def _whole(roles: Roles, step: Step) -> Roles:
         case Verb.REMOVE if step.value is None:
             return ()
         case Verb.REMOVE:
-            gone = [
+            wanted = [
                 described(item, f"roles[{index}]", _PARTS)
                 for index, item in enumerate(listed(step.value, "roles", MAX_ROLES))
             ]
-            return tuple(role for role in roles if not any(_is(role, wanted) for wanted in gone))
+            return _without(roles, places_of(wanted, map(render_role, roles)))
 
 
-def _is(role: ProviderRole, wanted: Mapping[str, Any]) -> bool:
-    parts = asdict(role)
-    return all(is_same(parts[part], value) for part, value in wanted.items())
+def _without(roles: Roles, chosen: frozenset[int]) -> Roles:
+    return tuple(role for index, role in enumerate(roles) if index not in chosen)
 
 
 def _chosen(roles: Roles, step: Step) -> frozenset[int]:
@@ -150,8 +149,8 @@ def _tidy(roles: Iterable[ProviderRole]) -> Roles:
         if not (role.value or role.display or role.type):
             continue
         # What has no value is told apart by what it is called.
-        name = "" if role.value else folded(role.display or "")
-        found[folded(role.value or ""), folded(role.type or ""), name] = role
+        name = "" if role.value else text_key(role.display or "")
+        found[text_key(role.value or ""), text_key(role.type or ""), name] = role
     if len(found) > MAX_ROLES:
         raise too_many("roles", MAX_ROLES)
     return tuple(found.values())

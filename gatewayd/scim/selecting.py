@@ -11,6 +11,7 @@ from gatewayd.scim.conditions import All, Compare, Condition, Either, Element, N
 from gatewayd.scim.filters import compile_filter
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.syntax import Name, Node, Selection
+from gatewayd.scim.values import text_key
 from gatewayd.text import folded
 
 Selector = Callable[[Mapping[str, Any]], bool]
@@ -31,12 +32,21 @@ def selector(node: Node, resource: ResourceType, attribute: str) -> Selector:
             raise TypeError(f"a selection from {attribute} is not compiled to an element")
 
 
+class _FoldedTexts(dict[str, str]):
+    """The texts of a filter as they are compared, each folded once: one may have thousands of characters."""
+
+    def __missing__(self, text: str) -> str:
+        self[text] = found = folded(text)
+        return found
+
+
 class _Selected:
     """One condition on the parts of a value."""
 
     def __init__(self, condition: Condition, resource: ResourceType) -> None:
         self._condition = condition
         self._places = places(resource)
+        self._folded = _FoldedTexts()
 
     def holds(self, value: Mapping[str, Any]) -> bool:
         return self._holds(self._condition, value)
@@ -63,7 +73,7 @@ class _Selected:
         if isinstance(found, str) and isinstance(wanted, str):
             is_exact = self._places[condition.attribute.lower()].attribute.is_case_exact
             if not is_exact:
-                found, wanted = folded(found), folded(wanted)
+                found, wanted = text_key(found), self._folded[wanted]
             return _texts(condition.operator, found, wanted)
         return (found == wanted) is (condition.operator is Operator.EQ)
 

@@ -23,7 +23,7 @@ from gatewayd.scim.records import Found, Resource, ResourceType, Search, UserEnt
 from gatewayd.scim.rendering import audited, render_user, writable
 from gatewayd.scim.searching import first, plan
 from gatewayd.scim.syntax import Grammar
-from gatewayd.scim.targets import steps
+from gatewayd.scim.targets import Step, steps
 
 
 class ProvisionedUsers:
@@ -78,14 +78,13 @@ class ProvisionedUsers:
         """Change what the operations name, all of it or nothing."""
         planned = await paced(steps(read_operations(body), ResourceType.USER, self._grammar))
         check_steps(planned, self._provider)
+        # A thousand steps take a while, in which a transaction would hold up everybody on SQLite.
+        found = await self._users.get(user_id)
+        draft = await self._patched(found, planned)
         async with self._transactor.exclusive(CHANGING):
             before = await self._users.get(user_id)
-            resource = writable(self._rendered(before))
-            await paced(patching(resource, planned))
-            draft = read_user(resource, _addresses(before))
-            # A pending account shows that it is not active; only who says so himself means it.
-            is_about_active = any(step.attribute == "active" for step in planned)
-            draft = replace(draft, active=draft.active if is_about_active else None)
+            if before != found:
+                draft = await self._patched(before, planned)
             after = await self._apply(before, draft, is_whole=False)
         return await self._written(before, after)
 
@@ -107,6 +106,15 @@ class ProvisionedUsers:
             page = await self._directory.list_users(replace(query, by_subject=True))
         entries = await self._entries(page.items, with_groups=with_groups)
         return Found(entries, page.total, first(search))
+
+    async def _patched(self, before: User, planned: Sequence[Step]) -> UserDraft:
+        """Return what an account becomes by the steps of a message."""
+        resource = writable(self._rendered(before))
+        await paced(patching(resource, planned))
+        draft = read_user(resource, _addresses(before))
+        # A pending account shows that it is not active; only a step that says so means it.
+        is_about_active = any(step.attribute == "active" for step in planned)
+        return replace(draft, active=draft.active if is_about_active else None)
 
     async def _apply(self, before: User, draft: UserDraft, *, is_whole: bool) -> User:
         change = UserChange(active=draft.active, scim=changed_store(before, draft, self._provider))

@@ -6,6 +6,7 @@ and name the attribute, such as `name.givenName` or `emails[1].value`; elements 
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from gatewayd.accounts.records import Email
@@ -19,6 +20,7 @@ MAX_TYPE: Final = 64
 MAX_EMAILS: Final = 100
 MAX_MEMBERS: Final = 10_000
 MAX_ATTRIBUTES: Final = 1000
+MAX_KEPT_KEYS: Final = 512
 DEFAULT_TYPE: Final = "work"
 
 _FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
@@ -181,9 +183,18 @@ def check_one_primary(emails: Iterable[SentEmail], name: str = "emails") -> None
         raise invalid_value(name, "more than one is primary")
 
 
+@lru_cache(maxsize=MAX_KEPT_KEYS)
+def text_key(text: str) -> str:
+    """Return the form in which texts of at most 1024 characters are compared in any case.
+
+    The steps of one message compare the same texts again and again.
+    """
+    return folded(text)
+
+
 def email_key(value: str, kind: str) -> tuple[str, str]:
     """Return what two e-mail addresses of one user differ in."""
-    return folded(value), folded(kind)
+    return text_key(value), text_key(kind)
 
 
 def settled(emails: Sequence[SentEmail]) -> tuple[Email, ...]:

@@ -4,6 +4,7 @@ import pytest
 
 from gatewayd.accounts.records import Email
 from gatewayd.errors import GatewayError
+from gatewayd.scim import addresses, values
 from gatewayd.scim.addresses import Emails, patched_emails
 from gatewayd.scim.drafts import Operation, Verb
 from gatewayd.scim.grammar import Rfc7644Grammar
@@ -279,3 +280,13 @@ def test_a_filter_without_sense_is_refused_even_when_there_is_nothing(where: str
 )
 def test_bad_values_are_refused(path: str, value: Any) -> None:
     assert refusal(BOTH, "replace", path, value) == "invalidValue"
+
+
+def test_a_list_of_addresses_to_remove_is_folded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    emails = tuple(Email(f"folded{number}@example.org", "work") for number in range(100))
+    folded: list[str] = []
+    for module in (values, addresses):
+        monkeypatch.setattr(module, "folded", lambda text: folded.append(text) or text.lower())
+    gone = [f"GONE{number}@example.org" for number in range(100)]
+    assert patched(emails, "remove", "emails", gone) == emails
+    assert len(folded) <= 300

@@ -326,6 +326,15 @@ async def test_filters_on_many_members_are_bounded_before_members_are_read(
     assert scim.directory.asked.count("list_members_of") == 2
 
 
+async def test_members_are_read_again_only_when_they_changed(scim: Provisioning) -> None:
+    group = await scim.add_group("Staff", *await people(scim, "ann", "bob", "cat"))
+    scim.directory.asked.clear()
+    nobody = removing('members[display eq "nobody"]')
+    ann = removing('members[display sw "ann"]')
+    assert await patch(scim, group, *[nobody] * 5, ann, nobody, ann) == "members -1"
+    assert scim.directory.asked.count("list_members_of") == 2
+
+
 async def test_both_ways_at_once(scim: Provisioning) -> None:
     ann, bob, cat = await people(scim, "ann", "bob", "cat")
     group = await scim.add_group("Staff", ann, bob)

@@ -14,6 +14,7 @@ from gatewayd.scim.patch import patched_user, plan_group
 from gatewayd.scim.reading import read_group, read_operations, read_user
 from gatewayd.scim.records import Resource, ResourceType
 from gatewayd.scim.targets import Step, steps
+from gatewayd.scim.values import MAX_MEMBERS
 
 GRAMMAR = Rfc7644Grammar()
 USER = "urn:ietf:params:scim:schemas:core:2.0:User"
@@ -359,6 +360,15 @@ def test_changes_keep_their_order() -> None:
 )
 def test_a_rename_leaves_the_members_alone(operation: Any) -> None:
     assert planned(operation) == ({"displayName": "Crew"}, ())
+
+
+@pytest.mark.parametrize("path", ["members", None])
+def test_the_members_of_all_operations_are_counted_together(path: str | None) -> None:
+    some = [{"value": f"id-{number}"} for number in range(MAX_MEMBERS // 2)]
+    value: Any = some if path else {"members": some}
+    half = op("add", path, value)
+    assert len(members(half, op("remove", "members", some))[0].user_ids) == len(some)
+    assert group_refusal(half, half, op("add", "members", "one more")) == "tooMany"
 
 
 def test_a_group_has_an_external_id() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from gatewayd.accounts.records import ProviderRole, Role
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.scim import addresses, values
 from gatewayd.scim.roles import MAX_ROLE_CHARACTERS, read_roles, render_role
 from tests.fakes.provisioning import Provisioning, adding, removing, replacing
 
@@ -118,3 +119,22 @@ async def test_a_role_of_which_nothing_is_said_has_no_target(scim: Provisioning)
     with pytest.raises(GatewayError) as caught:
         await scim.patch_user(user_id, replacing('roles[value co "a"].display', "x"))
     assert caught.value.code == "noTarget"
+
+
+async def test_a_part_that_a_role_lacks_is_no_text(scim: Provisioning) -> None:
+    user_id = await scim.add_user(roles=[STAFF])
+    shown = await scim.patch_user(user_id, removing("roles", value=[{"type": "None"}, {"display": "none"}]))
+    assert shown["roles"] == [STAFF]
+
+
+async def test_a_list_of_roles_to_remove_is_folded_once(
+    scim: Provisioning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roles = [{"value": f"folded {number}"} for number in range(100)]
+    user_id = await scim.add_user(roles=roles)
+    folded: list[str] = []
+    for module in (values, addresses):
+        monkeypatch.setattr(module, "folded", lambda text: folded.append(text) or text.lower())
+    gone = [{"value": f"GONE {number}"} for number in range(100)]
+    assert len((await scim.patch_user(user_id, removing("roles", value=gone)))["roles"]) == 100
+    assert len(folded) <= 300

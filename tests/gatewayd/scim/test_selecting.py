@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import GatewayError
+from gatewayd.scim import selecting, values
 from gatewayd.scim.grammar import Rfc7644Grammar
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.selecting import selector
@@ -75,3 +76,20 @@ def test_ids_of_members_are_compared_in_their_very_case() -> None:
     ]
     assert found == [True, False]
     assert selector(node('display sw "Ad"'), ResourceType.GROUP, "members")(member)
+
+
+def test_a_text_of_a_filter_is_folded_once_for_all_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    folded: list[str] = []
+    monkeypatch.setattr(selecting, "folded", lambda text: folded.append(text) or text.lower())
+    selects = selector(node('value co "É" or type eq "È"'), ResourceType.USER, "emails")
+    for number in range(20):
+        assert not selects({"value": f"{number}@example.org", "type": "work"})
+    assert folded == ["É", "È"]
+
+
+def test_a_text_of_a_value_is_folded_once_for_all_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
+    folded: list[str] = []
+    monkeypatch.setattr(values, "folded", lambda text: folded.append(text) or text.lower())
+    wanted = " or ".join(f'value co "{number}"' for number in range(50))
+    assert not selector(node(wanted), ResourceType.USER, "emails")({"value": "folded-once@example.org"})
+    assert folded == ["folded-once@example.org"]

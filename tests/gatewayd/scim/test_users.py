@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.changes import Change
-from gatewayd.accounts.records import Email, Identity, NewUser, Role, UserChange
+from gatewayd.accounts.records import Email, Identity, NewUser, Role, User, UserChange
+from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.scim import users as module
 from gatewayd.scim.records import Search
 from tests.fakes.provisioning import Provisioning, adding, removing, replacing
 
@@ -614,3 +616,29 @@ async def test_a_search_without_an_external_id_asks_once(scim: Provisioning) -> 
     assert scim.directory.asked == ["list_users"]
     assert await scim.found('externalId eq "nobody"') == []
     assert scim.directory.asked == ["list_users"] * 3
+
+
+async def test_a_patch_is_worked_out_before_its_transaction_and_anew_when_the_account_changed(
+    scim: Provisioning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user_id = await scim.add_user()
+    stale = [await scim.account(user_id)]
+    done: list[str] = []
+
+    def patching(changed: Any, planned: Any) -> Any:
+        after_commit(lambda: done.append("outside"))
+        done.append("worked out")
+        return original(changed, planned)
+
+    async def get(user_id: str) -> User:
+        return stale.pop() if stale else await current(user_id)
+
+    original, current = module.patching, scim.accounts.users.get
+    monkeypatch.setattr(module, "patching", patching)
+    await scim.patch_user(user_id, replacing("name.givenName", "Ann"))
+    assert done == ["outside", "worked out"]
+    monkeypatch.setattr(scim.accounts.users, "get", get)
+    shown = await scim.patch_user(user_id, replacing("name.familyName", "By"))
+    assert shown["name"] == {"givenName": "Ann", "familyName": "By"}
+    assert done[2:4] == ["outside", "worked out"]
+    assert done[4:] == ["worked out", "outside"]
