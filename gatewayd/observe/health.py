@@ -11,15 +11,20 @@ from gatewayd.tasks import Tasks
 
 FRESH_SECONDS: Final = 1.0
 DEADLINE_SECONDS: Final = 2.0
+"""Seconds that a caller waits who cannot be told anything recent."""
+
 WAIT_SECONDS: Final = 0.1
+MAX_AGE_SECONDS: Final = 10.0
+"""Seconds for which the result of a probe is told while the next one waits."""
 
 
 class HealthMonitor:
     """Knows whether the daemon is ready and whether its database answers.
 
     However many ask, one probe at most runs, one a second. A caller waits for it a moment only and is then
-    told what the last one found: on SQLite a long transaction holds up the probe, and is no problem. The
-    first callers wait until the deadline.
+    told what the last one found, if that is recent: on SQLite a long transaction holds up the probe, which is
+    no problem. Otherwise a caller waits until the deadline. So a database that no longer answers is a problem
+    within 12 seconds, and one that refuses at once.
     """
 
     def __init__(self, ping: Callable[[], Awaitable[None]], tasks: Tasks) -> None:
@@ -38,26 +43,26 @@ class HealthMonitor:
 
     async def database_problem(self) -> str | None:
         """Return a sentence when the database does not answer in time, None when it does."""
-        if asyncio.get_running_loop().time() - self._probed_at <= FRESH_SECONDS:
+        age = asyncio.get_running_loop().time() - self._probed_at
+        if age <= FRESH_SECONDS:
             return self._problem
-        if self._done is None:
-            self._done = asyncio.Event()
-            self._tasks.spawn("database probe", self._probe(self._done))
-        if self._probed_at == float("-inf"):
-            await self._done.wait()
-        else:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._done.wait(), WAIT_SECONDS)
-        return self._problem
+        done = self._done
+        if done is None:
+            done = self._done = asyncio.Event()
+            self._tasks.spawn("database probe", self._probe(done))
+        is_recent = age <= MAX_AGE_SECONDS
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(done.wait(), WAIT_SECONDS if is_recent else DEADLINE_SECONDS)
+        return self._problem if is_recent or done.is_set() else _silent(DEADLINE_SECONDS)
 
     async def _probe(self, done: asyncio.Event) -> None:
         problem: str | None = "the database probe failed, the log says why"
         try:
-            async with asyncio.timeout(DEADLINE_SECONDS):
+            async with asyncio.timeout(MAX_AGE_SECONDS):
                 await self._ping()
             problem = None
         except TimeoutError:
-            problem = f"the database did not answer within {DEADLINE_SECONDS:g} s"
+            problem = _silent(MAX_AGE_SECONDS)
         except GatewayError as error:
             problem = error.message
         finally:
@@ -65,3 +70,7 @@ class HealthMonitor:
             self._probed_at = asyncio.get_running_loop().time()
             self._done = None
             done.set()
+
+
+def _silent(seconds: float) -> str:
+    return f"the database did not answer within {seconds:g} s"

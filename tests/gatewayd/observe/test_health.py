@@ -53,17 +53,69 @@ async def test_hanging_database_is_told_in_time(monkeypatch: pytest.MonkeyPatch)
     await tasks.close()
 
 
-async def test_a_probe_that_takes_long_leaves_what_was_known(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("age", [5.0, -1.0], ids=["recent", "old"])
+async def test_what_is_known_is_told_while_a_probe_waits_but_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch, age: float
+) -> None:
     monkeypatch.setattr(health, "FRESH_SECONDS", -1.0)
     monkeypatch.setattr(health, "WAIT_SECONDS", 0.0)
-    tasks, answered = Tasks(), asyncio.Event()
-    answered.set()
-    monitor = HealthMonitor(lambda: asyncio.wait_for(answered.wait(), None), tasks)  # type: ignore[arg-type]
+    tasks, waits = Tasks(), [False]
+
+    async def ping() -> None:
+        if waits[0]:
+            await asyncio.Event().wait()
+
+    monitor = HealthMonitor(ping, tasks)
     assert await monitor.database_problem() is None
-    answered.clear()
-    assert await asyncio.wait_for(monitor.database_problem(), 1) is None
+    waits[0] = True
     monkeypatch.setattr(health, "DEADLINE_SECONDS", 0.0)
-    answered.set()
+    monkeypatch.setattr(health, "MAX_AGE_SECONDS", age)
+    problem = await asyncio.wait_for(monitor.database_problem(), 1)
+    assert (problem is None) is (age > 0)
+    await tasks.close()
+
+
+async def test_a_transaction_of_seconds_is_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in {"FRESH": -1.0, "WAIT": 0.0}.items():
+        monkeypatch.setattr(health, f"{name}_SECONDS", seconds)
+    tasks, committed = Tasks(), asyncio.Event()
+    committed.set()
+    probed = asyncio.Event()
+
+    async def ping() -> None:
+        await committed.wait()
+        probed.set()
+
+    monitor = HealthMonitor(ping, tasks)
+    assert await monitor.database_problem() is None
+    committed.clear()
+    probed.clear()
+    monkeypatch.setattr(health, "DEADLINE_SECONDS", 0.0)
+    for _ in range(10):
+        assert await monitor.database_problem() is None
+        await asyncio.sleep(0)
+    committed.set()
+    await probed.wait()
+    assert await monitor.database_problem() is None
+    await tasks.close()
+
+
+async def test_a_database_that_answers_no_more_is_told_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks, probed = Tasks(), asyncio.Event()
+
+    async def ping() -> None:
+        if not probed.is_set():
+            probed.set()
+            return
+        await asyncio.Event().wait()
+
+    monitor = HealthMonitor(ping, tasks)
+    assert await monitor.database_problem() is None
+    for name, seconds in {"FRESH": -1.0, "WAIT": 5.0, "MAX_AGE": 0.05}.items():
+        monkeypatch.setattr(health, f"{name}_SECONDS", seconds)
+    problem = await asyncio.wait_for(monitor.database_problem(), 4)
+    assert problem is not None
+    assert "did not answer" in problem
     await tasks.close()
 
 
