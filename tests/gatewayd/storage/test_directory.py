@@ -44,6 +44,7 @@ class Statements:
 
     def __init__(self, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         self.texts: list[str] = []
+        self._is_inside = False
         for name in (
             "execute_query",
             "execute_query_dict",
@@ -55,8 +56,14 @@ class Statements:
 
     def _noted(self, run: Any) -> Any:
         async def noted(query: str, *values: Any) -> Any:
+            if self._is_inside:  # one of them may call another
+                return await run(query, *values)
             self.texts.append(query)
-            return await run(query, *values)
+            self._is_inside = True
+            try:
+                return await run(query, *values)
+            finally:
+                self._is_inside = False
 
         return noted
 
