@@ -64,6 +64,14 @@ def stream_safe(text: str) -> str:
     return _FULL_ROW.sub(lambda row: row[0] + _JOINER, text)
 
 
+def is_continuation(text: str) -> bool:
+    """Tell whether the first character of a text may compose with the text before it: a mark, or a jamo."""
+    first = text[:1]
+    if first.isascii():
+        return False
+    return "\u1160" <= first <= "\u11ff" or unicodedata.category(first).startswith("M")
+
+
 def composed(text: str) -> str:
     """Return a name or path in composed characters (NFC); over 4096 characters it is made stream-safe."""
     if text.isascii():

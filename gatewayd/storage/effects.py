@@ -1,7 +1,7 @@
 """What events do to stored messages, each change atomic and within the limits of a message."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -16,7 +16,10 @@ from gatewayd.storage.messagelimits import check_content, check_items, content_t
 from gatewayd.storage.messages import append_items, lock, one, replace_items, size_of
 from gatewayd.storage.statements import Statement
 from gatewayd.storage.transactions import writing
-from gatewayd.text import folded
+from gatewayd.text import MAX_NON_STARTERS, folded, is_continuation
+
+END_CHARACTERS: Final = MAX_NON_STARTERS + 2
+"""A character, the combining characters that it may have, and a joiner."""
 
 
 class EffectRows:
@@ -28,26 +31,14 @@ class EffectRows:
             return False
         check_content(text)
         text = await in_slices(mended, text)
-        statement = Statement(ChatMessageRow._meta.db)
-        said, key = statement.bind(text), statement.bind(await in_slices(folded, text))
-        part = {"type": "text", "text": text}
-        # Of no list, NULL, both make NULL.
-        if statement.is_postgres:
-            parts = f"parts || {statement.bind(orjson.dumps([part]).decode())}::jsonb"
-            length = "COALESCE(length(parts::text), length(content))"
-        else:
-            parts = f"json_insert(parts, '$[#]', json({statement.bind(orjson.dumps(part).decode())}))"
-            length = "COALESCE(length(parts), length(content))"
-        room = statement.bind(MAX_CONTENT_CHARACTERS - len(text))
-        changes = (
-            f"content = CASE WHEN parts IS NULL THEN content || {said} ELSE content END,"
-            f" content_key = content_key || {key}, parts = {parts}"
-        )
-        if await _update(statement, changes, chat_id, message_id, f" AND {length} <= {room}"):
-            return True
-        if await _is_there(chat_id, message_id):
-            raise content_too_large()
-        return False
+        if not is_continuation(text):
+            return await _append(chat_id, message_id, text, await in_slices(folded, text))
+        async with writing("write the message"):
+            if await lock(chat_id, message_id) is None:
+                return False
+            end = await _end_of_key(chat_id, message_id)
+            key = await in_slices(folded, end + text)
+            return await _append(chat_id, message_id, text, key, replaced=len(end))
 
     async def replace_content(self, chat_id: str, message_id: str, text: str) -> bool:
         """Make the content this text."""
@@ -111,6 +102,50 @@ class EffectRows:
                 f" (SELECT number FROM chat_messages WHERE {message}) ORDER BY id"
             )
         return [decode(row["value"], f"the {kind} of message {message_id}") for row in rows]
+
+
+async def _append(chat_id: str, message_id: str, text: str, key: str, *, replaced: int = 0) -> bool:
+    """Add text to a content, and its folded form in place of so many characters at the end of the key."""
+    statement = Statement(ChatMessageRow._meta.db)
+    said, added = statement.bind(text), statement.bind(key)
+    part = {"type": "text", "text": text}
+    # Of no list, NULL, both make NULL.
+    if statement.is_postgres:
+        parts = f"parts || {statement.bind(orjson.dumps([part]).decode())}::jsonb"
+        length = "COALESCE(length(parts::text), length(content))"
+    else:
+        parts = f"json_insert(parts, '$[#]', json({statement.bind(orjson.dumps(part).decode())}))"
+        length = "COALESCE(length(parts), length(content))"
+    room = statement.bind(MAX_CONTENT_CHARACTERS - len(text))
+    kept = "content_key"
+    if replaced:
+        kept = f"substr(content_key, 1, length(content_key) - {statement.bind(replaced)})"
+    changes = (
+        f"content = CASE WHEN parts IS NULL THEN content || {said} ELSE content END,"
+        f" content_key = {kept} || {added}, parts = {parts}"
+    )
+    if await _update(statement, changes, chat_id, message_id, f" AND {length} <= {room}"):
+        return True
+    if await _is_there(chat_id, message_id):
+        raise content_too_large()
+    return False
+
+
+async def _end_of_key(chat_id: str, message_id: str) -> str:
+    """Return the last character of a folded content, with all that may still compose with it."""
+    statement = Statement(ChatMessageRow._meta.db)
+    end = (
+        f"right(content_key, {END_CHARACTERS})"
+        if statement.is_postgres
+        else f"substr(content_key, -{END_CHARACTERS})"
+    )
+    message = one(statement, chat_id, message_id)
+    [row] = await statement.run(f"SELECT {end} AS key_end FROM chat_messages WHERE {message}")  # noqa: S608
+    key: str = row["key_end"]
+    start = len(key) - 1
+    while start > 0 and is_continuation(key[start]):
+        start -= 1
+    return key[max(start, 0) :]
 
 
 async def _update(

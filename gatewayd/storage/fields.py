@@ -108,12 +108,14 @@ def decode(text: str | None, where: str) -> Any:
 
 async def decode_large(text: str | None, where: str) -> Any:
     """Return what `decode` returns, of a text of any length, without holding up the event loop."""
-    if text is None or len(text) <= LARGE_CHARACTERS:
+    # The sliced decoder takes lists and objects; a text alone is decoded fast.
+    if text is None or len(text) <= LARGE_CHARACTERS or not text.startswith(("{", "[")):
         return decode(text, where)
     try:
         return await jsonslices.decode(text.encode(), ANY_SIZE)
-    except GatewayError as error:
-        raise _damaged(where) from error
+    except GatewayError:
+        # It also refuses what bodies may not have and other writers may, such as long names.
+        return decode(text, where)
 
 
 def _damaged(where: str) -> GatewayError:

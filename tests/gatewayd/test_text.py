@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.text import compatible, composed, folded, stream_safe
+from gatewayd.text import compatible, composed, folded, is_continuation, stream_safe
 
 ACUTE, CEDILLA = "\u0301", "\u0327"
 ORDINARY = st.text(
@@ -59,6 +59,21 @@ def test_every_combining_character_counts() -> None:
         ):
             continue
         assert len(stream_safe(character * 31)) == 32, hex(number)
+
+
+def test_what_composes_with_the_text_before_is_a_continuation() -> None:
+    for number in range(sys.maxunicode + 1):
+        character = chr(number)
+        decomposition = unicodedata.decomposition(character).split()
+        if len(decomposition) == 2 and not decomposition[0].startswith("<"):
+            first, second = (chr(int(each, 16)) for each in decomposition)
+            composes = unicodedata.normalize("NFC", first + second) == character
+            assert is_continuation(second) or not composes, hex(number)
+    assert [is_continuation(text) for text in ("\u1161", "\u11a8e", "", "e\u0301", "é", "漢", "\u1100")] == [
+        True,
+        True,
+        *[False] * 5,
+    ]
 
 
 def test_long_paths_and_short_ones_are_composed() -> None:

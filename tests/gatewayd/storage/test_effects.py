@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES
+from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES, ChatQuery
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.chat_rows import ChatMessageItemRow
 from gatewayd.storage.database import Database
@@ -12,6 +12,16 @@ from tests.fakes.chatting import message
 from tests.gatewayd.storage.conftest import Chatting
 
 VALUES: list[Any] = [{"b": 1, "a": [None]}, "text", '"quoted"', 1, 2.5, True, None, [], "ü\n"]
+
+SPLIT = [
+    ("cafe", "\u0301"),
+    ("Cafe", "", "\u0301 au lait"),
+    ("cafe\u0327", "\u0301"),
+    ("\u1112", "\u1161", "\u11ab\u1100\u1173\u11af"),
+    ("ΟΔΟΣ", "\u0345"),
+    ("e" + "\u0327" * 14, "\u0327" * 14 + "\u0301"),
+]
+"""Texts in pieces of which one begins with what composes with the one before."""
 
 
 async def test_text_is_added_to_the_end(live: Chatting) -> None:
@@ -24,6 +34,20 @@ async def test_text_is_added_to_the_end(live: Chatting) -> None:
         message("m2", content=""),
     ]
     assert await live.messages.find("c2", "m1") == message("m1", content="other")
+
+
+async def test_a_character_of_two_pieces_is_searched_as_one(stored: Chatting) -> None:
+    for pieces in SPLIT:
+        await stored.messages.put("c1", [message("m1", content="a long word ")])
+        for piece in pieces:
+            assert await stored.effects.append_content("c1", "m1", piece)
+        # The search folds what it asks for, whichever form that has.
+        found, _ = await stored.chats.list(ChatQuery(text="a long word " + "".join(pieces)))
+        assert [each.id for each in found] == ["c1"], pieces
+    assert not await stored.effects.append_content("c1", "none", "\u0301")
+    await stored.messages.put("c1", [message("m1", content="e" * MAX_CONTENT_CHARACTERS)])
+    with pytest.raises(GatewayError, match="its content would have over"):
+        await stored.effects.append_content("c1", "m1", "\u0301")
 
 
 async def test_content_is_replaced(live: Chatting) -> None:

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from tortoise.fields.base import Field
 
@@ -9,7 +11,9 @@ from gatewayd.storage.fields import (
     Whole,
     check_text,
     decode,
+    decode_large,
     encode,
+    encode_large,
     encode_optional,
     fits,
 )
@@ -117,3 +121,19 @@ def test_a_text_is_measured_in_characters() -> None:
 def test_whether_a_row_could_hold_texts() -> None:
     assert fits(UserRow, id="u" * 64, email="x")
     assert not fits(UserRow, id="u", email="\x00")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["x" * 2**21, "{,\n" * 100_000, ["x" * 2**21], {"n" * 70_000: "é" * 2**21}],
+    ids=["text", "markup", "list", "name"],
+)
+async def test_long_values_come_back_whatever_they_are(value: Any) -> None:
+    assert await decode_large(await encode_large(value, "files"), "the files") == value
+
+
+@pytest.mark.parametrize("text", ['"' + "x" * 2**21, "[" + "1," * 2**20], ids=["text", "list"])
+async def test_a_long_value_that_is_damaged_is_told_by_its_place(text: str) -> None:
+    with pytest.raises(GatewayError, match="cannot read the files: the stored JSON is damaged") as caught:
+        await decode_large(text, "the files")
+    assert caught.value.kind is Kind.INTERNAL
