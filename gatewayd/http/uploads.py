@@ -34,10 +34,11 @@ PLAIN_ENCODINGS: Final = frozenset({"", "binary", "8bit", "7bit"})
 MEDIA_TYPE: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?:\s*;[\x20-\x7e]*)?", re.ASCII)
 MAX_MEDIA_TYPE: Final = 255
 
-# RFC 7578 section 4.2. Only quotes and backslashes are escaped: other backslashes belong to the name.
+# RFC 7578 section 4.2. Only quotes and backslashes are escaped: other backslashes belong to the name. Some
+# clients escape nothing: a quote that ends the header ends the name, whatever stands before it.
 _PARAMETER: Final = re.compile(
     r";\s*(?P<name>[\w!#$&+.^`|~-]+\*?)\s*=\s*"
-    r"(?:\"(?P<quoted>(?:[^\"\\]|\\[\"\\]|\\(?![\"\\]))*)\"|(?P<token>[^\s;\"]+))\s*",
+    r"(?:\"(?P<quoted>(?:[^\"\\]|\\[\"\\]|\\(?![\"\\])|\\(?=\"\Z))*)\"|(?P<token>[^\s;\"]+))\s*",
     re.ASCII,
 )
 _EXTENDED: Final = re.compile(r"(?:utf-8|iso-8859-1)?'[\w-]*'", re.ASCII | re.IGNORECASE)
