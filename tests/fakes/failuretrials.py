@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.answers import unpack
+from gatewayd.extract.answers import AnswerLimits, unpack
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.ingest.queue import BEGINNINGS, IngestQueue
 from gatewayd.ingest.records import File, Job
@@ -68,7 +68,7 @@ async def refused_by_pool(folder: Path, data: bytes, *, ends: int = 0, **options
 async def disbelieved(_: Path) -> str:
     """Return the sentence about an answer that is none."""
     with pytest.raises(GatewayError) as caught:
-        unpack({}, b"")
+        unpack({}, b"", AnswerLimits(1000, 100))
     return caught.value.message
 
 
