@@ -1,7 +1,8 @@
 """Requests of the Responses protocol, shown to filters as messages and taken back from them; pure.
 
-`instructions` are a system message. Of the items of `input`, messages, calls of functions and their results
-are messages; all others (reasoning, references, calls of the provider's own tools) stay where they are.
+`instructions` are a system message. Of the items of `input`, messages, calls of functions and custom tools,
+and results of tools are messages; all others (reasoning, references, calls of the provider's own tools) stay
+where they are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,18 @@ from gatewayd.chat.records import Endpoint
 from gatewayd.completions.foreign import count, mapping, sequence, text
 
 TEXTS: Final = frozenset({"input_text", "output_text", "text"})
+
+_INPUTS: Final = {"function_call": "arguments", "custom_tool_call": "input"}
+"""The calls that are messages, and the field of each that the model has written."""
+
+_NEW: Final = frozenset({None, "", "message", "function_call", "function_call_output"})
+"""The types of items that can be made of any message."""
+
+_RESULT: Final = "_output"
+"""How the types of results of tools end."""
+
+_PICTURE: Final = "computer_call_output"
+"""The only result without a text."""
 
 _OTHER_NAMES: Final = {
     "max_tokens": "max_output_tokens",
@@ -50,7 +63,13 @@ class ResponseItems:
         return changed
 
     def to_messages(self, body: Body) -> list[Body]:
-        """Return the instructions and those items that are messages."""
+        """Return the instructions and those items that are messages.
+
+        Raises invalid_request for a text in a place that no message has: the variables of a stored prompt, or
+        a result of another form.
+        """
+        if mapping(body.get("prompt")).get("variables"):
+            raise not_expressed(self.path, "prompt", "filters run for it, and they do not read its variables")
         instructions, given = body.get("instructions"), body.get("input")
         messages: list[Body] = []
         if isinstance(instructions, str) and instructions:
@@ -114,7 +133,7 @@ class ResponseItems:
                 item if message is None else self._put(item, message, next(changed))
                 for item, message in shown
             ]
-        if len(known) < len(shown):
+        if any(mapping(item).get("type") not in _NEW for item in items):
             raise not_expressed(
                 self.path, "input", "a filter adds or removes messages beside items of other kinds"
             )
@@ -124,33 +143,47 @@ class ResponseItems:
         """Return an item with what has changed in its message."""
         if after == before:
             return item
-        match item.get("type"):
-            case "function_call":
-                calls = sequence(after.get("tool_calls"))
-                function = mapping(mapping(calls[0]).get("function")) if calls else {}
-                return {**item, "arguments": text(function.get("arguments"))}
-            case "function_call_output":
-                return {**item, "output": text_of(after.get("content"), self.path)}
-            case _:
-                return {**item, "content": _content(after.get("content"), text(after.get("role")))}
+        kind = text(item.get("type"))
+        content = after.get("content")
+        if kind in _INPUTS:
+            calls = sequence(after.get("tool_calls"))
+            function = mapping(mapping(calls[0]).get("function")) if calls else {}
+            return {**item, _INPUTS[kind]: text(function.get("arguments"))}
+        if not kind.endswith(_RESULT):
+            return {**item, "content": _content(content, text(after.get("role")))}
+        is_text = isinstance(item["output"], str)
+        return {**item, "output": text_of(content, self.path) if is_text else _content(content, "tool")}
 
 
 def _message(item: Mapping[str, Any]) -> Body | None:
     """Return an item as a message, None for one of another kind."""
-    role, content = item.get("role"), item.get("content")
-    match item.get("type") or ("message" if isinstance(role, str) else None):
-        case "message" if isinstance(role, str) and isinstance(content, str):
-            return {"role": role, "content": content}
-        case "message" if isinstance(role, str):
-            return {"role": role, "content": [_part(part) for part in sequence(content)]}
-        case "function_call":
-            function = {"name": text(item.get("name")), "arguments": text(item.get("arguments"))}
-            call = {"id": text(item.get("call_id")), "type": "function", "function": function}
-            return {"role": "assistant", "content": "", "tool_calls": [call]}
-        case "function_call_output" if isinstance(item.get("output"), str):
-            return {"role": "tool", "tool_call_id": text(item.get("call_id")), "content": item["output"]}
-        case _:
-            return None
+    role, content, kind = item.get("role"), item.get("content"), item.get("type")
+    if isinstance(role, str) and (not kind or kind == "message"):
+        return {"role": role, "content": _shown(content)}
+    if not isinstance(kind, str):
+        return None
+    if kind in _INPUTS:
+        function = {"name": text(item.get("name")), "arguments": text(item.get(_INPUTS[kind]))}
+        call = {"id": text(item.get("call_id")), "type": "function", "function": function}
+        return {"role": "assistant", "content": "", "tool_calls": [call]}
+    if kind.endswith(_RESULT) and kind != _PICTURE:
+        shown = _result(item.get("output"), kind)
+        return {"role": "tool", "tool_call_id": text(item.get("call_id")), "content": shown}
+    return None
+
+
+def _shown(content: object) -> Any:
+    return content if isinstance(content, str) else [_part(part) for part in sequence(content)]
+
+
+def _result(output: object, kind: str) -> Any:
+    """Return the result of a tool as the content of a message."""
+    parts = output if isinstance(output, list) else []
+    if not isinstance(output, str | list) or any(not text(mapping(part).get("type")) for part in parts):
+        raise not_expressed(
+            ResponseItems.path, "input", f"filters run for it, and they do not read such a {kind}"
+        )
+    return _shown(output)
 
 
 def _part(part: Any) -> Any:

@@ -90,6 +90,64 @@ def test_system_messages_that_filters_add_or_take_are_instructions() -> None:
     assert ITEMS.from_messages(FULL, ITEMS.to_messages(FULL)[1:])["instructions"] is None
 
 
+TEXT_PARTS = [{"type": "input_text", "text": "a"}, IMAGE]
+OWN_CALL = {"type": "custom_tool_call", "call_id": "c2", "name": "note", "input": "keep"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "output"),
+    [
+        ("function_call_output", "found"),
+        ("function_call_output", TEXT_PARTS),
+        ("custom_tool_call_output", "found"),
+        ("custom_tool_call_output", TEXT_PARTS),
+        ("local_shell_call_output", "found"),
+    ],
+)
+def test_results_of_every_tool_are_shown(kind: str, output: Any) -> None:
+    item = {"type": kind, "call_id": "c1", "output": output}
+    body = {"input": [item]}
+    (message,) = ITEMS.to_messages(body)
+    assert (message["role"], message["tool_call_id"]) == ("tool", "c1")
+    assert ITEMS.from_messages(body, [message]) == body
+    if isinstance(output, str):
+        changed, expected = "A", "A"
+    else:
+        changed = [{**message["content"][0], "text": "A"}, *message["content"][1:]]
+        expected = [{"type": "input_text", "text": "A"}, IMAGE]
+    after = ITEMS.from_messages(body, [{**message, "content": changed}])
+    assert after["input"] == [{**item, "output": expected}]
+
+
+def test_input_of_a_custom_tool_is_shown() -> None:
+    body = {"input": [OWN_CALL]}
+    (message,) = ITEMS.to_messages(body)
+    assert message["tool_calls"][0]["function"] == {"name": "note", "arguments": "keep"}
+    message["tool_calls"][0]["function"]["arguments"] = "hide"
+    assert ITEMS.from_messages(body, [message])["input"] == [{**OWN_CALL, "input": "hide"}]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"input": [{"type": "shell_call_output", "call_id": "c", "output": [{"stdout": "a"}]}]},
+        {"input": [{"type": "function_call_output", "call_id": "c", "output": {"text": "a"}}]},
+        {"input": "hi", "prompt": {"id": "p", "variables": {"name": "a"}}},
+    ],
+)
+def test_texts_that_no_message_shows_are_refused(body: dict[str, Any]) -> None:
+    with pytest.raises(GatewayError) as caught:
+        ITEMS.to_messages(body)
+    assert (caught.value.code, caught.value.param) == ("not_expressible", list(body)[-1])
+
+
+def test_pictures_and_stored_prompts_without_texts_stay_where_they_are() -> None:
+    picture = {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}}
+    body = {"input": [picture], "prompt": {"id": "p", "variables": {}}}
+    assert ITEMS.to_messages(body) == []
+    assert ITEMS.from_messages(body, []) == body
+
+
 def test_items_are_made_anew_where_messages_came_or_went() -> None:
     body = {"input": [PARTS, CALL, RESULT]}
     messages = ITEMS.to_messages(body)
@@ -103,8 +161,9 @@ def test_items_are_made_anew_where_messages_came_or_went() -> None:
         {"type": "message", "role": "user", "content": "a"},
         {"type": "message", "role": "user", "content": "b"},
     ]
-    with pytest.raises(GatewayError, match="items of other kinds"):
-        ITEMS.from_messages(FULL, [*ITEMS.to_messages(FULL), user("more")])
+    for other in (FULL, {"input": [OWN_CALL]}):
+        with pytest.raises(GatewayError, match="items of other kinds"):
+            ITEMS.from_messages(other, [*ITEMS.to_messages(other), user("more")])
 
 
 def test_a_prompt_stands_before_the_callers_instructions() -> None:
