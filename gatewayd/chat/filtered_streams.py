@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeGuard
 
 import orjson
 
@@ -16,6 +16,9 @@ from gatewayd.errors import GatewayError, Kind
 
 MAX_WHOLE_BYTES: Final = 32 * 1024 * 1024
 """Bytes of an answer that is read whole to be changed."""
+
+MAX_TYPE_CHARACTERS: Final = 64
+"""Characters of the type of an event that stands in its `event:` line, too."""
 
 EVENTS: Final = "text/event-stream"
 
@@ -192,8 +195,15 @@ def _data_of(frame: bytes) -> Iterator[bytes]:
 
 def _frame(event: Body) -> bytes:
     kind = event.get("type")
-    name = b"event: %s\n" % kind.encode() if isinstance(kind, str) else b""
+    name = b"event: %s\n" % kind.encode() if _is_name(kind) else b""
     return b"%sdata: %s\n\n" % (name, orjson.dumps(event))
+
+
+def _is_name(kind: object) -> TypeGuard[str]:
+    """Tell whether a type may stand in a line: it comes from a provider, and could hold the end of one."""
+    if not isinstance(kind, str) or len(kind) > MAX_TYPE_CHARACTERS:
+        return False
+    return kind.isascii() and kind.replace(".", "_").isidentifier()
 
 
 def _place(event: Mapping[str, Any]) -> Place:

@@ -122,6 +122,12 @@ async def test_an_answer_repeats_the_callers_instructions_alone() -> None:
     assert whole.closed
 
 
+@pytest.mark.parametrize("kind", ["a\ndata: {}\n\ndata: {", "a\rid: 1", "", "x" * 65, "\u2028"])
+async def test_a_type_that_is_no_name_begins_no_line(kind: str) -> None:
+    answer = ChangedAnswer(Reads([sse({"type": kind})]), ResponseItems(), (Holding(),))
+    assert b"".join([part async for part in answer]) == sse({"type": kind})
+
+
 @pytest.mark.parametrize("raw", [b"[]", b"{", b"x" * 11])
 async def test_an_answer_that_cannot_be_changed_is_not_passed_on(
     raw: bytes, monkeypatch: pytest.MonkeyPatch
