@@ -42,6 +42,8 @@ _NAME: Final = re.compile(rb'[ \t\r\n]*+("(?:[^"\\]|\\.)*+")[ \t\r\n]*+:[ \t\r\n
 _NO_ESCAPE: Final = re.compile(rb'[^\\"]{12}')
 """After so many bytes without a backslash no escape is open: the longest has 12 (RFC 8259, section 7)."""
 _LONG_INTEGER: Final = re.compile(rb"(?<![0-9.eE])[0-9]{19,}+(?![.eE])")
+_LONG_RUN: Final = b"0" * 19
+_AS_ZEROS: Final = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
 _BLANKS: Final = b" \t\r\n"
 _QUOTE, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = b'"[]{}'
 _CONTAINERS: Final = (dict, list)
@@ -116,13 +118,13 @@ async def decode(data: Text, limits: JsonLimits, undecoded: Undecoded | None = N
     has an integer of more than 64 bits, which could not be passed on as it is. No NaN, no lone surrogates.
     """
     if undecoded is None and is_light(data):
-        return decode_at_once(data, limits)
+        return _decode_light(data, limits)
     return await _Scan(data, limits, undecoded).run()
 
 
 def is_light(data: Text) -> bool:
-    """Tell whether a text is decoded in a few milliseconds."""
-    return (
+    """Tell whether a text is decoded in a few milliseconds; a short one is, whatever it holds."""
+    return len(data) <= AT_ONCE_CONTAINERS or (
         len(data) <= AT_ONCE_BYTES
         and data.count(b"[") + data.count(b"{") <= AT_ONCE_CONTAINERS
         and data.count(b",") <= AT_ONCE_VALUES
@@ -133,7 +135,14 @@ def decode_at_once(data: Text, limits: JsonLimits = SMALL) -> Any:
     """Return the value of a JSON text that is light, or refuse it; raises as `decode` does."""
     if not is_light(data):
         raise too_many("than can be read at this place")
+    return _decode_light(data, limits)
+
+
+def _decode_light(data: Text, limits: JsonLimits) -> Any:
     value = _loads(data, 0, is_exact=limits.has_exact_integers)
+    if len(data) <= 2 * limits.depth:
+        # Each level has a start and an end.
+        return value
     if data.count(b"[") + data.count(b"{") > limits.depth and _is_deeper(value, limits.depth):
         raise _deeper(limits.depth)
     return value
@@ -421,7 +430,8 @@ def _loads(data: Text, place: int, *, is_exact: bool = True) -> Any:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise _bad(f"{error.msg} (byte {place + error.pos})", place) from None
-    if is_exact and _LONG_INTEGER.search(data) is not None:
+    # The expression is slow, and few texts have so many digits in a row.
+    if is_exact and _LONG_RUN in data.translate(_AS_ZEROS) and _LONG_INTEGER.search(data) is not None:
         json.loads(data, parse_int=_exact)
     return value
 

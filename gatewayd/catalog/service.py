@@ -138,7 +138,7 @@ class Catalog:
     def find_record(self, model_id: str) -> ModelRecord | None:
         """Return what an administrator keeps about a model, under this name or its other spelling."""
         known = self._records.get(model_id)
-        return self._spelled_record(model_id) if known is None else known
+        return self._spelled_record(model_id) if known is None and self._records else known
 
     def list_records(self) -> Sequence[ModelRecord]:
         """Return all model records by id."""

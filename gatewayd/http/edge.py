@@ -46,6 +46,7 @@ NOTHING: Final = "default-src 'none'; frame-ancestors 'none'"
 """The policy of an answer that is no page: a browser loads nothing for it and shows it in no frame."""
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 SLASHES: Final = re.compile(r"/{2,}")
+BELOW_ROOT: Final = f"{ROOT}/"
 CLIENT_LEFT: Final = 499
 """What is noted as the status of a request whose client did not wait for the answer."""
 
@@ -277,7 +278,7 @@ def single_slashes(path: str) -> str:
 
     The rows of provisioning take such paths themselves (`app.doubled_slashes`).
     """
-    if not path.startswith(f"{ROOT}/"):
+    if not path.startswith(BELOW_ROOT):
         return path
     return ROOT + SLASHES.sub("/", path.removeprefix(ROOT))
 
@@ -297,7 +298,7 @@ def dialect_of(route: Route, request: web.Request) -> Dialect:
 
 def unrouted_dialect(request: web.Request) -> Dialect:
     """Return the dialect in which a request that no row takes is refused."""
-    if f"{SLASHES.sub('/', request.path)}/".startswith(f"{ROOT}/"):
+    if f"{SLASHES.sub('/', request.path)}/".startswith(BELOW_ROOT):
         return Dialect.SCIM
     if ANTHROPIC_VERSION in request.headers:
         return Dialect.ANTHROPIC
