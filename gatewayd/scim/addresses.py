@@ -5,7 +5,7 @@ others, and when the primary one goes, the first one left takes its place. One t
 is not.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -50,33 +50,34 @@ MAX_PART: Final = 1024
 _PARTS: Final = ("value", "type", "primary")
 
 
-def patched_emails(emails: Emails, step: Step) -> Emails:
+def patched_emails(emails: Emails, step: Step, kept: Collection[str] = ()) -> Emails:
     """Return the addresses after one step.
 
     A part without a filter is that of the primary address, else of the first, which is made when there is
     none. What a filter selects keeps the parts that are not sent. When it selects nothing, and only says what
     parts are equal to, an address with these parts is made, as Entra ID expects; otherwise that is
-    invalid_request, code `noTarget`. To remove what is not there is no error.
+    invalid_request, code `noTarget`. To remove what is not there is no error. Addresses in
+    `kept` are not checked.
     """
     if step.verb is Verb.ADD and step.value is None:
         return emails
     if step.where is None and step.part is None:
-        return _whole(emails, step)
+        return _whole(emails, step, kept)
     chosen = _chosen(emails, step.where)
     if _is_removal(step):
         return _without(emails, chosen)
-    sent = _sent(step)
+    sent = _sent(step, kept)
     if chosen:
         return _changed(emails, chosen, sent)
-    return emails if step.verb is Verb.REMOVE else _added(emails, (_made(step, sent),))
+    return emails if step.verb is Verb.REMOVE else _added(emails, (_made(step, sent, kept),))
 
 
-def _whole(emails: Emails, step: Step) -> Emails:
+def _whole(emails: Emails, step: Step, kept: Collection[str]) -> Emails:
     match step.verb:
         case Verb.ADD:
-            return _added(emails, read_emails(step.value))
+            return _added(emails, read_emails(step.value, kept))
         case Verb.REPLACE:
-            return settled(read_emails(step.value))
+            return settled(read_emails(step.value, kept))
         case Verb.REMOVE:
             return () if step.value is None else _taken(emails, step.value)
 
@@ -107,14 +108,14 @@ def single(value: Any) -> Any:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _sent(step: Step) -> SentEmail:
+def _sent(step: Step, kept: Collection[str]) -> SentEmail:
     """Return what a step writes; to remove a type or a mark is to write the usual one."""
     name = step.place.name
     if step.part is None:
-        return read_email(single(step.value), name)
+        return read_email(single(step.value), name, kept)
     value = None if step.verb is Verb.REMOVE else unwrapped(step.value)
     if step.part == "value":
-        return SentEmail(value=read_address(value, name))
+        return SentEmail(value=read_address(value, name, kept))
     if step.part == "type":
         return SentEmail(type=read_text(value, name, longest=MAX_TYPE) or DEFAULT_TYPE)
     return SentEmail(primary=value is not None and read_flag(value, name))
@@ -160,7 +161,7 @@ def _marked(emails: Sequence[Email], chosen: frozenset[int]) -> int:
     return min(chosen)
 
 
-def _made(step: Step, sent: SentEmail) -> SentEmail:
+def _made(step: Step, sent: SentEmail, kept: Collection[str]) -> SentEmail:
     """Return the address that a step makes when its filter selects none."""
     name = step.place.name
     wanted: dict[str, Any] = {} if step.where is None else equalities(step.where, "emails")
@@ -170,7 +171,7 @@ def _made(step: Step, sent: SentEmail) -> SentEmail:
             continue
         if not is_same(wanted.setdefault(part, value), value):
             raise _no_target(name)
-    made = read_email(wanted, "emails")
+    made = read_email(wanted, "emails", kept)
     if made.value is None:
         raise _no_target(name)
     return made

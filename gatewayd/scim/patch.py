@@ -4,7 +4,7 @@ Operations apply in their order to a copy; an error leaves nothing behind. A nul
 list are no value (RFC 7643 section 2.5), so that writing one is removing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from gatewayd.accounts.records import Email, ProviderRole
@@ -46,17 +46,18 @@ def patched_user(resource: Resource, steps: Iterable[Step]) -> Resource:
 
 def patching(changed: Resource, steps: Iterable[Step]) -> Iterator[None]:
     """Do to a resource what `patched_user` does, a step at a time."""
+    kept = _addresses(changed)
     waiting: list[Step] = []
     for step in steps:
         try:
-            _put_step(changed, step)
+            _put_step(changed, step, kept)
         except GatewayError as error:
             if error.code != NO_TARGET:
                 raise
             waiting.append(step)
         yield
     for step in waiting:
-        _put_step(changed, step)
+        _put_step(changed, step, kept)
         yield
 
 
@@ -80,26 +81,33 @@ def plan_group(resource: Resource, steps: Iterable[Step]) -> tuple[Resource, tup
     return changed, merged(changes)
 
 
-def _put_step(changed: Resource, step: Step) -> None:
+def _addresses(resource: Resource) -> frozenset[str]:
+    """Return the addresses of a user; one of an earlier release stays good for its account."""
+    return frozenset(
+        {resource.get("userName", ""), *(email["value"] for email in resource.get("emails") or ())}
+    )
+
+
+def _put_step(changed: Resource, step: Step, kept: Collection[str]) -> None:
     """Write what one step does to a user, or nothing when it is refused."""
     if step.attribute == "name":
         _put(changed, "name", _name(changed.get("name") or {}, step))
     elif step.attribute == "emails":
-        _put(changed, "emails", _emails(changed.get("emails") or [], step))
+        _put(changed, "emails", _emails(changed.get("emails") or [], step, kept))
     elif step.attribute == "roles":
         roles = tuple(ProviderRole(**role) for role in changed.get("roles") or ())
         _put(changed, "roles", [render_role(role) for role in patched_roles(roles, step)])
     else:
-        _put_single(changed, step, ResourceType.USER)
+        _put_single(changed, step, ResourceType.USER, kept)
 
 
-def _put_single(changed: Resource, step: Step, resource: ResourceType) -> None:
+def _put_single(changed: Resource, step: Step, resource: ResourceType, kept: Collection[str] = ()) -> None:
     """Write an attribute with one value; here to add is to replace (RFC 7644 section 3.5.2.1)."""
     name = step.place.name
     value = None if step.verb is Verb.REMOVE else unwrapped(step.value)
     match name:
         case "userName":
-            changed[name] = read_user_name(value)
+            changed[name] = read_user_name(value, kept)
         case "active" if value is None:
             raise invalid_value(name, "it is required")
         case "active":
@@ -126,12 +134,12 @@ def _name(parts: Mapping[str, Any], step: Step) -> dict[str, Any]:
     return {part: text for part, text in {**parts, **sent}.items() if text is not None}
 
 
-def _emails(emails: Iterable[Mapping[str, Any]], step: Step) -> list[dict[str, Any]]:
+def _emails(emails: Iterable[Mapping[str, Any]], step: Step, kept: Collection[str]) -> list[dict[str, Any]]:
     before = tuple(
         Email(email["value"], email.get("type") or DEFAULT_TYPE, primary=bool(email.get("primary")))
         for email in emails
     )
-    after = patched_emails(before, step)
+    after = patched_emails(before, step, kept)
     return [{"value": email.value, "type": email.type, "primary": email.primary} for email in after]
 
 

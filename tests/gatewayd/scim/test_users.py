@@ -347,6 +347,10 @@ async def test_an_account_keeps_the_address_of_an_earlier_release(scim: Provisio
     assert (await scim.users.replace(user_id, {**shown, "active": True})).entry.user.active
     shown = await scim.patch_user(user_id, replacing("displayName", "B"))
     assert (shown["displayName"], (await scim.account(user_id)).email) == ("B", bad)
+    sent = {"userName": bad, "emails": [{"value": bad}], 'emails[type eq "work"].value': bad, "active": False}
+    assert not (await scim.patch_user(user_id, {"op": "replace", "value": sent}))["active"]
+    error = await refusal(scim.patch_user(user_id, adding("emails", "b@corp..example.com")))
+    assert error.code == "invalidValue"
     await scim.patch_user(user_id, replacing("userName", "a@example.org"), removing("emails"))
     assert (await scim.account(user_id)).email == "a@example.org"
 
