@@ -298,6 +298,7 @@ LIMITS = {
     "values of a chat": jsonslices.BULK.values,
     "messages of a chat": reading.MAX_MESSAGES,
     "values of a message, and of a chat without them": storable.MAX_VALUES,
+    "values of a list of a message that events write": storable.MAX_LIST_VALUES,
     "characters of a text in it that is not ASCII": storable.MAX_TEXT_CHARACTERS,
     "chats of an import": transfer.MAX_IMPORTED,
     "bytes of an import": chats.MAX_IMPORT_BYTES,

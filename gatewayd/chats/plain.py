@@ -19,6 +19,9 @@ MAX_TEXT_CHARACTERS: Final = 4 * 2**20
 MAX_VALUES: Final = 20_000
 """Values of one message, or of a chat beside its messages: lists, objects and what is in them."""
 
+MAX_LIST_VALUES: Final = 100_000
+"""Values of a list that events write: 20 for each member that it may have."""
+
 _ODD_TEXT: Final = "it has a NUL character or half of a surrogate pair"
 
 # Databases keep neither of them in texts.
@@ -36,15 +39,15 @@ def is_storable(text: str) -> bool:
     return "\x00" not in text and (text.isascii() or _ODD.search(text) is None)
 
 
-def check(value: Any, where: str) -> None:
+def check(value: Any, where: str, max_values: int = MAX_VALUES) -> None:
     """Raise invalid_request, naming the field, unless a value is JSON that can be kept.
 
-    No NUL, no lone surrogates, integers of 64 bits, finite numbers, 64 levels and 20,000 values at most, and
+    No NUL, no lone surrogates, integers of 64 bits, finite numbers, 64 levels and so many values at most, and
     4 Mi characters in a text that is not ASCII.
     """
     around: list[tuple[Any, Iterator[tuple[Any, Any]]]] = []
     name: Any = ""
-    for _ in range(MAX_VALUES):
+    for _ in range(max_values):
         reason = _fault(value)
         if reason is None and len(around) > MAX_DEPTH:
             reason = f"it nests deeper than {MAX_DEPTH} levels"
@@ -63,7 +66,7 @@ def check(value: Any, where: str) -> None:
             around.pop()
         else:
             return
-    raise refused(where, f"it has more than {MAX_VALUES} values")
+    raise refused(where, f"it has more than {max_values} values")
 
 
 def _fault(value: Any) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from gatewayd.chats.plain import check, refused
+from gatewayd.chats.plain import MAX_LIST_VALUES, check, refused
 from gatewayd.chats.records import ITEM_KINDS, Message
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.pace import Pace
@@ -250,5 +250,5 @@ def _read_items(value: Any, where: str) -> list[Any]:
         return []
     if not isinstance(value, list):
         raise refused(where, "expected a list")
-    check(value, where)
+    check(value, where, MAX_LIST_VALUES)
     return value

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from gatewayd.chats.plain import MAX_LIST_VALUES, MAX_VALUES
 from gatewayd.chats.reading import UNTITLED, chained, read_document, read_id, read_node
-from gatewayd.chats.records import Message
+from gatewayd.chats.records import MAX_ITEMS, Message
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.chats_site import document
 
@@ -134,3 +135,13 @@ async def test_bad_documents_name_the_field(value: Any, name: str) -> None:
     with pytest.raises(GatewayError) as caught:
         await read_document(value)
     assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, name)
+
+
+def test_a_list_that_events_have_filled_can_be_read_back() -> None:
+    status = {"action": "search", "description": "Searching", "done": False, "urls": ["a", "b"]}
+    node = read_node({"id": "m", "statusHistory": [status] * MAX_ITEMS}, "chat.m")
+    assert len(node.items["statusHistory"]) == MAX_ITEMS
+    for name, most in (("statusHistory", MAX_LIST_VALUES), ("other", MAX_VALUES)):
+        read_node({"id": "m", name: [1] * (most - 2)}, "chat.m")
+        with pytest.raises(GatewayError, match=f"it has more than {most} values"):
+            read_node({"id": "m", name: [1] * most}, "chat.m")
