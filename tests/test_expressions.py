@@ -14,7 +14,7 @@ import pytest
 from tests.clients.node import NodeMissingError
 from tests.conftest import missing
 from tests.expressions.attacks import attacked, takes_long
-from tests.expressions.finding import Expression, Made, expressions, modules, read_module
+from tests.expressions.finding import Expression, Made, expressions, hidden, modules, read_module
 from tests.expressions.javascript import Translator
 from tests.expressions.recheck import Finding, check
 
@@ -37,7 +37,14 @@ MORE = [re.compile('c')]
 NONE = re.compile('d')
 ONE.match(x), ONE.fullmatch(x), TWO.match(x), TWO.sub(x), give(NONE)
 def f(x):
-    re.split(x, 'g'), re.match('e', x), re.search('f', x, flags=re.S)
+    re.split(x, 'g'), re.match('e', x), re.search('f', x, flags=re.S), re.sub(pattern='h', string=x)
+"""
+
+HIDDEN = """
+import re as expressions
+from re import search
+find = re.search
+f(re), map(re.compile, x), re.search('a', x), re.I
 """
 
 SOURCE = modules()
@@ -68,6 +75,8 @@ SLOW_SEARCHES = {
     "class": r"""(?m)^\s*class\s+UserValves\b""",
     "look-behind": r"""(?<!\w)[\w.]+@""",
     "blanks": r"""\s+$""",
+    "large bound": r"""\d{1,50000}x""",
+    "condition": r"""(a)?(?(1)b|c+)d""",
     "edges": r"""^[\W\d_]+|[\W\d_]+$""",
 }
 
@@ -91,7 +100,7 @@ def test_expressions_are_found() -> None:
     places = {found.place for found in EXPRESSIONS}
     assert {"gatewayd.http.edge.UNSAFE_PATH", "gatewayd.chat.history._DETAILS"} <= places
     assert len(places) > 120
-    assert not any(name == "re" for module in SOURCE for name, _ in module.imports)
+    assert [place for module in SOURCE for place in hidden(module)] == []
 
 
 def test_what_is_put_together_is_known() -> None:
@@ -109,8 +118,32 @@ def test_where_expressions_begin_is_seen() -> None:
         "d": (0, False),
         "e": (0, True),
         "f": (re.S, False),
+        "h": (0, False),
     }
     assert [each for each in found if isinstance(each, Made)] == [Made("sample:8")]
+
+
+@pytest.mark.parametrize(
+    ("user", "is_anchored"),
+    [
+        ("from a.b import ONE\nONE.match(x)", True),
+        ("from a.b import ONE\nONE.search(x)", False),
+        ("from a.b import ONE as T\nT.search(x)", False),
+        ("from a import b\nb.ONE.search(x)", False),
+        ("from a import b\nb.ONE.fullmatch(x)", True),
+        ("from a import b as c\nc.ONE.search(x)", False),
+        ("class ONE: pass\nONE.search(x)", True),
+    ],
+)
+def test_uses_in_other_modules_are_seen(user: str, is_anchored: bool) -> None:
+    owner = read_module("a.b", "ONE = re.compile('a')\nONE.match(x)")
+    source = [replace(owner, values=lambda: {"re": re}), read_module("a.c", user)]
+    assert list(expressions(source)) == [Expression("a.b.ONE", "a", 0, is_anchored)]
+
+
+def test_uses_that_are_not_read_are_seen() -> None:
+    places = sorted(hidden(read_module("sample", HIDDEN)))
+    assert places == ["sample: as expressions", "sample: from re", "sample:4", "sample:5", "sample:5"]
 
 
 @pytest.mark.real("node")

@@ -25,6 +25,9 @@ SECONDS = 0.4
 SMALL = 3
 """Of a repeat with a bound, so many are looked at."""
 
+LARGE = 256
+"""A bound over this one is taken for none: how long a search takes is measured then."""
+
 BEGIN = -1
 PREFIXES = ("", "a")
 """An expression may have a branch for the beginning of a text alone, which reads all of the words there."""
@@ -84,6 +87,8 @@ class _Builder:
     def _item(self, code: Any, value: Any) -> Part:
         if code is codes.BRANCH:
             parts = [self.sequence(each) for each in value[1]]
+        elif code is codes.GROUPREF_EXISTS:
+            parts = [self.sequence(each or []) for each in value[1:]]
         elif code is codes.SUBPATTERN:
             return self.sequence(value[3])
         elif code is codes.ATOMIC_GROUP:
@@ -105,7 +110,7 @@ class _Builder:
         part = NOTHING
         for _ in range(min(least, SMALL)):
             part = self.graph.join(part, self.sequence(inner))
-        if most is codes.MAXREPEAT:
+        if most is codes.MAXREPEAT or most > LARGE:
             looped = self.sequence(inner)
             for place in looped.last:
                 self.graph.follow[place] |= looped.first

@@ -35,12 +35,13 @@ class Made:
 class Module:
     """One file of the source; `uses` has for each name the methods it is asked for, "" for another use.
 
-    `values` are those of its names.
+    Names are `name` and `module.name`; `values` are those of the module.
     """
 
     name: str
     tree: ast.Module
     imports: frozenset[tuple[str, str]]
+    renamed: frozenset[str]
     uses: dict[str, set[str]]
     values: Callable[[], dict[str, Any]]
 
@@ -49,17 +50,25 @@ def read_module(name: str, source: str) -> Module:
     """Return a file with what it imports by name and how it uses names."""
     tree = ast.parse(source)
     imports: set[tuple[str, str]] = set()
+    renamed: set[str] = set()
     methods: dict[ast.expr, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             imports |= {(node.module or "", alias.name) for alias in node.names}
+            renamed |= {alias.name for alias in node.names if alias.asname is not None}
         elif isinstance(node, ast.Attribute):
             methods[node.value] = node.attr
     uses: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
             uses.setdefault(node.id, set()).add(methods.get(node, ""))
-    return Module(name, tree, frozenset(imports), uses, lambda: vars(importlib.import_module(name)))
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            uses.setdefault(ast.unparse(node), set()).add(methods.get(node, ""))
+    for other in renamed:
+        uses.setdefault(other, set()).add("")
+    return Module(
+        name, tree, frozenset(imports), frozenset(renamed), uses, lambda: vars(importlib.import_module(name))
+    )
 
 
 def modules() -> list[Module]:
@@ -92,6 +101,24 @@ def expressions(source: list[Module]) -> Iterator[Expression | Made]:
             yield Expression(place, *value, is_anchored)
 
 
+def hidden(module: Module) -> list[str]:
+    """Return the uses of `re` that are not read here: under another name, or without being called."""
+    called = {id(node.func) for node in ast.walk(module.tree) if isinstance(node, ast.Call)}
+    bases = {id(node.value) for node in ast.walk(module.tree) if isinstance(node, ast.Attribute)}
+    found = [f"{module.name}: from re" for source, _ in module.imports if source == "re"]
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.Import(names=names):
+                found += [
+                    f"{module.name}: as {each.asname}" for each in names if each.name == "re" and each.asname
+                ]
+            case ast.Attribute(value=ast.Name(id="re"), attr=attr) if attr in {*METHODS, "compile"}:
+                found += [] if id(node) in called else [f"{module.name}:{node.lineno}"]
+            case ast.Name(id="re"):
+                found += [] if id(node) in bases else [f"{module.name}:{node.lineno}"]
+    return found
+
+
 def _called(node: ast.AST) -> tuple[str, ast.Call] | None:
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=method)):
@@ -114,10 +141,11 @@ def _owners(tree: ast.Module) -> dict[ast.Call, str]:
 def _value(call: ast.Call, names: dict[str, Any]) -> tuple[str | bytes, int] | None:
     """Return the pattern and flags of a call; None when only a running program has them."""
     flags = [keyword.value for keyword in call.keywords if keyword.arg == "flags"]
+    patterns = [keyword.value for keyword in call.keywords if keyword.arg == "pattern"]
     place = {"compile": 1, "sub": 4, "subn": 4, "split": 3}.get(call.func.attr, 2)  # type: ignore[attr-defined]
     flags += call.args[place : place + 1]
     try:
-        pattern = _evaluated(call.args[0], names)
+        pattern = _evaluated([*patterns, *call.args][0], names)
         return pattern, int(_evaluated(flags[0], names)) if flags else 0
     except NameError:
         return None
@@ -129,6 +157,11 @@ def _evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
 
 def _is_anchored(name: str, module: Module, source: list[Module]) -> bool:
     """Tell whether a compiled expression is used at beginnings alone; a use of another kind is any use."""
-    users = [each for each in source if each is module or (module.name, name) in each.imports]
-    methods = set().union(*(each.uses.get(name, set()) for each in users))
+    parent, _, own = module.name.rpartition(".")
+    methods: set[str] = set()
+    for each in source:
+        if each is module or (module.name, name) in each.imports:
+            methods |= each.uses.get(name, set())
+        if (parent, own) in each.imports:
+            methods |= each.uses.get(f"{own}.{name}", {""} if own in each.renamed else set())
     return bool(methods) and methods <= ANCHORED
