@@ -11,9 +11,9 @@ import orjson
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.answers import AnswerLimits, unpack
-from gatewayd.extract.places import Places
 from gatewayd.extract.reader import Reader
 from gatewayd.extract.records import MB, OVER_MEMORY, Sandbox
+from gatewayd.extract.slots import ReaderSlots
 from gatewayd.ingest.chunking import ChunkRules
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
 from gatewayd.ingest.records import Extraction
@@ -61,7 +61,7 @@ class ExtractorPool:
     def __init__(self, options: PoolOptions, tasks: Tasks) -> None:
         self._options = options
         self._tasks = tasks
-        self._places = Places(options.workers, options.spare, options.turn)
+        self._slots = ReaderSlots(options.workers, options.spare, options.turn)
         # Those without work and since when, the one that has rested longest first.
         self._resting: list[tuple[Reader, float]] = []
         self._busy: set[Reader] = set()
@@ -84,7 +84,7 @@ class ExtractorPool:
         """Return the text and the chunks of the document at `path`; waits while no process is free for the
         owner."""
         message = {"name": name, "content_type": content_type}
-        async with self._places.taken(owner):
+        async with self._slots.held(owner):
             reader = await self._take()
             is_good = False
             try:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gatewayd.extract.places import Places
+from gatewayd.extract.slots import ReaderSlots
 
 NEVER = 3600.0
 
@@ -13,8 +13,8 @@ NEVER = 3600.0
 class Visitors:
     """Documents that stay until they are sent away; `inside` has those at work, in their order."""
 
-    def __init__(self, places: Places) -> None:
-        self._places = places
+    def __init__(self, slots: ReaderSlots) -> None:
+        self._slots = slots
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.inside: list[str] = []
 
@@ -36,7 +36,7 @@ class Visitors:
         await self.go(*self._tasks)
 
     async def _visit(self, name: str) -> None:
-        async with self._places.taken(name[0]):
+        async with self._slots.held(name[0]):
             self.inside.append(name)
             try:
                 await asyncio.Event().wait()
@@ -57,13 +57,13 @@ async def visitors() -> AsyncIterator[list[Visitors]]:
         await each.end()
 
 
-def opened(made: list[Visitors], places: Places) -> Visitors:
-    made.append(Visitors(places))
+def opened(made: list[Visitors], slots: ReaderSlots) -> Visitors:
+    made.append(Visitors(slots))
     return made[-1]
 
 
 async def test_one_owner_may_have_all_places_until_others_come(visitors: list[Visitors]) -> None:
-    several = opened(visitors, Places(2, 3, NEVER))
+    several = opened(visitors, ReaderSlots(2, 3, NEVER))
     assert await several.come("a1", "a2", "a3", "a4", "b1", "c1") == ["a1", "a2"]
     assert await several.go("a1") == ["a2", "b1"]
     assert await several.go("a2") == ["b1", "c1"]
@@ -75,7 +75,7 @@ async def test_one_owner_may_have_all_places_until_others_come(visitors: list[Vi
 
 async def test_a_long_document_keeps_no_other_owner_waiting(visitors: list[Visitors]) -> None:
     # Each document is a long one at once.
-    several = opened(visitors, Places(1, 2, 0))
+    several = opened(visitors, ReaderSlots(1, 2, 0))
     assert await several.come("a1", "a2", "b1", "c1") == ["a1", "b1", "c1"]
     # There are no more places than that, and none of them is for an owner who has one.
     assert await several.come("d1") == ["a1", "b1", "c1"]
@@ -85,7 +85,7 @@ async def test_a_long_document_keeps_no_other_owner_waiting(visitors: list[Visit
 
 
 async def test_who_leaves_before_the_turn_came_holds_nothing(visitors: list[Visitors]) -> None:
-    several = opened(visitors, Places(1, 0, NEVER))
+    several = opened(visitors, ReaderSlots(1, 0, NEVER))
     assert await several.come("a1", "b1", "c1") == ["a1"]
     assert await several.go("b1", "a1") == ["c1"]
     assert await several.go("c1") == []
