@@ -172,10 +172,17 @@ def test_a_method_that_no_row_has_is_refused(site: Site, method: str, path: str)
 
 
 @pytest.mark.parametrize(
-    "path", ["/Nothing", "/users", "/Users/a/b", "/Schemas/a/b", "//Users", "/Users/%2e"]
+    "path",
+    ["/Nothing", "/users", "/Users/a/b", "/Schemas/a/b", "//users", "//Users/%2e", "/%2FUsers", "/Users/%2e"],
 )
 def test_a_path_that_no_row_has_is_not_found(site: Site, path: str) -> None:
     assert_error(site.send("GET", ROOT + path, None, SCIM_TOKEN), 404)
+
+
+@pytest.mark.parametrize("path", ["//Users", "//Users//x", "///", "/%55sers"])
+def test_slashes_and_escapes_lead_nowhere_without_a_token(site: Site, path: str) -> None:
+    for token in ("wrong", None):
+        assert_error(site.send("GET", ROOT + path, None, token), 401)
 
 
 @pytest.mark.parametrize(
