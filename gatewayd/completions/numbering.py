@@ -37,11 +37,24 @@ class CallNumbers:
                 choice["index"] = position
                 changed = True
             pieces = sequence(mapping(choice.get("delta")).get("tool_calls"))
+            changed = _keep_pieces(choice, pieces) or changed
             if pieces:
                 calls = self._calls.setdefault(choice["index"], ToolCallAssembler())
                 check_choices(len(self._calls))
                 changed = _mend_pieces(pieces, calls) or changed
         return changed
+
+
+def _keep_pieces(choice: dict[str, Any], pieces: Sequence[Any]) -> bool:
+    """Leave out what is no list of objects, over which clients break; whether there was any."""
+    delta = choice.get("delta")
+    if not isinstance(delta, dict) or delta.get("tool_calls") is None:
+        return False
+    kept = [piece for piece in pieces if isinstance(piece, dict)]
+    if isinstance(delta["tool_calls"], list) and len(kept) == len(pieces):
+        return False
+    delta["tool_calls"] = kept
+    return True
 
 
 def _mend_pieces(pieces: Sequence[Any], calls: ToolCallAssembler) -> bool:

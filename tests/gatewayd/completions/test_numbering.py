@@ -104,3 +104,13 @@ def test_an_event_is_called_what_clients_look_for() -> None:
     assert event["object"] == CHUNK
     assert [choice.get("index") for choice in event["choices"][2:]] == [2, 3]
     assert not CallNumbers().mend(event)
+
+
+@pytest.mark.parametrize("calls", [[None, 5], {"index": 0}, "f"])
+def test_what_is_no_list_of_calls_does_not_reach_clients(calls: Any) -> None:
+    event = openai_chunk(content="a", tool_calls=calls)
+    assert CallNumbers().mend(event)
+    assert event["choices"][0]["delta"]["tool_calls"] == []
+    kept = openai_chunk(tool_calls=[None, piece("f", "{}", index=0, id="a")])
+    assert CallNumbers().mend(kept)
+    assert kept["choices"][0]["delta"]["tool_calls"] == [piece("f", "{}", index=0, id="a")]
