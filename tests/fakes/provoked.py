@@ -186,13 +186,14 @@ def assert_whole(resource: Any) -> None:
         assert resource["displayName"]
         assert all(member["value"] and member["type"] == "User" for member in resource.get("members", ()))
         return
-    assert resource.keys() <= known | {"userName", "name", "emails", "active", "groups"}
+    assert resource.keys() <= known | {"userName", "name", "emails", "active", "groups", "roles"}
     assert "@" in resource["userName"]
     assert isinstance(resource["active"], bool)
     emails = resource.get("emails", [])
     assert all(isinstance(email["value"], str) and email["type"] for email in emails)
     assert not emails or sum(email["primary"] for email in emails) == 1
-    texts = [resource.get("displayName", "x"), *resource.get("name", {"formatted": "x"}).values()]
+    roles = [text for role in resource.get("roles", []) for name, text in role.items() if name != "primary"]
+    texts = [resource.get("displayName", "x"), *roles, *resource.get("name", {"formatted": "x"}).values()]
     assert all(isinstance(text, str) and text for text in texts)
 
 

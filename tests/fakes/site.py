@@ -13,6 +13,7 @@ from gatewayd.http.public.bases import BASES
 from tests.fakes.background import Provider, background_upstream
 from tests.fakes.daemon import Daemon, running_daemon
 from tests.fakes.everything import Everything
+from tests.fakes.upstream import NO_SUCH_PATH
 from tests.fakes.wire import Reply, exchange, send
 
 PASSWORD = "correct-horse-canary"
@@ -209,6 +210,9 @@ def is_message_path(path: str) -> bool:
 def assert_refusal(path: str, reply: Reply) -> None:
     """Check that the body of a refusal has the shape of the dialect that the path speaks."""
     body = reply.json
+    if path.startswith(RUNTIME) and NO_SUCH_PATH.encode() in reply.body:
+        # A runtime's own refusal passes as it is (4.5).
+        return
     assert body["detail"], (path, reply)
     error = body["error"]
     is_routed = not (isinstance(error, dict) and error.get("code") in UNROUTED)

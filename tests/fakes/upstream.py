@@ -34,6 +34,9 @@ SILENCE = Step.SILENCE
 CUT = Step.CUT
 """Abort the connection."""
 
+NO_SUCH_PATH = "no such path"
+"""How the refusal of a path that no rule is for begins."""
+
 
 @dataclass
 class Reply:
@@ -285,7 +288,7 @@ class FakeUpstream:
             case "POST", "/v1/embeddings" | "/api/embed":
                 return self._embeddings(request)
             case _:
-                return json_reply({"error": {"message": f"no such path {request.path}"}}, 404)
+                return json_reply({"error": {"message": f"{NO_SUCH_PATH} {request.path}"}}, 404)
 
     def _answer(self, request: Recorded, whole: Any, stream: Any, *, default: bool = False) -> Reply:
         body = request.json
