@@ -107,7 +107,8 @@ SVG: Final = re.compile(r"<svg\b", re.I)
 TAG: Final = re.compile(r"</?(?:p|div|a|b|br|h[1-6]|table|ul|ol|span|meta|title|pre)\b[^<>]*>", re.I)
 # A page of roff begins with a request or a comment, and says soon what it is.
 ROFF: Final = re.compile(r"\s*[.']")
-MANUAL: Final = re.compile(r"\s*'\\\" [a-z]*t|.*^\.[ \t]*(?:TH|Dd|Dt)[ \t]", re.S | re.M)
+ROFF_TABLES: Final = re.compile(r"\s*'\\\" [a-z]*t")
+MANUAL: Final = re.compile(r"^\.[ \t]*(?:TH|Dd|Dt)[ \t]", re.M)
 MAIL_LINE: Final = re.compile(r"(?:>?From .*|[!-9;-~]+:.*|[ \t].*)", re.A)
 MAIL_FIELD: Final = re.compile(
     r"^(from|to|subject|date|received|message-id|mime-version|return-path|delivered-to):", re.I | re.M
@@ -194,7 +195,7 @@ def _kind_of_text(source: Source, head: bytes) -> Format:
         raise DocumentError(IMAGE.format("SVG"))
     if _is_mail(text):
         return Format.MAIL
-    if ROFF.match(text) and MANUAL.match(text):
+    if ROFF.match(text) and (ROFF_TABLES.match(text) or MANUAL.search(text)):
         return Format.MANUAL
     if text.lstrip()[:1] in {"{", "["} and suggested is not Format.MARKDOWN:
         return Format.JSON

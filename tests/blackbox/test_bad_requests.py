@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.site import AUTHS, CANARY, CHATS, PASSWORD, Site, chat, dumps, opened_site
+from tests.fakes.site import AUTHS, CANARY, CHATS, PASSWORD, RUNTIME, Site, chat, dumps, opened_site
 from tests.fakes.wire import connected, parse_replies, read_to_end
 
 
@@ -108,6 +108,9 @@ def test_query_parameters_may_hold_anything(site: Site) -> None:
 def test_every_path_answers_every_method(site: Site) -> None:
     document = site.described()
     for path, operations in document["paths"].items():
+        if path == f"{RUNTIME}{{path}}":
+            # Whatever the method, the runtime answers (4.5).
+            continue
         target = site.filled(path)
         for method in ("HEAD", "OPTIONS", "PUT", "PATCH", "TRACE", "PROPFIND"):
             reply = site.send(method, target, token="" if path.endswith("/signout") else None)
