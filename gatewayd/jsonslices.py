@@ -39,12 +39,16 @@ TOKENS_AT_ONCE: Final = 1_000
 _TOKEN: Final = re.compile(rb'"[^"\\]{0,256}+"|["\[\]{}]')
 _REST_OF_TEXT: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _NAME: Final = re.compile(rb'[ \t\r\n]*+("(?:[^"\\]|\\.)*+")[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
-_NO_ESCAPE: Final = re.compile(rb'[^\\"]{12}')
-"""After so many bytes without a backslash no escape is open: the longest has 12 (RFC 8259, section 7)."""
+_CHARACTERS: Final = re.compile(
+    rb'(?:[^"\\]{1,256}+|\\(?:[^u]|u(?![dD][89abAB])[^"\\]{4}|u[dD][89abAB][^"\\]{2}\\u[^"\\]{4})){1,16384}+',
+    re.DOTALL,
+)
+"""Characters of a text in which no escape and no pair of surrogates is cut (RFC 8259, section 7)."""
 _LONG_INTEGER: Final = re.compile(rb"(?<![0-9.eE])[0-9]{19,}+(?![.eE])")
 _LONG_RUN: Final = b"0" * 19
 _AS_ZEROS: Final = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
 _BLANKS: Final = b" \t\r\n"
+_BLANK: Final = re.compile(rb"[ \t\r\n]*+")
 _QUOTE, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = b'"[]{}'
 _CONTAINERS: Final = (dict, list)
 
@@ -97,7 +101,11 @@ class JsonMembers:
         pace = Pace()
         for start, end in self._spans:
             await pace.turn()
-            yield await decode(self._data[start:end], self._limits)
+            if end - start <= AT_ONCE_BYTES:
+                yield await decode(self._data[start:end], self._limits)
+            else:
+                # To copy a large member takes longer than others may be kept waiting.
+                yield await _Scan(self._data, self._limits, None, start, end).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +127,7 @@ async def decode(data: Text, limits: JsonLimits, undecoded: Undecoded | None = N
     """
     if undecoded is None and is_light(data):
         return _decode_light(data, limits)
-    return await _Scan(data, limits, undecoded).run()
+    return await _Scan(data, limits, undecoded, 0, len(data)).run()
 
 
 def is_light(data: Text) -> bool:
@@ -151,7 +159,7 @@ def _decode_light(data: Text, limits: JsonLimits) -> Any:
 class _Frame:
     """One list or object that is open."""
 
-    __slots__ = ("after", "built", "is_list", "member", "name", "run", "spans", "start")
+    __slots__ = ("after", "built", "is_list", "member", "run", "spans", "start")
 
     def __init__(self, start: int, *, is_list: bool) -> None:
         self.start = start
@@ -167,8 +175,15 @@ class _Frame:
 
 
 class _Scan:
-    def __init__(self, data: Text, limits: JsonLimits, undecoded: Undecoded | None) -> None:
+    """One pass over a text, or over a part of it."""
+
+    def __init__(
+        self, data: Text, limits: JsonLimits, undecoded: Undecoded | None, start: int, size: int
+    ) -> None:
         self._data = data
+        self._start = start
+        self._size = size
+        """Where the text begins, and where it ends."""
         self._limits = limits
         self._undecoded = undecoded
         self._pace = Pace()
@@ -183,13 +198,14 @@ class _Scan:
 
     async def run(self) -> Any:
         data = self._data
-        if data[:PIECE_BYTES].lstrip(_BLANKS)[:1] not in (b"[", b"{"):
+        position = last = self._start
+        size = self._size
+        tokens = 0
+        if data[position : min(position + PIECE_BYTES, size)].lstrip(_BLANKS)[:1] not in (b"[", b"{"):
             # One text, number or word; to be no object is the next thing that is wrong with it.
-            if len(data) > PIECE_BYTES:
-                raise _bad("expected a list or an object", 0)
-            return _loads(data, 0)
-        position = tokens = last = 0
-        size = len(data)
+            if size - position > PIECE_BYTES:
+                raise _bad("expected a list or an object", position)
+            return _loads(data[position:size], position)
         while position < size:
             if position - last > TEXT_BYTES:
                 raise _bad("a number or a run of blanks is too long", last)
@@ -294,7 +310,7 @@ class _Scan:
         """Skip a text, or build it when it is long, and return where it ends."""
         data = self._data
         position = start + 1
-        size = len(data)
+        size = self._size
         while True:
             until = min(position + PIECE_BYTES, size)
             quote = data.find(b'"', position, until)
@@ -320,17 +336,16 @@ class _Scan:
         data = self._data
         parts: list[str] = []
         position = start + 1
-        while end - 1 - position > 2 * TEXT_BYTES:
-            found = _NO_ESCAPE.search(data, position + TEXT_BYTES, position + 2 * TEXT_BYTES)
+        while position < end - 1:
+            found = _CHARACTERS.match(data, position, min(position + TEXT_BYTES, end - 1))
             if found is None:
-                break
+                raise _bad("unexpected character in a text", position)
             cut = found.end()
             while data[cut] & 0xC0 == 0x80:
                 cut += 1
             parts.append(_loads(_quoted(data[position:cut]), position, is_exact=False))
             position = cut
             await self._pace.turn()
-        parts.append(_loads(_quoted(data[position : end - 1]), position, is_exact=False))
         return "".join(parts)
 
     def _build(self, frame: _Frame, place: int, *, is_last: bool = False) -> None:
@@ -385,7 +400,7 @@ class _Scan:
         wanted = self._undecoded
         if wanted is None or frame.spans is None:
             raise ValueError("there are no bounds to note")
-        if not self._data[frame.member : place].strip(_BLANKS):
+        if self._is_blank(frame.member, place):
             raise _bad("a member is missing", place)
         if len(frame.spans) == wanted.most:
             raise GatewayError(
@@ -398,7 +413,7 @@ class _Scan:
 
     def _end_spans(self, frame: _Frame, place: int) -> None:
         spans = frame.spans or []
-        if spans or self._data[frame.member : place].strip(_BLANKS):
+        if spans or not self._is_blank(frame.member, place):
             self._span(frame, place)
         self._raw_depth = 0
         self._containers, self._commas = self._beside
@@ -412,8 +427,11 @@ class _Scan:
             raise too_many(f"values than {limits.values}")
 
     def _blank(self, start: int, end: int) -> None:
-        if self._data[start:end].strip(_BLANKS):
+        if not self._is_blank(start, end):
             raise _bad("unexpected character", start)
+
+    def _is_blank(self, start: int, end: int) -> bool:
+        return _BLANK.fullmatch(self._data, start, end) is not None
 
 
 def too_many(what: str) -> GatewayError:

@@ -135,6 +135,35 @@ async def test_a_long_text_is_built_of_parts(character: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "unit", ["\\\\", "\\n", "\\u0000", "\\ud83d\\ude00", "\\\\ud83d", "\\u00e9\U0001f600"]
+)
+async def test_a_long_text_of_escapes_is_built_of_small_parts(
+    monkeypatch: pytest.MonkeyPatch, unit: str
+) -> None:
+    text = f'{{"a":["x{unit * 500_000}"]}}'.encode()
+    whole = orjson.loads(text)
+    sizes: list[int] = []
+
+    def noted(data: bytes) -> Any:
+        sizes.append(len(data))
+        return json.loads(data)
+
+    monkeypatch.setattr("gatewayd.jsonslices.orjson.loads", noted)
+    assert await decode(text, SMALL) == whole
+    assert max(sizes) <= jsonslices.TEXT_BYTES + 5
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(
+    "bad", ["\\ud83d", "\\ud83dx", "\\ud83d\\n", "\\udc00", "\\u12", "\\x", "\x01", "\\ud83d\\u00e9"]
+)
+async def test_a_long_text_with_a_broken_escape_is_refused(bad: str) -> None:
+    for text in (f"{bad}{'x' * 500}", f"{'x' * 150}{bad}{'x' * 50}", "\\n" * 300 + bad):
+        with pytest.raises(GatewayError, match="as JSON"):
+            await decode(f'{{"a":"{text}"}}'.encode(), SMALL)
+
+
+@pytest.mark.parametrize(
     "number", ["18446744073709551615", "-9223372036854775808", "0.12345678901234567890123"]
 )
 async def test_numbers_that_can_be_passed_on_are_taken(number: str) -> None:
@@ -158,6 +187,17 @@ async def test_members_are_decoded_when_their_turn_comes() -> None:
     assert len(members) == 3
     for _ in range(2):
         assert [each async for each in members.each()] == [{"x": [1]}, [], 3]
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("seed", range(4))
+async def test_large_members_are_decoded_where_they_stand(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(40):
+        values = [[some_value(chance)] for _ in range(chance.randint(0, 3))]
+        text = json.dumps({"b": 1, "chats": values}, indent=chance.choice([None, 1])).encode()
+        value = await decode(text, LARGE, CHATS)
+        assert [each async for each in value["chats"].each()] == values
 
 
 async def test_limits_hold_for_each_member() -> None:
