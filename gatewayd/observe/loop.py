@@ -76,7 +76,9 @@ class StallMonitor:
     """Counts and logs the times when the event loop did not turn for longer than `threshold` seconds.
 
     `count` and `longest` (seconds) are figures since the start. While the loop is late, a second thread looks
-    at what its thread does: the line in the log names files, lines and functions, never a value.
+    at what its thread does: the line in the log names files, lines and functions, never a value. `cpu_ms` is
+    for how long that thread had a processor, `interval` before the stall included: much less than `ms` when
+    other programs had it, or the thread waited.
     """
 
     def __init__(
@@ -103,16 +105,20 @@ class StallMonitor:
         try:
             while True:
                 self._due = self._clock() + self._interval
+                began = time.thread_time()
                 await asyncio.sleep(self._interval)
                 stall = self._clock() - self._due
                 self._due = math.inf
-                self.observe(stall)
+                self.observe(stall, time.thread_time() - began)
         finally:
             # It ends by itself within an interval: nobody waits for it.
             ended.set()
 
-    def observe(self, stall: float) -> None:
-        """Take one measured lateness in seconds; at most one line in ten seconds is logged."""
+    def observe(self, stall: float, cpu: float = 0.0) -> None:
+        """Take one measured lateness in seconds, and for how many of them the thread had a processor.
+
+        At most one line in ten seconds is logged.
+        """
         stack, self._stack = self._stack, ""
         if stall <= self._threshold:
             return
@@ -121,10 +127,9 @@ class StallMonitor:
         left_out = self._budget.take()
         if left_out is None:
             return
-        extra: dict[str, object] = {"ms": round(stall * 1000), "stalls": self.count}
-        log.warning(
-            "the event loop stalled", extra={**extra, "left_out": left_out or None, "stack": stack or None}
-        )
+        extra: dict[str, object] = {"ms": round(stall * 1000), "cpu_ms": round(cpu * 1000)}
+        extra |= {"stalls": self.count, "left_out": left_out or None, "stack": stack or None}
+        log.warning("the event loop stalled", extra=extra)
 
     def _watch(self, thread: int, ended: threading.Event) -> None:
         while not ended.wait(self._interval):

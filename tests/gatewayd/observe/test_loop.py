@@ -67,6 +67,9 @@ async def test_a_blocked_loop_is_counted(caplog: pytest.LogCaptureFixture) -> No
     # The innermost first, without a value: where the test sleeps.
     assert stack.startswith("gatewayd/observe/test_loop.py:")
     assert " test_a_blocked_loop_is_counted < " in stack
+    told = vars(caplog.records[0])
+    # It slept: other programs could have the processor.
+    assert told["cpu_ms"] < 100 < told["ms"]
 
 
 def test_a_short_delay_is_no_stall(caplog: pytest.LogCaptureFixture) -> None:
