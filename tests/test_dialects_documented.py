@@ -15,7 +15,7 @@ from gatewayd.catalog import failover, listing, runtimes
 from gatewayd.chat import assembling
 from gatewayd.chat import embeddings as batches
 from gatewayd.chats import plain as storable
-from gatewayd.chats import reading, transfer
+from gatewayd.chats import reading, records, transfer
 from gatewayd.completions import deltas, limits, reported
 from gatewayd.dialects import (
     anthropic,
@@ -297,6 +297,7 @@ LIMITS = {
     "lists and objects of a chat": jsonslices.BULK.containers,
     "values of a chat": jsonslices.BULK.values,
     "messages of a chat": reading.MAX_MESSAGES,
+    "bytes of the messages of a chat that takes more": records.MAX_CHAT_BYTES,
     "values of a message, and of a chat without them": storable.MAX_VALUES,
     "values of a list of a message that events write": storable.MAX_LIST_VALUES,
     "characters of a text in it that is not ASCII": storable.MAX_TEXT_CHARACTERS,

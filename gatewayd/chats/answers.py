@@ -110,6 +110,7 @@ class Answers:
 
     async def _put_answer(self, chat_id: str, known: Message | None, wanted: Message) -> Message:
         if known is None:
+            await self._merging.check_size(chat_id)
             await self._messages.put(chat_id, [wanted])
             return wanted
         if known.parent_id is None and wanted.parent_id is not None:

@@ -77,6 +77,10 @@ class MessageStore(Protocol):
         """Return how many messages a chat has."""
         ...
 
+    async def size(self, chat_id: str) -> int:
+        """Return how many bytes the messages of a chat hold: texts, and what is kept of them as JSON."""
+        ...
+
     async def find(self, chat_id: str, message_id: str) -> Message | None:
         """Return one message."""
         ...

@@ -7,7 +7,7 @@ from typing import Any
 from gatewayd import ids
 from gatewayd.chats.interfaces import MessageStore
 from gatewayd.chats.reading import MAX_MESSAGES, UNTITLED, Document, Node, chained
-from gatewayd.chats.records import Chat, Message, MessageChange
+from gatewayd.chats.records import MAX_CHAT_BYTES, Chat, Message, MessageChange, chat_too_large
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.pace import Pace
 
@@ -53,13 +53,17 @@ class Merging:
         stored = {message.id: message for message in await self._messages.list(chat.id)}
         new = await _fresh([node for node in document.nodes if node.id not in stored], now)
         _check_room(chat, len(stored) + len(new))
+        if document.nodes and await self._is_full(chat.id):
+            known = [node for node in document.nodes if node.id in stored]
+            if new or any(node.merged(stored[node.id]) != stored[node.id] for node in known):
+                raise chat_too_large(chat.id)
         if new:
             await self._messages.put(chat.id, new)
         pace = Pace()
         for node in document.nodes:
             await pace.turn()
             if node.id in stored:
-                await self.rewrite(chat.id, stored[node.id], node)
+                await self._write(chat.id, stored[node.id], node.merged(stored[node.id]))
         if document.current_id in {*stored, *(message.id for message in new)}:
             return document.current_id
         return new[-1].id if new and chat.current_id is None else None
@@ -67,6 +71,7 @@ class Merging:
     async def add(self, chat: Chat, node: Node, now: int) -> Message:
         """Add a message after the current one, unless it says what it follows, and return it."""
         _check_room(chat, await self._messages.count(chat.id) + 1)
+        await self.check_size(chat.id)
         made = node.fresh(now)
         if "parent_id" not in node.values:
             made = replace(made, parent_id=chat.current_id)
@@ -77,17 +82,30 @@ class Merging:
         await self._messages.put(chat.id, [made])
         return made
 
+    async def check_size(self, chat_id: str) -> None:
+        """Refuse to write to a chat that holds as much as it may; too_large."""
+        if await self._is_full(chat_id):
+            raise chat_too_large(chat_id)
+
     async def rewrite(self, chat_id: str, known: Message, node: Node) -> Message:
         """Put what was given of a message over it, and return it."""
         wanted = node.merged(known)
+        if wanted != known:
+            await self.check_size(chat_id)
+            await self._write(chat_id, known, wanted)
+        return wanted
+
+    async def _is_full(self, chat_id: str) -> bool:
+        return await self._messages.size(chat_id) > MAX_CHAT_BYTES
+
+    async def _write(self, chat_id: str, known: Message, wanted: Message) -> None:
         if wanted == known:
-            return wanted
+            return
         change = _difference(known, wanted)
         if change is None:
             await self._messages.put(chat_id, [wanted])
         else:
             await self._messages.change(chat_id, known.id, change)
-        return wanted
 
 
 async def _fresh(nodes: Sequence[Node], now: int) -> list[Message]:

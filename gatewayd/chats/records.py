@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from gatewayd.completions.limits import MAX_KEPT_CHARACTERS
+from gatewayd.errors import GatewayError, Kind
 
 ITEM_KINDS: Final = ("statusHistory", "embeds", "files", "sources")
 """The lists of a message that events append to (2.5), each value kept as a row."""
@@ -12,9 +13,21 @@ ITEM_KINDS: Final = ("statusHistory", "embeds", "files", "sources")
 MAX_CONTENT_CHARACTERS: Final = MAX_KEPT_CHARACTERS
 """Characters of the text of a message; one more costs the database as much as writing all of them."""
 
+MAX_CHAT_BYTES: Final = 128 * 2**20
+"""Bytes of the messages of a chat: one that holds more is read as before, and takes nothing more."""
+
 MAX_ITEMS: Final = 5_000
 MAX_ITEMS_BYTES: Final = 16 * 2**20
 """Values of one list of a message, and bytes of all of them as JSON."""
+
+
+def chat_too_large(chat_id: str) -> GatewayError:
+    """Return the error for a chat that holds more than MAX_CHAT_BYTES."""
+    return GatewayError(
+        Kind.TOO_LARGE,
+        f"cannot add to chat {chat_id!r}: its messages hold over {MAX_CHAT_BYTES} bytes",
+        param="messages",
+    )
 
 
 class MessageState(StrEnum):

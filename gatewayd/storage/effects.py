@@ -6,20 +6,23 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.accounts.texts import mended
-from gatewayd.chats.records import MAX_CONTENT_CHARACTERS
+from gatewayd.chats.records import MAX_CHAT_BYTES, MAX_CONTENT_CHARACTERS, chat_too_large
 from gatewayd.pace import in_slices
 from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, fits
 from gatewayd.storage.mending import encode_mended
 from gatewayd.storage.messagelimits import check_content, check_items, content_too_large
-from gatewayd.storage.messages import append_items, lock, one, replace_items, size_of
+from gatewayd.storage.messages import append_items, lock, one, replace_items, size_of, size_of_chat
 from gatewayd.storage.statements import Statement
 from gatewayd.storage.transactions import writing
 from gatewayd.text import MAX_NON_STARTERS, folded, is_continuation
 
 END_CHARACTERS: Final = MAX_NON_STARTERS + 2
 """A character, the combining characters that it may have, and a joiner."""
+
+MEASURED_SIZE: Final = 64 * 1024
+"""Characters of a text, or bytes of a list, from which on the chat is measured: short events stay cheap."""
 
 
 class EffectRows:
@@ -30,6 +33,7 @@ class EffectRows:
         if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         check_content(text)
+        await _check_room(chat_id, len(text))
         text = await in_slices(mended, text)
         if not is_continuation(text):
             return await _append(chat_id, message_id, text, await in_slices(folded, text))
@@ -45,6 +49,7 @@ class EffectRows:
         if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         check_content(text)
+        await _check_room(chat_id, len(text))
         text = await in_slices(mended, text)
         statement = Statement(ChatMessageRow._meta.db)
         said, key = statement.bind(text), statement.bind(await in_slices(folded, text))
@@ -60,6 +65,7 @@ class EffectRows:
             found = await lock(chat_id, message_id)
             if found is not None and values:
                 before = await size_of(found["number"], kind)
+                await _check_room(chat_id, before[1])
                 await append_items(found["number"], kind, values, before=before)
         return found is not None
 
@@ -77,6 +83,7 @@ class EffectRows:
             statement = Statement(ChatMessageItemRow._meta.db)
             if not await statement.run(_replacement(statement, found["number"], kind, text)):
                 before = await size_of(found["number"], kind)
+                await _check_room(chat_id, before[1])
                 await append_items(found["number"], kind, [value], before=before)
         return True
 
@@ -157,6 +164,16 @@ async def _update(
             f"UPDATE chat_messages SET {changes} WHERE {message}{condition} RETURNING number"  # noqa: S608
         )
     return bool(rows)
+
+
+async def _check_room(chat_id: str, size: int) -> None:
+    """Refuse a long text, or more for a long list, where a chat holds as much as it may; too_large."""
+    if size < MEASURED_SIZE:
+        return
+    with translated("measure the messages of a chat"):
+        held = await size_of_chat(chat_id)
+    if held > MAX_CHAT_BYTES:
+        raise chat_too_large(chat_id)
 
 
 async def _is_there(chat_id: str, message_id: str) -> bool:

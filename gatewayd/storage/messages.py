@@ -46,6 +46,13 @@ class MessageRows:
             )
         return int(row["total"])
 
+    async def size(self, chat_id: str) -> int:
+        """Return how many bytes the messages of a chat hold."""
+        if not fits(ChatMessageRow, chat_id=chat_id):
+            return 0
+        with translated("measure the messages of a chat"):
+            return await size_of_chat(chat_id)
+
     async def find(self, chat_id: str, message_id: str) -> Message | None:
         """Return one message."""
         if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
@@ -193,6 +200,20 @@ async def size_of(number: int, kind: str) -> tuple[int, int]:
         f" WHERE message_id = {statement.bind(number)} AND kind = {statement.bind(kind)}"
     )
     return int(row["count"]), int(row["size"])
+
+
+async def size_of_chat(chat_id: str) -> int:
+    """Return how many bytes the messages of a chat hold, their lists with them."""
+    statement = Statement(ChatMessageRow._meta.db)
+    chat = statement.bind(chat_id)
+    size = "octet_length({}::text)" if statement.is_postgres else "length(CAST({} AS BLOB))"
+    sizes = " + ".join(f"COALESCE({size.format(name)}, 0)" for name in ("content", "parts", "attributes"))
+    [row] = await statement.run(
+        f"SELECT COALESCE((SELECT SUM({sizes}) FROM chat_messages WHERE chat_id = {chat}), 0)"  # noqa: S608
+        f" + COALESCE((SELECT SUM({size.format('value')}) FROM chat_message_items WHERE message_id IN"
+        f" (SELECT number FROM chat_messages WHERE chat_id = {chat})), 0) AS size"
+    )
+    return int(row["size"])
 
 
 async def _item(number: int, kind: str, value: Any) -> dict[str, Any]:

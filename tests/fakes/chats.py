@@ -1,5 +1,6 @@
 """Stored chats in memory: what `gatewayd.chats.interfaces` and `MessageEffects` promise, over one state."""
 
+import json
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
@@ -168,6 +169,13 @@ class MemoryMessages:
     async def count(self, chat_id: str) -> int:
         """Return how many messages a chat has."""
         return len(self._state.messages.get(chat_id, {}))
+
+    async def size(self, chat_id: str) -> int:
+        """Return how many bytes the messages of a chat hold."""
+        return sum(
+            len(each.content.encode()) + len(json.dumps([each.parts, each.attributes, each.items]))
+            for each in self._state.messages.get(chat_id, {}).values()
+        )
 
     async def find(self, chat_id: str, message_id: str) -> Message | None:
         """Return one message."""

@@ -8,6 +8,7 @@ import pytest
 from gatewayd.chats.merging import Merging, new_chat
 from gatewayd.chats.reading import read_document, read_node
 from gatewayd.chats.records import Chat, Message, MessageChange
+from gatewayd.errors import GatewayError, Kind
 from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
 from tests.fakes.chats_site import document, node
 
@@ -102,3 +103,24 @@ async def test_a_message_is_added_after_the_current_one(trial: Trial) -> None:
     assert made == Message("m", "a1", "user", "x", timestamp=20)
     made = await trial.merging.add(chat, read_node({"parentId": "q1"}, "message", "n"), 20)
     assert (made.parent_id, made.role) == ("q1", "assistant")
+
+
+async def test_a_chat_that_holds_too_much_takes_nothing_more(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = await trial.open(history={"messages": {"m": {"content": "x" * 100}}})
+    same = await read_document({"history": {"messages": {"m": {"content": "x" * 100}}, "currentId": "m"}})
+    more = await read_document({"history": {"messages": {"n": {"content": "y"}}}})
+    longer = await read_document({"history": {"messages": {"m": {"content": "z"}}}})
+    monkeypatch.setattr("gatewayd.chats.merging.MAX_CHAT_BYTES", 99)
+    assert await trial.merging.merge(chat, same, 11) == "m"
+    for document_ in (more, longer):
+        with pytest.raises(GatewayError, match="its messages hold over") as caught:
+            await trial.merging.merge(chat, document_, 11)
+        assert (caught.value.kind, caught.value.param) == (Kind.TOO_LARGE, "messages")
+    with pytest.raises(GatewayError, match="its messages hold over"):
+        await trial.merging.add(chat, read_node({"content": "y"}, "message"), 11)
+    [known] = await trial.messages.list(chat.id)
+    with pytest.raises(GatewayError, match="its messages hold over"):
+        await trial.merging.rewrite(chat.id, known, read_node({"content": "y"}, "message"))
+    assert trial.messages.written == []

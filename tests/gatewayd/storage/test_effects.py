@@ -8,6 +8,7 @@ from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.chat_rows import ChatMessageItemRow
 from gatewayd.storage.database import Database
+from gatewayd.storage.effects import MEASURED_SIZE
 from tests.fakes.chatting import message
 from tests.gatewayd.storage.conftest import Chatting
 
@@ -247,3 +248,24 @@ async def test_a_list_stays_within_its_limits(live: Chatting, values: list[Any])
         assert (caught.value.kind, caught.value.param) == (Kind.TOO_LARGE, "sources")
     assert list(await live.effects.items("c1", "m1", "sources")) == values
     assert await live.effects.append_items("c1", "m1", "files", more)
+
+
+async def test_a_chat_that_holds_too_much_takes_no_long_text_and_no_longer_list(
+    stored: Chatting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "x" * MEASURED_SIZE
+    await stored.messages.put("c1", [message("m1", content="", items={"files": [long]})])
+    monkeypatch.setattr("gatewayd.storage.effects.MAX_CHAT_BYTES", MEASURED_SIZE)
+    effects = stored.effects
+    assert await effects.append_content("c1", "m1", "short")
+    assert await effects.append_items("c1", "m1", "embeds", ["short"])
+    for refused in (
+        effects.append_content("c1", "m1", long),
+        effects.replace_content("c1", "m1", long),
+        effects.append_items("c1", "m1", "files", ["short"]),
+        effects.put_item("c1", "m1", "files", {"type": "a", "id": "b"}),
+    ):
+        with pytest.raises(GatewayError, match="its messages hold over") as caught:
+            await refused
+        assert caught.value.kind is Kind.TOO_LARGE
+    assert list(await effects.items("c1", "m1", "files")) == [long]

@@ -256,3 +256,12 @@ async def test_what_is_looked_up_has_an_index(database: Database, statement: str
     plan = await database.engine.execute_query_dict(f"EXPLAIN QUERY PLAN {statement}")
     steps = [row["detail"] for row in plan]
     assert all("USING" in step and "INDEX" in step for step in steps), steps
+
+
+async def test_the_size_of_a_chat_is_that_of_all_its_messages(live: Chatting) -> None:
+    assert await live.messages.size("c1") == await live.messages.size("\x00") == 0
+    texts = [message("m1", content="\u00fc" * 1000), message("m2", content="", parts=["x" * 1000])]
+    await live.messages.put("c1", [*texts, message("m3", items={"files": ["y" * 1000]})])
+    await live.messages.put("c2", [message("m1", content="z" * 1000)])
+    assert 4000 < await live.messages.size("c1") < 4300
+    assert 1000 < await live.messages.size("c2") < 1100
