@@ -66,12 +66,17 @@ def parse_input(value: Any) -> list[Input]:
         raise invalid("cannot accept input: expected text, tokens, or a list of either", param="input")
     if not value:
         raise invalid("cannot accept input: the list is empty", param="input")
-    if len(value) > MAX_INPUTS:
-        raise invalid(f"cannot accept input: it has {len(value)} of at most {MAX_INPUTS}", param="input")
+    check_count(value)
     kind = str if isinstance(value[0], str) else list
     for index, item in enumerate(value):
         _check_item(f"input[{index}]", item, kind)
     return value
+
+
+def check_count(inputs: Sequence[Any]) -> None:
+    """Refuse more inputs than one request may have."""
+    if len(inputs) > MAX_INPUTS:
+        raise invalid(f"cannot accept input: it has {len(inputs)} of at most {MAX_INPUTS}", param="input")
 
 
 def _is_tokens(value: Any) -> bool:

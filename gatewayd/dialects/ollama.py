@@ -18,6 +18,7 @@ from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.records import ChatRequest
 from gatewayd.completions.deltas import said, thought, usage_of
 from gatewayd.completions.foreign import count, mapping, sequence, text
+from gatewayd.dialects.embeddings import check_count
 from gatewayd.dialects.ollama_messages import Conversation, with_images
 from gatewayd.dialects.ollama_options import is_streamed, to_fields, to_tools
 from gatewayd.dialects.openai import parse_files
@@ -90,6 +91,7 @@ def parse_embed(value: Mapping[str, Any], *, is_local: bool = False) -> Body:
     texts = [given] if isinstance(given, str) and given else given or []
     if not isinstance(texts, list) or not all(isinstance(item, str) for item in texts):
         raise invalid("cannot read input: it is neither a text nor a list of texts", param="input")
+    check_count(texts)
     body: Body = {"model": model_of(value), "input": texts, "encoding_format": "float"}
     dimensions = value.get("dimensions")
     if dimensions is not None and dimensions != 0:

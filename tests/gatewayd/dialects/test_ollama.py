@@ -166,6 +166,7 @@ def test_replies_to_requests_that_load():
         (parse_embed, {"input": "a"}, "model"),
         (parse_embed, {"model": "m", "input": 3}, "input"),
         (parse_embed, {"model": "m", "input": [[1, 2]]}, "input"),
+        (parse_embed, {"model": "m", "input": ["a"] * 2049}, "input"),
         (parse_embed, {"model": "m", "input": "a", "dimensions": "x"}, "dimensions"),
         (parse_embed, {"model": "m", "input": "a", "dimensions": -1}, "dimensions"),
         (parse_embeddings, {"prompt": "a"}, "model"),
