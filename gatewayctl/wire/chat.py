@@ -5,9 +5,9 @@ middle of a stream is a line whose object has `error`. The reply, or the first l
 when passages of documents were used, and `warnings` when a part of the request could not be honoured.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import FailFast, Field
 
 from gatewayctl.wire.base import Request
 
@@ -31,8 +31,8 @@ class Chat(Request):
 
     model: str | None = None
     user: str | None = None
-    messages: list[Message]
+    messages: Annotated[list[Message], FailFast()]
     stream: bool = True
     temperature: float | None = None
     max_tokens: int | None = None
-    files: list[Reference] = Field(default_factory=list)
+    files: Annotated[list[Reference], FailFast()] = Field(default_factory=list)

@@ -1,13 +1,17 @@
 """Tool servers on the wire."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, FailFast, Field
+from pydantic_core import PydanticCustomError
 
 from gatewayctl.wire.base import Reply, Request, Written
 from gatewayctl.wire.models import Grant
 
 Kind = Literal["openapi", "mcp"]
+
+MAX_HEADERS: Final = 1000
+"""Headers of a tool server; each bad one of a list without an end would be told."""
 
 
 class ToolServer(Reply):
@@ -47,11 +51,18 @@ class ToolServerWritten(Written, ToolServer):
     """A tool server after a write."""
 
 
+def _few(headers: object) -> object:
+    if isinstance(headers, dict) and len(headers) > MAX_HEADERS:
+        raise PydanticCustomError("too_many", "There are more than {most} headers", {"most": MAX_HEADERS})
+    return headers
+
+
 class NewToolServer(Request):
     """A tool server to keep.
 
-    `key` is sent to it as a bearer token; `headers` may hold placeholders such as `{{CHAT_ID}}`. With `spec`
-    the description is not fetched. `timeout` of a call is in seconds, that of the settings when absent.
+    `key` is sent to it as a bearer token; `headers`, at most MAX_HEADERS, may hold placeholders such as
+    `{{CHAT_ID}}`. With `spec` the description is not fetched. `timeout` of a call is in seconds, that of the
+    settings when absent.
     """
 
     id: str
@@ -61,9 +72,9 @@ class NewToolServer(Request):
     description: str = ""
     path: str | None = None
     key: str = ""
-    headers: dict[str, str] = Field(default_factory=dict)
+    headers: Annotated[dict[str, str], BeforeValidator(_few)] = Field(default_factory=dict)
     spec: dict[str, Any] | None = None
-    functions: list[str] = Field(default_factory=list)
+    functions: Annotated[list[str], FailFast()] = Field(default_factory=list)
     timeout: float | None = Field(None, gt=0, le=86_400)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from pydantic import ValidationError
 
 from gatewayctl.failures import CommandError
 from gatewayctl.wire.chat import Chat, Message
@@ -56,3 +57,10 @@ async def test_without_any_model(control: Control) -> None:
     with pytest.raises(CommandError) as caught:
         await control.call(control.client.ask, Chat(messages=QUESTION))
     assert (caught.value.kind, caught.value.param) == ("not_found", "model")
+
+
+@pytest.mark.parametrize("member", ["messages", "files"])
+def test_of_many_bad_members_one_is_told(member: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Chat.model_validate({"messages": [], member: [7] * 1000})
+    assert caught.value.error_count() == 1

@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 import pytest
+from pydantic import ValidationError
 
 from gatewayctl.wire.models import Holders
 from gatewayctl.wire.tool_servers import NewToolServer
@@ -113,3 +114,12 @@ async def test_those_of_the_settings_stay(control: Control) -> None:
         assert (await refused(control, method, "fixed", *arguments)).kind == "conflict"
         assert (await refused(control, method, "none", *arguments)).kind == "not_found"
     assert (await refused(control, client.check_tool_server, "none")).kind == "not_found"
+
+
+@pytest.mark.parametrize(
+    "member", [{"functions": [7] * 1000}, {"headers": {str(number): 7 for number in range(1001)}}]
+)
+def test_of_many_bad_members_one_is_told(member: dict[str, object]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        NewToolServer.model_validate({"id": "s", "url": "http://s.example", **member})
+    assert caught.value.error_count() == 1
