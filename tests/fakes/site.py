@@ -164,14 +164,14 @@ class Site:
 
 
 @contextlib.contextmanager
-def opened_site(folder: Path, body_limit: int = BODY_LIMIT) -> Iterator[Site]:
+def opened_site(folder: Path, body_limit: int = BODY_LIMIT, **more: str) -> Iterator[Site]:
     """Run a gateway over a scripted provider, with an administrator and a key; check its log at the end."""
     with background_upstream(kind=Everything) as provider:
         configuration = folder / "gatewayd.toml"
         configuration.write_text(PROVIDERS.format(url=provider.url))
         settings = {"ENV": "dev", "REQUEST_BODY_LIMIT": str(body_limit), "ENABLE_API_KEYS": "true"}
         settings["ENABLE_FORWARD_USER_INFO_HEADERS"] = "true"
-        with running_daemon(folder / "state", "-f", str(configuration), **settings) as daemon:
+        with running_daemon(folder / "state", "-f", str(configuration), **settings, **more) as daemon:
             made = Site(daemon, provider)
             _prepare(made)
             yield made
