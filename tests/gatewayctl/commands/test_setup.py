@@ -2,7 +2,7 @@
 
 import json
 
-from gatewayd.accounts.signin import Client
+from gatewayd.accounts.signin import SignInClient
 from tests.fakes.control import Control, Ctl
 
 ARGUMENTS = ("setup", "--email", "root@example.org", "--name", "Root")
@@ -26,7 +26,7 @@ async def test_the_key_works_at_once_and_a_second_run_is_refused(ctl: Ctl, contr
     ]
     actor = await control.accounts.authenticator.authenticate(shown["key"], "GET", "/api/models")
     assert actor.is_admin
-    user = await control.accounts.sign_in.sign_in("root@example.org", shown["password"], Client("peer"))
+    user = await control.accounts.sign_in.sign_in("root@example.org", shown["password"], SignInClient("peer"))
     assert user.id == shown["user_id"]
     again = await ctl(*ARGUMENTS)
     assert (again.code, again.out) == (6, "")
@@ -36,7 +36,7 @@ async def test_with_a_given_password(ctl: Ctl, control: Control) -> None:
     made = await ctl(*ARGUMENTS, "--password-file", "-", "--group", "keys", stdin="correct horse\n")
     assert "as given" in made.out
     assert "not shown again" in made.err
-    assert await control.accounts.sign_in.sign_in("root@example.org", "correct horse", Client("peer"))
+    assert await control.accounts.sign_in.sign_in("root@example.org", "correct horse", SignInClient("peer"))
     group = await control.accounts.groups.resolve("keys")
     assert await control.accounts.groups.count_members([group]) == {group.id: 1}
 
