@@ -21,7 +21,13 @@ def text(value: object) -> str:
     """Return a text that can be written, or an empty one: halves of surrogate pairs become "?"."""
     if not isinstance(value, str):
         return ""
-    return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if value.isascii():
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "replace").decode()
+    return value
 
 
 def count(value: object) -> int:
