@@ -183,12 +183,9 @@ async def guard(
     request[FAILURE] = failure
     status = status_of(failure, dialect)
     if failure.kind is not Kind.INTERNAL:
-        log.log(
-            logging.WARNING if status >= 500 else logging.INFO,
-            "request refused: %s",
-            failure.message,
-            extra={"request_id": request_id, "route": route, "status": status, "kind": failure.kind.value},
-        )
+        extra = {"request_id": request_id, "route": route, "status": status, "kind": failure.kind.value}
+        level = logging.WARNING if status >= 500 else logging.INFO
+        log.log(level, "request refused: %s", failure.message, extra=extra)
     begun: web.StreamResponse | None = request.get(STARTED)
     if begun is not None and not (isinstance(begun, ChunkedReply) and not begun.is_sent):
         cut(request)
