@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit  # noqa: TID251
 
 from gatewayctl.prompts import usage
 

@@ -5,12 +5,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from gatewayd.catalog.grants import check_grant, show_grant
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.plugins.toolservers import ServerOrigin, ServerType, ToolServer
+from gatewayd.urls import split_url
 
 MASK: Final = "********"
 """Stands for a key that is not shown; sent back, it leaves the key as it is."""
@@ -130,11 +130,11 @@ def check_address(url: str, field: str) -> None:
     """Raise invalid_request for what is no http address, or holds a password."""
     refusal = f"cannot accept {field}: "
     try:
-        parts = urlsplit(url)
+        parts = split_url(url[: LONGEST_URL + 1])
         is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_usable = False
-        parts = urlsplit("")
+        parts = split_url("")
     if not is_usable or not url.isprintable() or " " in url or len(url) > LONGEST_URL:
         raise invalid(f"{refusal}expected an address that starts with http:// or https://", param=field)
     if parts.username is not None or parts.password is not None:

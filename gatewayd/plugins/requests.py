@@ -1,11 +1,11 @@
 """The `__request__` of plugins: a genuine Request of starlette, made of the HTTP request behind a call."""
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from gatewayd.plugins.context import CallScope, RequestFacts
 from gatewayd.plugins.names.completions import CALL
 from gatewayd.plugins.names.web import load
+from gatewayd.urls import split_url
 
 
 def make_request(facts: RequestFacts, app: Any, call: CallScope | None = None) -> Any:
@@ -22,7 +22,7 @@ def make_request(facts: RequestFacts, app: Any, call: CallScope | None = None) -
 
 
 def _asgi_scope(facts: RequestFacts) -> dict[str, Any]:
-    base = urlsplit(facts.base_url)
+    base = split_url(facts.base_url)
     scheme = base.scheme or "http"
     headers = [(name, value) for name, value in facts.headers if name.lower() != "host"]
     # The address is made of the host header, and a proxy may have sent another one than the client used.

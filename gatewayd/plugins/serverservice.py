@@ -5,7 +5,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from gatewayd import ids
 from gatewayd.accounts.permissions import is_exempt
@@ -15,6 +14,7 @@ from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins.access import check_admin
 from gatewayd.plugins.connections import MASK, Connections, check_server
 from gatewayd.plugins.toolservers import ServerOrigin, ToolServer, ToolServerStore
+from gatewayd.urls import split_url
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ def _filled(headers: Mapping[str, str], held: Mapping[str, str]) -> dict[str, st
 
 
 def _origin(url: str) -> tuple[str, str]:
-    parts = urlsplit(url)
+    parts = split_url(url)
     return parts.scheme, parts.netloc
 
 

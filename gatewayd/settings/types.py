@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, SecretStr
+
+from gatewayd.urls import split_url
 
 Network = IPv4Network | IPv6Network
 
@@ -83,7 +84,7 @@ def _lifetime(text: str) -> str:
 
 
 def _url(text: str) -> str:
-    parts = urlsplit(text)
+    parts = split_url(text)
     _ = parts.port  # raises ValueError when it is not a number
     if parts.scheme not in {"http", "https"} or not parts.hostname or not _is_visible(text):
         raise ValueError("not an http address")
@@ -103,7 +104,7 @@ _PROGRAM_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]{0,31}://[A-Za-z0-9._-]{1,
 def _web_origin(text: str) -> str:
     if text == "*" or (_PROGRAM_ORIGIN.fullmatch(text) and not text.startswith(("http:", "https:"))):
         return text
-    if urlsplit(_url(text)).path:
+    if split_url(_url(text)).path:
         raise ValueError("an origin has no path")
     return _url(text)
 
@@ -150,7 +151,7 @@ def _address_or_empty(text: str) -> str:
 
 def _database(secret: SecretStr) -> SecretStr:
     url = secret.get_secret_value()
-    parts = urlsplit(url)
+    parts = split_url(url)
     is_sqlite = parts.scheme == "sqlite" and not parts.netloc and bool(re.match("//+[^/]", parts.path))
     is_postgres = parts.scheme in {"postgresql", "postgres"} and bool(parts.hostname or parts.query)
     if url and not (is_sqlite or is_postgres):

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.urls import split_url
 
 APP: Final = "gatewayd"
 MIGRATIONS: Final = "gatewayd.storage.migrations"
@@ -65,7 +66,7 @@ def parse(url: str, pool_size: int = 10) -> Location:
     (also `?host=/directory` of a unix socket); not_configured for anything else, without a password in it.
     """
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         port = parts.port
     except ValueError as error:
         raise _refusal("it is no address, or its port is no port") from error

@@ -12,6 +12,7 @@ from yarl import URL
 
 from gatewayd.errors import invalid
 from gatewayd.upstream.identity import Identity
+from gatewayd.urls import split_url
 
 
 class SourceKind(StrEnum):
@@ -87,6 +88,8 @@ class ProviderConfig:
 def _check_url(name: str, base_url: str) -> None:
     refusal = f"cannot use base_url of provider {name!r}: "
     try:
+        # URL encodes the host in time that grows with the square of its length.
+        split_url(base_url)
         url = URL(base_url)
         host = url.host
     except ValueError as error:

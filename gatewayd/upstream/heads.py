@@ -10,6 +10,7 @@ from gatewayd import __version__
 from gatewayd.errors import Kind
 from gatewayd.upstream.dial import Origin
 from gatewayd.upstream.transport import TransportError
+from gatewayd.urls import split_url
 
 DEFAULTS = {"User-Agent": f"gatewayd/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
 """Headers that are sent unless the caller gives them."""
@@ -70,6 +71,8 @@ def _parse(url: str) -> URL:
     if _UNSENDABLE.search(url):
         raise refusal
     try:
+        # URL encodes the host in time that grows with the square of its length.
+        split_url(url)
         parsed = URL(url)
         is_usable = parsed.scheme in {"http", "https"} and bool(parsed.raw_host) and bool(parsed.port)
     except ValueError as error:

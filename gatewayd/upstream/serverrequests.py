@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from gatewayd.upstream.client import TransportError, UpstreamClient, open_client
 from gatewayd.upstream.config import Timeouts
 from gatewayd.upstream.serverfailures import ServerFailures
+from gatewayd.urls import split_url
 
 CONNECT_SECONDS: Final = 5.0
 UNLIMITED: Final = 1e9
@@ -55,7 +56,7 @@ async def ask(asked: Asked, failures: ServerFailures) -> Reply:
 
 def origin(url: str) -> tuple[str, str, int | None]:
     """Return scheme, host and port, which tell whether two addresses are of one server."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
@@ -87,8 +88,9 @@ def _next(method: str, url: str, reply: Reply) -> str | None:
     if reply.status not in _SAME_METHOD and method not in {"GET", "HEAD"}:
         return None
     try:
+        split_url(location)
         found = urljoin(url, location)
-        is_same = origin(found) == origin(url) and "@" not in urlsplit(found).netloc
+        is_same = origin(found) == origin(url) and "@" not in split_url(found).netloc
     except ValueError:
         return None
     return found if is_same else None

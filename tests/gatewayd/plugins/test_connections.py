@@ -70,6 +70,8 @@ def test_what_is_shown_can_be_read_again() -> None:
         ({"url": "http://x:99999"}, "url"),
         ({"url": "http://a b/"}, "url"),
         ({"url": "http://u:p@x/"}, "url"),
+        ({"url": "http://" + "漢" * 300}, "url"),
+        ({"url": "http://" + "\u0327\u0301" * 500_000}, "url"),
         ({"url": "http://x/\r\nA: b"}, "url"),
         ({"url": 4}, "url"),
         ({"path": "file://x"}, "path"),

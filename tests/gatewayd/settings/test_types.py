@@ -58,6 +58,7 @@ BAD: list[tuple[Any, Any]] = [
     (types.Url, "http://u:p@h"),
     (types.Url, "http://h/?q"),
     (types.Url, "http://h/ x"),
+    (types.Url, "http://" + "\u0327\u0301" * 500_000),
     (types.Url, "file:///etc"),
     (types.WebOrigins, ["https://a/path"]),
     (types.WebOrigins, ["a"]),

@@ -22,6 +22,7 @@ def make(**fields):
         ({"base_url": "https://acme.test/?key=x"}, "base_url"),
         ({"base_url": "https://acme.test/#x"}, "base_url"),
         ({"base_url": "http://[::1"}, "base_url"),
+        ({"base_url": "http://" + "漢" * 100_000}, "base_url"),
         ({"base_url": "http://a:99999999"}, "base_url"),
         ({"key": "a b"}, "key"),
         ({"key": "a\r\nX: y"}, "key"),

@@ -103,6 +103,7 @@ def test_url(url, origin, host, target):
         "http://a.te\tst/",
         "http://a.test/\ud800",
         "http://[::1/",
+        "http://" + "漢" * 100_000,
     ],
 )
 def test_url_that_cannot_be_asked_for(url):
