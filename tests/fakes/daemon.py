@@ -11,11 +11,13 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.fakes import forking
+from tests.fakes.forking import Forked
 from tests.fakes.migrated import NAME, migrated_copy
 
 START_SECONDS = 60.0
@@ -25,7 +27,7 @@ START_SECONDS = 60.0
 class Daemon:
     """A running daemon and ways to talk to it."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
     base_url: str
     socket: Path
     state: Path
@@ -39,15 +41,8 @@ class Daemon:
         seconds: float = 60,
     ) -> subprocess.CompletedProcess[str]:
         """Run gatewayctl against this daemon's control socket."""
-        return subprocess.run(
-            [sys.executable, "-m", "gatewayctl", "--socket", str(self.socket), *args],
-            input=input,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-            env={**os.environ, "NO_COLOR": "1", **(env or {})},
-        )
+        given = {**os.environ, "NO_COLOR": "1", **(env or {})}
+        return forking.run("gatewayctl", ["--socket", str(self.socket), *args], given, input, seconds)
 
     def call(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
@@ -116,6 +111,19 @@ def environment(state: Path, port: int, settings: Mapping[str, str]) -> dict[str
     }
 
 
+def started(module: str, args: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes] | Forked:
+    """Start a module; the daemon itself without its imports, unless it is to be started as people do it."""
+    if module == "gatewayd" and "--quickstart" not in args:
+        return forking.start_logged(module, args, env)
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *args],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
 @contextlib.contextmanager
 def running_daemon(
     state: Path,
@@ -133,13 +141,7 @@ def running_daemon(
     if not (fresh or "--quickstart" in args or "DATABASE_URL" in settings or (state / NAME).exists()):
         migrated_copy(state)
     port = int(settings.get("PORT", 0)) or free_port()
-    process = subprocess.Popen(
-        [sys.executable, "-m", module, *args],
-        env=environment(state, port, settings),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    process = started(module, args, environment(state, port, settings))
     daemon = Daemon(process, f"http://127.0.0.1:{port}", state / "control.sock", state)
     reader = threading.Thread(target=_drain, args=(daemon,), daemon=True)
     reader.start()
