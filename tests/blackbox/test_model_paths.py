@@ -197,6 +197,21 @@ def test_provider_is_told_who_asks(site: Site, path: str) -> None:
     assert headers["x-openwebui-user-id"] == site.ids["user"]
 
 
+@EACH
+def test_a_name_without_a_tag_means_its_tag_latest(site: Site, path: str) -> None:
+    kind = kind_of(path)
+    if "tagged:latest" not in site.provider.fake.models:
+        site.provider.fake.models.append("tagged:latest")
+        assert site.call("GET", "/api/models?refresh=true", token=site.admin)[0] == 200
+    keep(site, f"{kind}.tagged", None, {"temperature": 0.125})
+    for name in ("tagged", "tagged:latest"):
+        assert ask(site, path, f"{kind}.{name}", stream=False).status == 200
+        (sent,) = asked(site)
+        assert sent["model"] == "tagged:latest"
+        if "embed" not in path:
+            assert sent.get("temperature", sent.get("options", {}).get("temperature")) == 0.125
+
+
 def test_control_socket_asks_in_the_same_way(site: Site, switched: Any) -> None:
     assert {("POST", "/v1/chat")} == CONTROL_PATHS.keys()
     switched("redact")

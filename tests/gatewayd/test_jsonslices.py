@@ -1,5 +1,6 @@
 """Tests for gatewayd.jsonslices."""
 
+import asyncio
 import json
 import random
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from gatewayd import jsonslices
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.jsonslices import BULK, LARGE, SMALL, JsonLimits, JsonMembers, Undecoded, decode
+from gatewayd.pace import Pace
 
 TEXTS = [
     "", 'a"b\\', "é漢😀" * 40, "x" * 700, "\\" * 150, "\n\u0001" * 150, "[{,}]:\"", "\\u0041", '"' * 90,
@@ -187,6 +189,16 @@ async def test_members_are_decoded_when_their_turn_comes() -> None:
     assert len(members) == 3
     for _ in range(2):
         assert [each async for each in members.each()] == [{"x": [1]}, [], 3]
+
+
+async def test_others_are_served_between_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = (await decode(b'{"chats": [1, 2]}', SMALL, CHATS))["chats"]
+    monkeypatch.setattr(Pace, "seconds", 0.0)
+    turns: list[object] = []
+    asyncio.get_running_loop().call_soon(turns.append, "other")
+    async for each in members.each():
+        turns.append(each)
+    assert turns == ["other", 1, 2]
 
 
 @pytest.mark.usefixtures("tiny")

@@ -97,6 +97,8 @@ def test_an_address_of_an_earlier_release_is_found() -> None:
     assert [
         email_key(odd) for odd in ("", "ann", "a\0@b", "x" * 255 + "@b", "\u0301" * 1_000_000 + "@b")
     ] == [""] * 5
+    # What is sent is measured before it is normalised.
+    assert [email_key(" " * blanks + "ann@b") for blanks in (1019, 1020)] == ["ann@b", ""]
 
 
 @given(st.text(max_size=40))

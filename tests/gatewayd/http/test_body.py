@@ -8,6 +8,7 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from gatewayd.http import body
+from gatewayd.http.partsreply import PartsReply
 from gatewayd.http.routes import Access, Route
 from tests.fakes.edge import serving
 
@@ -23,6 +24,12 @@ async def echo(request: web.Request) -> web.StreamResponse:
 
 JSON = {"Content-Type": "application/json"}
 ROWS = [Route("POST", "/x", echo, Access.PUBLIC, "Echo")]
+
+
+async def test_a_large_answer_is_made_and_sent_in_parts() -> None:
+    messages = [{"content": "x" * 500}] * 5_000
+    assert isinstance(await body.large_reply({"messages": messages}), PartsReply)
+    assert not isinstance(await body.large_reply({"messages": messages[:5]}), PartsReply)
 
 
 @pytest.mark.parametrize(
