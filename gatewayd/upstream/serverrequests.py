@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urljoin
+from urllib.parse import urljoin  # noqa: TID251
 
 from gatewayd.upstream.client import TransportError, UpstreamClient, open_client
 from gatewayd.upstream.config import Timeouts

@@ -126,6 +126,13 @@ async def test_a_refusal_is_not_tried_elsewhere() -> None:
         assert scene.far.requests == []
 
 
+async def test_what_an_administrator_names_without_a_tag_is_the_latest() -> None:
+    async with two_runtimes(prefix="") as scene:
+        for name in ("lone", "lone:latest"):
+            assert (await scene.runtimes.place(name)).index == 1
+        assert (await scene.runtimes.place("lone:1b")).index == 0
+
+
 async def test_tags_are_merged_and_name_the_runtimes() -> None:
     async with two_runtimes(FakeSource("acme", [make_model("gpt", "acme")]), prefix="") as scene:
         tags = await scene.runtimes.tags(ADMIN)
