@@ -16,7 +16,7 @@ from gatewayd.chat import assembling
 from gatewayd.chat import embeddings as batches
 from gatewayd.chats import plain as storable
 from gatewayd.chats import reading, records, transfer
-from gatewayd.completions import deltas, limits, reported
+from gatewayd.completions import deltas, embedded_json, limits, reported
 from gatewayd.dialects import (
     anthropic,
     anthropic_blocks,
@@ -121,7 +121,10 @@ SENTENCES = [
     f"whole has at most {exchange.MAX_ANSWER // 2**20} MiB",
     f"A stream has at most {limits.MAX_STREAM_BYTES // 2**20} MiB",
     f"at most {limits.MAX_TOOL_CALLS} tool calls, with {limits.MAX_ARGUMENT_CHARACTERS} characters",
-    f"in all and {limits.MAX_NAME_CHARACTERS} of each name;",
+    f"in all, {limits.MAX_ARGUMENT_MARKS} of them brackets that open and commas,",
+    f"and {limits.MAX_NAME_CHARACTERS} of each name;",
+    f"request that together hold over {embedded_json.MAX_VALUES} values; of arguments of over"
+    f" {embedded_json.MAX_EXAMINED_CHARACTERS // 2**20} MiB",
     f"an answer has at most {limits.MAX_CHOICES} choices",
     f"at most {limits.MAX_KEPT_CHARACTERS} characters",
     f"counts as {assembling.PART_CHARACTERS}",

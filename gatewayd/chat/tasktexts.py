@@ -12,6 +12,7 @@ import orjson
 from gatewayd.chat.history import plain
 from gatewayd.chat.thinking import Thinking
 from gatewayd.completions.deltas import said
+from gatewayd.completions.embedded_json import holds_too_much
 from gatewayd.completions.foreign import mapping, sequence
 
 MOST_CHARACTERS: Final = 4000
@@ -104,6 +105,8 @@ def as_json(key: str, answer: str) -> str:
 def object_in(answer: str) -> Mapping[str, Any] | None:
     """Return the JSON object in an answer, None without one; thoughts, fences and sentences do not count."""
     text = _spoken(answer)
+    if holds_too_much(text):
+        return None
     end = text.rfind("}") + 1
     for brace in islice(re.finditer("{", text[:end]), MOST_BRACES):
         with suppress(orjson.JSONDecodeError):

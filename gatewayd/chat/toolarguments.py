@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from gatewayd.completions.embedded_json import holds_too_much
 from gatewayd.completions.foreign import mapping, sequence
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.trees import undisturbed
@@ -31,6 +32,8 @@ def read_arguments(arguments: str, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def as_object(arguments: str) -> str:
     """Return arguments as the JSON text of an object: providers refuse a request with others."""
+    if holds_too_much(arguments):
+        return "{}"
     try:
         if isinstance(orjson.loads(arguments), dict):
             return arguments
@@ -43,7 +46,9 @@ def as_object(arguments: str) -> str:
 
 
 def parsed(arguments: str) -> dict[str, Any] | None:
-    """Return the object that arguments are, None when they are none."""
+    """Return the object that arguments are, None when they are none or hold too much."""
+    if holds_too_much(arguments):
+        return None
     try:
         value = orjson.loads(arguments)
     except orjson.JSONDecodeError:

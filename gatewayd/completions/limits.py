@@ -10,6 +10,9 @@ MAX_TOOL_CALLS: Final = 1000
 MAX_ARGUMENT_CHARACTERS: Final = 16 * 1024 * 1024
 """Characters of the arguments of all tool calls of one choice."""
 
+MAX_ARGUMENT_MARKS: Final = 500_000
+"""Brackets that open, and commas, of the same arguments; those in their texts count."""
+
 MAX_NAME_CHARACTERS: Final = 4096
 """Characters of the name of one tool."""
 

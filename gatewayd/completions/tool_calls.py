@@ -9,10 +9,12 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from gatewayd import ids
+from gatewayd.completions.embedded_json import count_marks, holds_too_much
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.completions.json_end import JsonEnd
 from gatewayd.completions.limits import (
     MAX_ARGUMENT_CHARACTERS,
+    MAX_ARGUMENT_MARKS,
     MAX_DEPTH,
     MAX_NAME_CHARACTERS,
     AnswerSizeError,
@@ -156,7 +158,7 @@ class ToolCallAssembler:
     Names may come in pieces or again with each piece; arguments in pieces, at the end, once more at the end,
     after a placeholder, or as an object; `name` and `arguments` in `function` or beside it.
 
-    Raises AnswerSizeError over `MAX_TOOL_CALLS` and `MAX_ARGUMENT_CHARACTERS`.
+    Raises AnswerSizeError over `MAX_TOOL_CALLS`, `MAX_ARGUMENT_CHARACTERS` and `MAX_ARGUMENT_MARKS`.
     """
 
     def __init__(self, new_id: ids.NewId = ids.new_id) -> None:
@@ -168,6 +170,7 @@ class ToolCallAssembler:
         self._taken: set[int] = set()
         self._next = 0
         self._size = 0
+        self._marks = 0
 
     def __bool__(self) -> bool:
         """Whether there is any call."""
@@ -214,6 +217,11 @@ class ToolCallAssembler:
         if said.id:
             call.id = call.id or said.id
             self._by_id[said.id] = call
+        self._marks += count_marks(said.arguments)
+        if self._marks > MAX_ARGUMENT_MARKS:
+            raise AnswerSizeError(
+                f"the arguments of its tool calls have over {MAX_ARGUMENT_MARKS} brackets and commas"
+            )
         added = call.add(said.name, said.arguments)
         self._size += added
         if self._size > MAX_ARGUMENT_CHARACTERS:
@@ -286,7 +294,12 @@ def _extra(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_object(arguments: str, max_depth: int | None = MAX_DEPTH) -> dict[str, Any] | None:
-    """Return the object that arguments are, None when they are none or nest too deep to be written again."""
+    """Return the object that arguments are.
+
+    None when they are none, hold too much to be decoded, or nest too deep to be written again.
+    """
+    if holds_too_much(arguments):
+        return None
     if max_depth is not None and arguments.count("{") + arguments.count("[") > max_depth:
         return None
     try:

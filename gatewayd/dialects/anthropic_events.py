@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from gatewayd.catalog.replies import Body
+from gatewayd.completions.embedded_json import holds_too_much
 from gatewayd.completions.foreign import count, mapping, sequence, text
 from gatewayd.completions.limits import check_calls
 from gatewayd.dialects.anthropic_completion import annotations, finish, to_usage
@@ -191,6 +192,8 @@ class _Block:
         given = "".join(self.parts)
         if not given:
             return dict(self._given)
+        if holds_too_much(given):
+            return {**self._given, "input": given}
         try:
             return {**self._given, "input": orjson.loads(given)}
         except orjson.JSONDecodeError:

@@ -14,7 +14,7 @@ from gatewayd.catalog.replies import Body
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.dialects.anthropic_completion import THOUGHTS
 from gatewayd.dialects.anthropic_reasoning import reasoning
-from gatewayd.dialects.reading import json_schema, parse_arguments, parse_data_url, read_list
+from gatewayd.dialects.reading import check_arguments, json_schema, parse_arguments, parse_data_url, read_list
 from gatewayd.errors import GatewayError, invalid
 
 DEFAULT_MAX_TOKENS = 4096
@@ -37,7 +37,9 @@ def to_request(body: Mapping[str, Any], capabilities: object = None) -> Body:
     """
     if body.get("n") not in (None, 1):
         raise invalid("cannot ask an Anthropic model for more than one choice", param="n")
-    system, messages = _split_messages(read_list(body, "messages"))
+    given = read_list(body, "messages")
+    check_arguments(given)
+    system, messages = _split_messages(given)
     if mapping(body.get("response_format")).get("type") == "json_object":
         system.append({"type": "text", "text": JSON_ONLY})
     request: Body = {"model": body.get("model"), "messages": messages, "max_tokens": _max_tokens(body)}

@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.replies import Body
+from gatewayd.completions.embedded_json import holds_too_much
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.errors import invalid
 from gatewayd.ids import NewId
@@ -102,6 +103,8 @@ def _as_call(choice: Mapping[str, Any], new_id: NewId) -> Body:
 
 
 def _call(content: str) -> Mapping[str, Any] | None:
+    if holds_too_much(content):
+        return None
     try:
         call = mapping(orjson.loads(content))
     except orjson.JSONDecodeError:

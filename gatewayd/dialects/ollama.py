@@ -17,12 +17,13 @@ from gatewayd.catalog.replies import Body
 from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.records import ChatRequest
 from gatewayd.completions.deltas import said, thought, usage_of
+from gatewayd.completions.embedded_json import holds_too_much
 from gatewayd.completions.foreign import count, mapping, sequence, text
 from gatewayd.dialects.embeddings import check_count
 from gatewayd.dialects.ollama_messages import Conversation, with_images
 from gatewayd.dialects.ollama_options import is_streamed, to_fields, to_tools
 from gatewayd.dialects.openai import parse_files
-from gatewayd.dialects.reading import read_list, read_text
+from gatewayd.dialects.reading import check_arguments, read_list, read_text
 from gatewayd.errors import GatewayError, Kind, invalid
 
 _REFUSED: Final = ("suffix", "raw")
@@ -44,7 +45,9 @@ def parse_chat(value: Mapping[str, Any], *, is_local: bool = False) -> ChatReque
     """
     warnings: list[str] = []
     conversation = Conversation(warnings)
-    for index, message in enumerate(read_list(value, "messages")):
+    messages = read_list(value, "messages")
+    check_arguments(messages)
+    for index, message in enumerate(messages):
         conversation.add(message, f"messages[{index}]")
     request = _request(value, conversation.messages, warnings, is_local=is_local)
     tools = to_tools(value)
@@ -297,7 +300,10 @@ def _arguments(function: Mapping[str, Any], name: str) -> Any:
 
 
 def _parsed(arguments: str) -> object:
-    """Return the JSON value of a text; the text itself when it is none, or nests too deep to be written."""
+    """Return the JSON value of a text; the text itself when it is none, holds too much or nests too deep to
+    be written."""
+    if holds_too_much(arguments):
+        return arguments
     try:
         value: object = orjson.loads(arguments)
         # As deep as it will stand in the reply.

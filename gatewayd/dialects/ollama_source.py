@@ -14,7 +14,7 @@ from gatewayd.catalog.replies import Body
 from gatewayd.completions.deltas import thought
 from gatewayd.completions.foreign import count, mapping, sequence, text
 from gatewayd.completions.limits import check_calls
-from gatewayd.dialects.reading import json_schema, parse_arguments, parse_data_url, read_list
+from gatewayd.dialects.reading import check_arguments, json_schema, parse_arguments, parse_data_url, read_list
 from gatewayd.errors import invalid
 from gatewayd.ids import NewId
 
@@ -78,6 +78,7 @@ _ROLES = {"developer": "system", "function": "tool"}
 def to_request(body: Mapping[str, Any], *, stream: bool) -> Body:
     """Return the runtime's chat request for an OpenAI chat body; raises invalid_request naming the field."""
     messages = read_list(body, "messages")
+    check_arguments(messages)
     if body.get("n") not in (None, 1):
         raise invalid("cannot ask a local runtime for more than one choice", param="n")
     request: Body = {"model": body.get("model"), "messages": _messages(messages), "stream": stream}

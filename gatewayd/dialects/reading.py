@@ -1,11 +1,13 @@
 """Reads what several dialects have in their requests, and refuses by name what is of the wrong type; pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from gatewayd.catalog.replies import Body
+from gatewayd.completions.embedded_json import MAX_VALUES, holds_too_much
+from gatewayd.completions.foreign import mapping, sequence
 from gatewayd.errors import invalid
 
 
@@ -25,6 +27,21 @@ def read_text(value: Mapping[str, Any], name: str, where: str) -> str:
     if given is not None and not isinstance(given, str):
         raise invalid(f"cannot read {where}: it is not a text", param=where)
     return given or ""
+
+
+def check_arguments(messages: Sequence[Any]) -> None:
+    """Raise invalid_request when the arguments of all tool calls of a request hold too much to be decoded."""
+    texts = [
+        arguments
+        for message in messages
+        for call in sequence(mapping(message).get("tool_calls"))
+        if isinstance(arguments := mapping(mapping(call).get("function")).get("arguments"), str)
+    ]
+    if holds_too_much(*texts):
+        raise invalid(
+            f"cannot read messages: the arguments of their tool calls hold over {MAX_VALUES} values",
+            param="messages",
+        )
 
 
 def parse_arguments(arguments: Any, where: str) -> Body:

@@ -217,6 +217,29 @@ def test_no_body_without_a_credential_stops_the_daemon(site: Site, probe: Probe)
             probe.note(f"POST {path}: {kind}", begun)
 
 
+ARGUMENTS = {
+    "lists": '{"a":[' + "[]," * 10_000_000 + "[]]}",
+    "numbers": '{"a":[' + "1," * 14_000_000 + "1]}",
+    "texts": '{"a":["' + '","' * 6_000_000 + '"]}',
+    "brackets in a text": '{"a":"' + "[{," * 9_000_000 + '"}',
+}
+"""JSON in a text of a body: one value of it, whatever it holds."""
+
+
+@pytest.mark.parametrize("model", ["a.m", "l.m"])
+def test_no_arguments_of_calls_stop_the_daemon(site: Site, probe: Probe, model: str) -> None:
+    for name, arguments in ARGUMENTS.items():
+        begun = len(probe.samples)
+        call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
+        messages = [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": [call]}]
+        body = json.dumps({"model": model, "messages": messages}, separators=(",", ":")).encode()
+        assert len(body) < BODY
+        reply = site.send("POST", CHATS[0], body)
+        assert reply.status == 400, name
+        probe.note(f"{model}: {name}", begun)
+        site.provider.fake.requests.clear()
+
+
 def many_messages(count: int) -> dict[str, Any]:
     return {
         f"m{number}": {

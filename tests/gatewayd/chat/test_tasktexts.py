@@ -35,6 +35,10 @@ def test_answer_of_braces_alone_is_looked_through_to_a_bound() -> None:
     assert tasktexts.read_tags(most + '{ {"tags": ["A"]}') == []
 
 
+def test_an_answer_that_holds_too_much_is_not_read() -> None:
+    assert tasktexts.read_tags('{"tags": ["A"], "x": [' + "[]," * 250_000 + "[]]}") == []
+
+
 def test_title_is_one_line_of_some_length() -> None:
     assert tasktexts.read_title('{"title": "a\\nb"}') == "a b"
     assert len(tasktexts.read_title("x" * 1000)) == LONGEST_TITLE

@@ -41,6 +41,13 @@ def test_a_literal_that_is_too_long_is_not_tried() -> None:
         read_arguments("{'s': '" + "x" * 70_000 + "'}", SPEC)
 
 
+def test_arguments_that_hold_too_much_are_not_read() -> None:
+    much = '{"o":[' + "[]," * 250_000 + "[]]}"
+    assert as_object(much) == "{}"
+    with pytest.raises(GatewayError, match="not a JSON object"):
+        read_arguments(much, SPEC)
+
+
 def test_without_parameters_nothing_is_passed() -> None:
     assert read_arguments('{"a": 1}', {"name": "f"}) == {}
 

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from gatewayd.chat.toolround import Joined, Round
 from gatewayd.completions.limits import (
     MAX_ARGUMENT_CHARACTERS,
+    MAX_ARGUMENT_MARKS,
     MAX_NAME_CHARACTERS,
     MAX_TOOL_CALLS,
     AnswerSizeError,
 )
 from gatewayd.completions.numbering import CallNumbers
-from gatewayd.completions.tool_calls import ToolCall, ToolCallAssembler
+from gatewayd.completions.tool_calls import ToolCall, ToolCallAssembler, parse_object
 from gatewayd.dialects.ollama import Timing
 from gatewayd.dialects.ollama_stream import ChatLines
 from tests.fakes.upstream import openai_chunk
@@ -406,6 +407,19 @@ def test_arguments_over_the_limit():
     with pytest.raises(AnswerSizeError, match=f"arguments .* over {MAX_ARGUMENT_CHARACTERS} characters"):
         for _ in range(MAX_ARGUMENT_CHARACTERS // len(part) + 1):
             calls.add([piece(None, part, index=0)])
+
+
+def test_arguments_that_hold_too_much_end_the_answer():
+    calls = ToolCallAssembler()
+    calls.add([piece("f", '{"x":[', index=0, id="a")])
+    with pytest.raises(AnswerSizeError, match=f"arguments .* over {MAX_ARGUMENT_MARKS} brackets and commas"):
+        for _ in range(MAX_ARGUMENT_MARKS // 2000 + 1):
+            calls.add([piece(None, "[]," * 1000, index=0)])
+
+
+def test_arguments_that_hold_too_much_are_no_object():
+    assert parse_object('{"x":[' + "1," * 250_000 + "1]}", max_depth=None) is None
+    assert parse_object('{"x":[' + "1," * 1000 + "1]}") is not None
 
 
 def test_a_name_over_the_limit():

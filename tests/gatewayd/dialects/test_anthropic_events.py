@@ -145,6 +145,18 @@ def test_server_tools_and_citations_are_kept():
     ]
 
 
+def test_input_that_holds_too_much_stays_a_text():
+    given = '{"a":[' + "[]," * 250_000 + "[]]}"
+    chunks = run(
+        EventDecoder(7, include_usage=False),
+        block(0, type="server_tool_use", id="s1", name="g", input={}),
+        delta(0, type="input_json_delta", partial_json=given),
+        end("end_turn"),
+    )
+    (server,) = [told for told in deltas(chunks) if "server_tool_blocks" in told]
+    assert server["server_tool_blocks"][0]["input"] == given
+
+
 def test_blocks_that_are_not_closed_are_closed_by_the_end():
     decoder = EventDecoder(7, include_usage=False)
     chunks = run(

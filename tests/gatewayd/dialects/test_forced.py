@@ -108,7 +108,11 @@ def test_an_answer_becomes_a_call():
 
 
 @pytest.mark.parametrize(
-    "content", [None, "", '{"name": "f", "argum', "[]", '{"name": "f"}', '{"name": 1, "arguments": {}}']
+    "content",
+    [
+        *(None, "", '{"name": "f", "argum', "[]", '{"name": "f"}', '{"name": 1, "arguments": {}}'),
+        '{"name": "f", "arguments": {"a": [' + "[]," * 250_000 + "[]]}}",
+    ],
 )
 def test_what_is_no_call_stays(content):
     told = answer(content, "length")

@@ -255,7 +255,13 @@ def test_tool_calls():
     ]
 
 
-@pytest.mark.parametrize("arguments", ['{"a": ', "[1]", '"x"', "x", 3, '{"a":' + "[" * 260 + "]" * 260 + "}"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *('{"a": ', "[1]", '"x"', "x", 3, '{"a":' + "[" * 260 + "]" * 260 + "}"),
+        '{"a":[' + "[]," * 250_000 + "[]]}",
+    ],
+)
 def test_arguments_that_are_no_object_fail(arguments):
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
     with pytest.raises(GatewayError) as caught:

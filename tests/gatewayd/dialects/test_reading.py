@@ -1,6 +1,18 @@
+from functools import partial
+
 import pytest
 
-from gatewayd.dialects.reading import json_schema, parse_arguments, parse_data_url, read_list, read_text
+from gatewayd.dialects.anthropic_source import to_request as to_anthropic
+from gatewayd.dialects.ollama import parse_chat
+from gatewayd.dialects.ollama_source import to_request as to_ollama
+from gatewayd.dialects.reading import (
+    check_arguments,
+    json_schema,
+    parse_arguments,
+    parse_data_url,
+    read_list,
+    read_text,
+)
 from gatewayd.errors import GatewayError
 
 
@@ -25,6 +37,22 @@ def test_arguments():
     assert parse_arguments({"a": 1}, "x") == {"a": 1}
     with pytest.raises(GatewayError, match="cannot read x"):
         parse_arguments("{", "x")
+
+
+def test_arguments_of_all_calls_of_a_request_are_bounded():
+    def said(arguments, count=1):
+        calls = [{"id": "c", "function": {"name": "f", "arguments": arguments}}] * count
+        return [{"role": "user", "content": "," * 500_000}, {"role": "assistant", "tool_calls": calls}, 3]
+
+    check_arguments(said("[" + "1," * 50_000 + "1]", 3))
+    check_arguments([{"tool_calls": [None, {"function": 3}, {"function": {"arguments": {"a": 1}}}]}])
+    for messages in (said('{"a":[' + "[]," * 5_000_000 + "[]]}"), said("[" + "1," * 50_000 + "1]", 5)):
+        with pytest.raises(GatewayError, match="arguments of their tool calls hold over") as caught:
+            check_arguments(messages)
+        assert caught.value.param == "messages"
+        for converted in (to_anthropic, partial(to_ollama, stream=False), parse_chat):
+            with pytest.raises(GatewayError, match="arguments of their tool calls hold over"):
+                converted({"model": "m", "messages": messages[:2]})
 
 
 @pytest.mark.parametrize("url", ["data:image/png,abc", "data:image/png;base64", "abc", None, 3])
