@@ -7,7 +7,10 @@ from typing import Any, Final
 
 import orjson
 
+from gatewayd import jsonslices
+from gatewayd.completions.limits import MAX_DEPTH
 from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.jsonslices import JsonLimits
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.results import ServerReply
 from gatewayd.plugins.toolservers import ToolServer
@@ -16,6 +19,10 @@ from gatewayd.upstream.operations import BODY, Description, Operation, read_desc
 from gatewayd.upstream.schemas import SchemaError
 from gatewayd.upstream.serverfailures import ServerFailures, failures_of
 from gatewayd.upstream.serverrequests import Asked, Reply, ask, origin
+
+DESCRIPTION: Final = JsonLimits(250_000, 1_000_000, MAX_DEPTH, has_exact_integers=False)
+RESULT: Final = JsonLimits(50_000, 500_000, MAX_DEPTH, has_exact_integers=False)
+"""What a description and a result may hold."""
 
 MAX_DESCRIPTION: Final = 8 * 1024 * 1024
 """Bytes of a description."""
@@ -89,7 +96,7 @@ class OpenApiTool:
         failures = failures_of(self.server)
         timeout = self.server.timeout or self.timeout
         reply = await ask(Asked(operation.method, url, headers, body, timeout, MAX_RESULT), failures)
-        return _read(reply, failures)
+        return await _read(reply, failures)
 
 
 class OpenApiTools:
@@ -173,20 +180,17 @@ def authorized(server: ToolServer, headers: Mapping[str, str]) -> dict[str, str]
 
 
 async def _described(raw: Any, server: ToolServer, failures: ServerFailures) -> Description:
-    """Read a description in a thread, as it may take a while."""
+    """Decode a description in slices, and read it in a thread, as both may take a while."""
     try:
-        return await asyncio.to_thread(_read_raw, raw, server.functions)
+        if isinstance(raw, bytes):
+            raw = await jsonslices.decode(raw, DESCRIPTION)
+    except GatewayError as error:
+        reason = f"holds over {DESCRIPTION.values} values" if error.kind is Kind.TOO_LARGE else "is not JSON"
+        raise failures.error(f"its description {reason}") from error
+    try:
+        return await asyncio.to_thread(read_description, raw, server.functions)
     except SchemaError as error:
         raise failures.error(f"its description {error}") from error
-
-
-def _read_raw(raw: Any, functions: Sequence[str]) -> Description:
-    if isinstance(raw, bytes):
-        try:
-            raw = orjson.loads(raw)
-        except orjson.JSONDecodeError as error:
-            raise SchemaError("is not JSON") from error
-    return read_description(raw, functions)
 
 
 def _conditions(reply: Reply) -> dict[str, str]:
@@ -204,18 +208,19 @@ def _encoded(value: Any, name: str) -> bytes:
         raise invalid(f"cannot call {name}: its arguments cannot be sent as JSON") from error
 
 
-def _read(reply: Reply, failures: ServerFailures) -> ServerReply:
+async def _read(reply: Reply, failures: ServerFailures) -> ServerReply:
     raw = failures.redacted(reply.body)
     if reply.status >= 400:
         said = failures.clean(raw.decode("utf-8", "replace"))
         raise GatewayError(Kind.UPSTREAM_FAILED, f"HTTP error {reply.status}: {said}")
     if reply.status >= 300:
         raise failures.error(f"it answered {reply.status}, and redirects to other hosts are not followed")
-    return ServerReply(_data(raw), reply.headers)
+    return ServerReply(await _data(raw), reply.headers)
 
 
-def _data(raw: bytes) -> Any:
+async def _data(raw: bytes) -> Any:
+    """Return the JSON value of an answer, or its text when it is none or holds too much to be decoded."""
     try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError:
+        return await jsonslices.decode(raw, RESULT)
+    except GatewayError:
         return raw.decode("utf-8", "replace")

@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from unittest.mock import AsyncMock
 
 import orjson
 import pytest
@@ -12,6 +13,7 @@ from gatewayd.plugins.toolservers import ToolServer
 from gatewayd.upstream import openapi_tools
 from gatewayd.upstream.identity import Identity
 from gatewayd.upstream.openapi_tools import OpenApiTools, authorized, description_url
+from gatewayd.upstream.serverrequests import Reply
 from tests.fakes.toolservers import (
     KEY,
     TICKETS,
@@ -77,6 +79,16 @@ async def test_results_are_read_as_those_of_servers(
         result = read_result(await call(fake, name), name)
     assert result.embeds == embeds
     assert text in (None, result.text)
+
+
+async def test_a_result_that_holds_too_much_is_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ToolServer("s", "s", "http://x", spec=description(a={"get": operation("get_a")}))
+    (tool,) = await finder().tools(server)
+    much = b'{"a":[' + b"[]," * 5_000_000 + b"[]]}"
+    for body, data in ((much, much.decode()), (b'{"a": [1]}', {"a": [1]}), (b"words", "words"), (b"", "")):
+        answered = AsyncMock(return_value=Reply(200, {}, body))
+        monkeypatch.setattr(openapi_tools, "ask", answered)
+        assert (await tool.run({}, make_scope())).data == data
 
 
 async def test_a_status_of_an_error_is_told_with_its_text_but_no_key() -> None:
@@ -176,6 +188,7 @@ async def test_many_requests_wait_for_a_server_that_is_down_once(monkeypatch: py
         (b"x" * (9 * 1024 * 1024), 200, "over 8388608 bytes"),
         (b"{}", 500, "status 500"),
         (b"[" * 200_000, 200, "its description is not JSON"),
+        (b"[" + b"[]," * 2_000_000 + b"[]]", 200, "its description holds over 1000000 values"),
         (description(a={"get": operation("x", **json_body({"$ref": "#/no"}))}), 200, "refers to '#/no'"),
         (
             description(**{f"p{n}": {"get": operation(f"f{n}")} for n in range(10_000)}),
@@ -183,7 +196,7 @@ async def test_many_requests_wait_for_a_server_that_is_down_once(monkeypatch: py
             "10000 operations",
         ),
     ],
-    ids=["half", "empty", "html", "list", "huge", "error", "deep", "reference", "operations"],
+    ids=["half", "empty", "html", "list", "huge", "error", "deep", "many", "reference", "operations"],
 )
 async def test_descriptions_that_are_none_are_told_with_the_name(
     document: Any, status: int, sentence: str
