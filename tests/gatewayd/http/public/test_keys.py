@@ -55,6 +55,19 @@ async def test_named_keys(site: Site, path: str) -> None:
     assert (await site.call("POST", path, site.user, {"expires_at": "soon"}))[0] == 422
 
 
+@pytest.mark.parametrize("path", [ONE, MANY])
+async def test_a_key_that_a_key_makes_ends_with_it(site: Site, path: str) -> None:
+    await site.accounts.grant_keys(site.user)
+    ends = site.accounts.time + 60
+    key = (await site.post_ok(path, site.user, {"expires_at": ends}))["api_key"]
+    for form in ({}, {"expires_at": None}):
+        made = await site.post_ok(path, key, form)
+        assert made["expires_at"] == ends
+        # And so on.
+        assert (await site.post_ok(path, made["api_key"]))["expires_at"] == ends
+    assert (await site.call("POST", path, key, {"expires_at": ends + 1}))[0] == 400
+
+
 async def test_lists_never_show_values(site: Site) -> None:
     listed = await site.get_ok(MANY, site.user)
     assert (listed["keys"], listed["total"], len(listed["missing"])) == ([], 0, 2)
