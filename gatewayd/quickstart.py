@@ -55,7 +55,8 @@ Stop it with Control-C. The state stays in {state}.
 MANUAL: Final = """
 The manual pages can be asked: they are the collection "{name}".
 
-  {ctl} --socket {socket} chat {model} --collection "{name}" "How do I issue a key that ends after 90 days?"
+  {ctl} --socket {socket} chat --max-tokens 60 {model} --collection "{name}" \
+"How do I issue a key that ends after 90 days?"
   {ctl} --socket {socket} collection query "{name}" "How do I issue a key that ends after 90 days?"
   {ctl} --socket {socket} ingest DIRECTORY --collection my-documents
 """

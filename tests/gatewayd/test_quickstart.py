@@ -96,7 +96,7 @@ def test_the_manual_is_asked_as_it_is_printed(quick: Quick, tmp_path: Path) -> N
     (tmp_path / "pump.md").write_text("The pump is switched off with the green lever.")
     chat, query, ingest = (
         quick.find(rf"gatewayctl (--socket \S+ {verb}.*)")
-        for verb in (r"chat \S+ --coll", "collection", "ingest")
+        for verb in (r"chat .* --coll", "collection", "ingest")
     )
     answered = run([sys.executable, "-m", "gatewayctl", *shlex.split(chat), "--max-tokens", "30"])
     assert answered.returncode == 0, answered.stderr
@@ -114,9 +114,9 @@ def test_the_manual_is_asked_as_it_is_printed(quick: Quick, tmp_path: Path) -> N
 @pytest.mark.parametrize("library", ["openai", "anthropic", "ollama"])
 def test_readme_snippet_answers(quick: Quick, library: str) -> None:
     text = README.read_text()
-    found = re.search(rf"(?ms)^[^\n]*`pip install {library}`[^\n]*\n\n((?:    [^\n]*\n)+)", text)
+    found = re.search(rf"(?ms)^[^\n]*`pip install {library}`[^\n]*\n\n```sh\n(.*?)^```$", text)
     assert found, f"the README has no lines for {library}"
-    script = re.sub(r"(?m)^    ", "", found[1])
+    script = found[1]
     assert "http://127.0.0.1:8080/" in script
     script = script.replace("http://127.0.0.1:8080", quick.daemon.base_url)
     key = quick.find(r"API key +(sk-\w+)")
