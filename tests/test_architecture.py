@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +15,6 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("gatewayd", "gatewayctl")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-IDS = [str(path.relative_to(ROOT)) for path in SOURCES]
 
 MODULE_GOAL, MODULE_LIMIT = 400, 600
 FUNCTION_GOAL, FUNCTION_LIMIT = 40, 60
@@ -36,7 +35,27 @@ BROAD_EXCEPT = {"gatewayd/http/errors.py", "gatewayd/plugins/invoke.py", "gatewa
 WITHOUT_BEHAVIOUR = {"__init__.py", "records.py", "interfaces.py"}
 WITHOUT_BEHAVIOUR_FOLDERS = ("gatewayctl/wire", "gatewayd/storage/migrations")
 
-each_source = pytest.mark.parametrize("path", SOURCES, ids=IDS)
+
+def each_of(paths: Iterable[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """Make one test of a check of each file; it names all that fail."""
+
+    def one_test(check: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            failed = {}
+            for path in paths:
+                try:
+                    check(path)
+                except AssertionError as error:
+                    failed[str(path.relative_to(ROOT))] = str(error)
+            assert failed == {}
+
+        test.__name__ = check.__name__
+        return test
+
+    return one_test
+
+
+each_source = each_of(SOURCES)
 
 
 @cache
@@ -333,7 +352,7 @@ def machine_paths() -> list[str]:
     return [f"{folder}/" for folder in folders if len(folder.parts) > 1]
 
 
-@pytest.mark.parametrize("path", SOURCES + SHIPPED, ids=lambda path: str(path.relative_to(ROOT)))
+@each_of(SOURCES + SHIPPED)
 def test_no_file_names_this_machine(path: Path) -> None:
     text = path.read_text()
     named = [folder for folder in machine_paths() if folder in text]

@@ -8,13 +8,14 @@ all places together do.
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
 from tests.clients.node import NodeMissingError
 from tests.conftest import missing
 from tests.expressions.attacks import attacked, takes_long
-from tests.expressions.finding import Expression, Made, expressions, hidden, modules, read_module
+from tests.expressions.finding import Expression, Made, Module, expressions, hidden, modules, read_module
 from tests.expressions.javascript import Translator
 from tests.expressions.recheck import Finding, check
 
@@ -47,9 +48,6 @@ find = re.search
 f(re), map(re.compile, x), re.search('a', x), re.I
 """
 
-SOURCE = modules()
-FOUND = list(expressions(SOURCE))
-EXPRESSIONS = [found for found in FOUND if isinstance(found, Expression)]
 
 # Each took from seconds to for ever on a text that somebody sends: a single try, or all tries together.
 SLOW_TRIES = {
@@ -81,10 +79,24 @@ SLOW_SEARCHES = {
 }
 
 
+@cache
+def source() -> list[Module]:
+    return modules()
+
+
+@cache
+def found_in_source() -> list[Expression | Made]:
+    return list(expressions(source()))
+
+
+def read_expressions() -> list[Expression]:
+    return [found for found in found_in_source() if isinstance(found, Expression)]
+
+
 @pytest.fixture(scope="module")
 def findings() -> dict[str, list[Finding]]:
     """Return what the checker finds of each expression, the slow ones with them."""
-    asked = [(found.place, found.pattern, found.flags) for found in EXPRESSIONS]
+    asked = [(found.place, found.pattern, found.flags) for found in read_expressions()]
     asked += [(name, pattern, 0) for name, pattern in SLOW_TRIES.items()]
     written = {name: Translator(pattern, flags).written() for name, pattern, flags in asked}
     sources = [source for sources in written.values() for source in sources]
@@ -97,14 +109,16 @@ def findings() -> dict[str, list[Finding]]:
 
 
 def test_expressions_are_found() -> None:
-    places = {found.place for found in EXPRESSIONS}
+    places = {found.place for found in read_expressions()}
     assert {"gatewayd.http.edge.UNSAFE_PATH", "gatewayd.chat.history._DETAILS"} <= places
     assert len(places) > 120
-    assert [place for module in SOURCE for place in hidden(module)] == []
+    assert [place for module in source() for place in hidden(module)] == []
 
 
 def test_what_is_put_together_is_known() -> None:
-    assert {found.place.partition(":")[0] for found in FOUND if isinstance(found, Made)} == set(MADE)
+    assert {found.place.partition(":")[0] for found in found_in_source() if isinstance(found, Made)} == set(
+        MADE
+    )
 
 
 def test_where_expressions_begin_is_seen() -> None:
@@ -137,8 +151,8 @@ def test_where_expressions_begin_is_seen() -> None:
 )
 def test_uses_in_other_modules_are_seen(user: str, is_anchored: bool) -> None:
     owner = read_module("a.b", "ONE = re.compile('a')\nONE.match(x)")
-    source = [replace(owner, values=lambda: {"re": re}), read_module("a.c", user)]
-    assert list(expressions(source)) == [Expression("a.b.ONE", "a", 0, is_anchored)]
+    both = [replace(owner, values=lambda: {"re": re}), read_module("a.c", user)]
+    assert list(expressions(both)) == [Expression("a.b.ONE", "a", 0, is_anchored)]
 
 
 def test_uses_that_are_not_read_are_seen() -> None:
@@ -148,15 +162,15 @@ def test_uses_that_are_not_read_are_seen() -> None:
 
 @pytest.mark.real("node")
 def test_one_try_is_linear(findings: dict[str, list[Finding]]) -> None:
-    bad = {found.place: _faults(findings[found.place]) for found in EXPRESSIONS}
+    bad = {found.place: _faults(findings[found.place]) for found in read_expressions()}
     assert {place: faults for place, faults in bad.items() if faults} == {}
 
 
 def test_all_tries_together_are_linear() -> None:
-    searched = [found for found in EXPRESSIONS if not found.is_anchored and found.place not in PLACED]
+    searched = [found for found in read_expressions() if not found.is_anchored and found.place not in PLACED]
     bad = {found.place: attacked(found.pattern, found.flags) for found in searched}
     assert {place: word for place, word in bad.items() if word is not None} == {}
-    assert set(PLACED) <= {found.place for found in EXPRESSIONS}
+    assert set(PLACED) <= {found.place for found in read_expressions()}
 
 
 @pytest.mark.real("node")
