@@ -32,7 +32,7 @@ from gatewayd.settings import Settings
 from gatewayd.storage import lock, migrate
 from gatewayd.storage.database import Database
 from gatewayd.storage.location import parse, refuse_network_file_system
-from gatewayd.storage.readers import open_reader
+from gatewayd.storage.readers import open_ping, open_reader
 from gatewayd.tasks import Tasks
 
 POLL_SECONDS: Final = 0.2
@@ -132,6 +132,7 @@ async def open_parts(core: Core, stack: AsyncExitStack) -> tuple[Parts, HostServ
     accounts = await make_accounts(settings, stores, database, stack)
     documents = await open_documents(settings, accounts, database, tasks, stack)
     reader = await stack.enter_async_context(open_reader(database.location))
+    ping = await stack.enter_async_context(open_ping(database))
     catalog = make_catalog(settings, stores, tasks)
     await catalog.load()
     live = await open_live(settings, accounts, tasks, stack)
@@ -151,7 +152,7 @@ async def open_parts(core: Core, stack: AsyncExitStack) -> tuple[Parts, HostServ
         accounts=accounts,
         catalog=catalog,
         pipeline=pipeline,
-        health=HealthMonitor(database.ping, tasks),
+        health=HealthMonitor(ping, tasks),
         provisioning=make_provisioning(settings, accounts, reader),
         documents=documents,
         live=live,

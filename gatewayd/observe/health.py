@@ -22,8 +22,8 @@ class HealthMonitor:
     """Knows whether the daemon is ready and whether its database answers.
 
     However many ask, one probe at most runs, one a second. A caller waits for it a moment only and is then
-    told what the last one found, if that is recent: on SQLite a long transaction holds up the probe, which is
-    no problem. Otherwise a caller waits until the deadline. So a database that no longer answers is a problem
+    told what the last one found, if that is recent: a probe that waits for a connection or a processor is no
+    problem. Otherwise a caller waits until the deadline. So a database that no longer answers is a problem
     within 12 seconds, and one that refuses at once.
     """
 

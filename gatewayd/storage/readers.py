@@ -4,8 +4,9 @@ What a reader sees is committed; a change that is not committed yet is invisible
 """
 
 import asyncio
+import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,8 @@ from urllib.parse import quote
 
 from tortoise.connection import get_connection
 
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage.database import Database
 from gatewayd.storage.failures import translated
 from gatewayd.storage.location import Location
 
@@ -39,6 +42,7 @@ class SqliteReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
+        self._file: os.stat_result | None = None
         self._thread = ThreadPoolExecutor(1, "gatewayd-reader")
 
     async def rows(self, query: str, *values: Any) -> Sequence[Sequence[Any]]:
@@ -46,6 +50,11 @@ class SqliteReader:
         return await self.run(
             lambda connection: connection.execute(query.replace("$", "?"), values).fetchall()
         )
+
+    async def ping(self) -> None:
+        """Return when the file can be read; unavailable when another file, or none, has its name."""
+        with translated("reach the database"):
+            await self.run(self._check)
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Call a function with the connection, in its thread; all it reads is of one moment."""
@@ -64,11 +73,22 @@ class SqliteReader:
         finally:
             connection.rollback()
 
+    def _check(self, connection: sqlite3.Connection) -> None:
+        connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            found = None
+        if found is None or self._file is None or not os.path.samestat(found, self._file):
+            # What is written now is lost with the process.
+            raise GatewayError(Kind.UNAVAILABLE, "cannot reach the database: its file was moved or deleted")
+
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
             address = f"file:{quote(str(self._path.resolve()))}?mode=ro"
             connection = sqlite3.connect(address, uri=True, isolation_level=None)
             connection.execute(f"PRAGMA busy_timeout={BUSY_MILLISECONDS}")
+            self._file = self._path.stat()
             self._connection = connection
         return self._connection
 
@@ -105,3 +125,13 @@ async def open_reader(location: Location) -> AsyncIterator[SqliteReader | PoolRe
     finally:
         with translated("close the reader"):
             await reader.close()
+
+
+@asynccontextmanager
+async def open_ping(database: Database) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Yield what returns when a database that is open answers, and raises as `Database.ping` does.
+
+    On SQLite it has a connection of its own, which waits for no change and for no bulk read.
+    """
+    async with open_reader(database.location) as reader:
+        yield reader.ping if isinstance(reader, SqliteReader) else database.ping

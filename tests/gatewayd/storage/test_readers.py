@@ -1,11 +1,12 @@
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from gatewayd.errors import GatewayError
 from gatewayd.storage.database import Database
 from gatewayd.storage.failures import translated
-from gatewayd.storage.readers import SqliteReader, open_reader
+from gatewayd.storage.readers import SqliteReader, open_ping, open_reader
 from gatewayd.storage.rows import ValueRow
 
 COUNT = "SELECT COUNT(*) FROM stored_values"
@@ -74,3 +75,34 @@ async def test_a_failed_query_leaves_the_reader_usable(database: Database) -> No
         with pytest.raises(GatewayError), translated("read"):
             await reader.rows("SELECT nothing FROM nowhere")
         assert (await reader.rows(COUNT))[0][0] == 0
+
+
+async def test_a_probe_waits_for_no_change(database: Database) -> None:
+    async with open_ping(database) as ping, database.transaction():
+        await add("one")
+        # A task that is no part of the transaction.
+        await asyncio.wait_for(asyncio.get_running_loop().create_task(ping()), 5)
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_a_file_that_is_gone_is_a_problem(database: Database, is_replaced: bool) -> None:
+    path = database.location.path
+    assert isinstance(path, Path)
+    async with open_ping(database) as ping:
+        await ping()
+        path.rename(path.with_name("elsewhere"))
+        if is_replaced:
+            path.touch()
+        with pytest.raises(GatewayError, match="its file was moved or deleted"):
+            await ping()
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+async def test_a_file_that_cannot_be_opened_is_a_problem(database: Database) -> None:
+    path = database.location.path
+    assert isinstance(path, Path)
+    async with open_ping(database) as ping:
+        path.unlink()
+        with pytest.raises(GatewayError, match="cannot reach the database"):
+            await ping()
