@@ -4,7 +4,8 @@ The encoder itself cannot be interrupted, so it gets what it encodes in a few mi
 are what it would make at once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -19,13 +20,32 @@ TEXT_CHARACTERS: Final = 512 * 1024
 """Characters of a text that are encoded at once."""
 
 
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A value inside of another one that is JSON already, in parts."""
+
+    parts: Sequence[bytes]
+
+
 async def encode(value: Any) -> Sequence[bytes]:
-    """Return the parts of a JSON text; raises TypeError for what is no JSON."""
+    """Return the parts of a JSON text; values may be `Encoded`. Raises TypeError for what is no JSON."""
     if _left(value, WEIGHT_AT_ONCE) >= 0:
         return [orjson.dumps(value)]
     encoder = _Encoder()
     await encoder.add(value)
     return encoder.parts
+
+
+async def encode_pages(pages: AsyncIterable[Sequence[Any]]) -> Sequence[bytes]:
+    """Return the parts of a JSON list; its members come in pages that are each encoded at once."""
+    parts, opening, pace = list[bytes](), b"[", Pace()
+    async for page in pages:
+        if page:
+            parts.append(opening + orjson.dumps(page)[1:-1])
+            opening = b","
+        await pace.turn()
+    parts.append(b"]" if parts else b"[]")
+    return parts
 
 
 class _Encoder:
@@ -41,6 +61,8 @@ class _Encoder:
             await self._list(value)
         elif isinstance(value, str):
             await self._text(value)
+        elif isinstance(value, Encoded):
+            self.parts.extend(value.parts)
         else:
             self.parts.append(orjson.dumps(value))
 
@@ -106,7 +128,7 @@ class _Encoder:
 
 
 def _left(value: Any, weight: int) -> int:
-    """Return what is left of a weight after a value, less than 0 when it is heavier."""
+    """Return what is left of a weight after a value, less than 0 when it is heavier or holds `Encoded`."""
     left: list[Iterable[Any]] = [(value,)]
     while left and weight >= 0:
         for each in left.pop():
@@ -118,6 +140,8 @@ def _left(value: Any, weight: int) -> int:
                 left.append(each.values())
             elif isinstance(each, list):
                 left.append(each)
+            elif isinstance(each, Encoded):
+                weight = -1
             if weight < 0:
                 break
     return weight

@@ -8,7 +8,7 @@ from gatewayd import ids
 from gatewayd.accounts import permissions as trees
 from gatewayd.accounts.changes import Change, Changes
 from gatewayd.accounts.interfaces import GroupStore
-from gatewayd.accounts.records import Group, GroupChange, NewGroup, Outcome, Source, User
+from gatewayd.accounts.records import Group, GroupChange, NewGroup, Outcome, Source
 from gatewayd.accounts.texts import clean, clean_long, clean_object, is_plain
 from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, not_found
@@ -102,15 +102,23 @@ class Groups:
         counts = await self._groups.count_members([group.id for group in groups], source=source)
         return {group.id: counts.get(group.id, 0) for group in groups}
 
-    async def list_members(self, group_id: str) -> Sequence[User]:
-        """Return the members by name."""
-        await self.get(group_id)
-        return await self._groups.list_members(group_id)
+    async def count_by_source(self, group_id: str) -> Mapping[Source, int]:
+        """Return how many members each source has put into the group."""
+        return await self._groups.count_by_source(_plain(group_id))
 
-    async def list_sources(self, group_id: str) -> Mapping[str, Sequence[Source]]:
-        """Return who put each member into the group, by user id."""
+    async def count_members_outside(self, group_id: str, group_ids: Sequence[str]) -> int:
+        """Return how many members are in none of the other groups; administrators do not count."""
+        return await self._groups.count_members_outside(_plain(group_id), group_ids)
+
+    async def list_member_ids(self, group_id: str) -> Sequence[str]:
+        """Return the ids of the members by name."""
         await self.get(group_id)
-        return await self._groups.list_sources(group_id)
+        return await self._groups.list_member_ids(group_id)
+
+    async def list_sources(self, group_id: str, user_ids: Sequence[str]) -> Mapping[str, Sequence[Source]]:
+        """Return who put each of the users into the group, by user id; who is no member is absent."""
+        await self.get(group_id)
+        return await self._groups.list_sources(group_id, user_ids)
 
     async def add_members(
         self,

@@ -51,6 +51,17 @@ class UserStore(Protocol):
         """
         ...
 
+    async def list_ids(self, *, query: str = "") -> Sequence[str]:
+        """Return the ids of all users whom `list` finds for `query`, by created_at.
+
+        What the task itself has not committed yet may be missing.
+        """
+        ...
+
+    async def list_by_ids(self, user_ids: Sequence[str]) -> Sequence[User]:
+        """Return the users with these ids, in their order; those that are gone are left out."""
+        ...
+
     async def change(self, user: User) -> bool:
         """Write every field of a user but the password; raise conflict as `add` does."""
         ...
@@ -111,16 +122,27 @@ class GroupStore(Protocol):
         """Delete a group and its memberships."""
         ...
 
-    async def list_members(self, group_id: str) -> Sequence[User]:
-        """Return the members by name."""
+    async def list_member_ids(self, group_id: str) -> Sequence[str]:
+        """Return the ids of the members by name.
+
+        What the task itself has not committed yet may be missing.
+        """
         ...
 
     async def list_group_ids(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return the group ids of each of the users, each once; users without groups are absent."""
         ...
 
-    async def list_sources(self, group_id: str) -> Mapping[str, Sequence[Source]]:
-        """Return who put each member into a group, by user id."""
+    async def list_sources(self, group_id: str, user_ids: Sequence[str]) -> Mapping[str, Sequence[Source]]:
+        """Return who put each of the users into a group, by user id; those who are no members are absent."""
+        ...
+
+    async def count_by_source(self, group_id: str) -> Mapping[Source, int]:
+        """Return how many members each source has put into a group; sources without any are absent."""
+        ...
+
+    async def count_members_outside(self, group_id: str, group_ids: Sequence[str]) -> int:
+        """Return how many members of a group are in none of the other groups; administrators do not count."""
         ...
 
     async def count_members(

@@ -1,6 +1,6 @@
 """Accounts: create, change, remove, and the rules that keep somebody in charge."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 
 ORDERS: Final = ("name", "email", "role", "created_at", "updated_at", "last_active_at")
+PAGE_USERS: Final = 100
+"""Accounts that are read at a time of a list that may have any number."""
 # Held while the first account may be made (16 people can sign up at once) ...
 FIRST: Final = "first-admin"
 # ... and while accounts change, so that two administrators cannot demote each other at the same moment.
@@ -125,6 +127,18 @@ class Users:
             offset=offset,
             limit=limit,
         )
+
+    async def list_ids(self, query: str = "") -> Sequence[str]:
+        """Return the ids of all accounts whose name or address contains `query`, oldest first."""
+        return await self._users.list_ids(query=clean(query, "query", empty=True))
+
+    async def pages(self, user_ids: Sequence[str]) -> AsyncIterator[Sequence[User]]:
+        """Yield the accounts with these ids in their order, a hundred at a time; those gone are left out.
+
+        Others are served between two pages.
+        """
+        for start in range(0, len(user_ids), PAGE_USERS):
+            yield await self._users.list_by_ids(user_ids[start : start + PAGE_USERS])
 
     async def count(self) -> int:
         """Return how many accounts there are."""

@@ -35,6 +35,7 @@ from gatewayd.storage.database import Database
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.models import TortoiseModels
+from gatewayd.storage.readers import Reader
 from gatewayd.storage.revocations import TortoiseRevocations
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
@@ -78,11 +79,11 @@ class Accounts:
     changes: Changes
 
 
-def make_stores() -> Stores:
-    """Return the stores; they find the open database by context."""
+def make_stores(reader: Reader) -> Stores:
+    """Return the stores; they find the open database by context, and read what is long by `reader`."""
     return Stores(
-        TortoiseUsers(),
-        TortoiseGroups(),
+        TortoiseUsers(reader),
+        TortoiseGroups(reader),
         TortoiseKeys(),
         TortoiseRevocations(),
         TortoiseValues(),

@@ -128,10 +128,10 @@ class Core:
 async def open_parts(core: Core, stack: AsyncExitStack) -> tuple[Parts, HostServices]:
     """Return the services, and those of them that plugins reach."""
     settings, database, tasks = core.settings, core.database, core.tasks
-    stores = make_stores()
+    reader = await stack.enter_async_context(open_reader(database.location))
+    stores = make_stores(reader)
     accounts = await make_accounts(settings, stores, database, stack)
     documents = await open_documents(settings, accounts, database, tasks, stack)
-    reader = await stack.enter_async_context(open_reader(database.location))
     ping = await stack.enter_async_context(open_ping(database))
     catalog = make_catalog(settings, stores, tasks)
     await catalog.load()

@@ -186,7 +186,7 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
         *AdminRoutes(accounts.runtime, accounts.contact).routes(),
         *UserRoutes(accounts.users, accounts.groups).routes(),
         *PermissionRoutes(accounts.permissions).routes(),
-        *GroupRoutes(accounts.groups).routes(),
+        *GroupRoutes(accounts.groups, accounts.users).routes(),
         *ScimUserRoutes(parts.provisioning.users, parts.provisioning.provider).routes(),
         *ScimGroupRoutes(parts.provisioning.groups, parts.provisioning.provider).routes(),
         *ScimDiscoveryRoutes().routes(),

@@ -31,6 +31,9 @@ class UsersForPlugins:
 
     async def list(self, query: str, offset: int, limit: int | None) -> Sequence[Record]:
         """Return accounts whose name or address has a text, oldest first."""
+        if limit is None:
+            pages = self._users.pages((await self._users.list_ids(query))[offset:])
+            return [user_record(user) async for page in pages for user in page]
         users, _ = await self._users.list(query=query, offset=offset, limit=limit)
         return [user_record(user) for user in users]
 

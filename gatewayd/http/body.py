@@ -1,7 +1,7 @@
 """Request bodies in, JSON replies out: limits, JSON strictness and validation in one place."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -142,6 +142,18 @@ async def large_reply(
     if len(parts) > 1:
         return PartsReply(parts, status, headers)
     return web.Response(body=parts[0], status=status, content_type="application/json", headers=headers)
+
+
+async def pages_reply(
+    pages: AsyncIterable[Sequence[Any]], name: str = "", fields: Mapping[str, Any] | None = None
+) -> web.StreamResponse:
+    """Return a JSON reply: a list that comes in pages, or an object that has it beside other fields."""
+    parts = await jsonparts.encode_pages(pages)
+    if name:
+        rest = orjson.dumps(fields or {})[1:]
+        behind = rest if rest == b"}" else b"," + rest
+        parts = [b"{" + orjson.dumps(name) + b":", *parts, behind]
+    return PartsReply(parts)
 
 
 def raw_reply(request: web.Request, data: bytes, headers: Mapping[str, str]) -> web.StreamResponse:

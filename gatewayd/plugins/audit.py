@@ -95,16 +95,15 @@ class PermissionAudit:
         if holder.principal_id == EVERYBODY:
             return None
         user = await self._users.find(holder.principal_id)
-        return 0 if user is None else len(await self._list_lacking([user], held))
+        if user is None:
+            return 0
+        group_ids = (await self._users.list_group_ids([user])).get(user.id, ())
+        return 0 if held.may_change(user, group_ids) else 1
 
     async def _count_lacking(self, group: Group, held: "_PermissionTrees") -> int:
         if held.is_default(CHANGE_PERMISSION) or _allows(group.permissions, CHANGE_PERMISSION):
             return 0
-        return len(await self._list_lacking(await self._groups.list_members(group.id), held))
-
-    async def _list_lacking(self, users: Sequence[User], held: "_PermissionTrees") -> Sequence[User]:
-        group_ids = await self._users.list_group_ids(users)
-        return [user for user in users if not held.may_change(user, group_ids.get(user.id, ()))]
+        return await self._groups.count_members_outside(group.id, held.changing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +116,16 @@ class _PermissionTrees:
     def is_default(self, leaf: str) -> bool:
         return _allows(self.defaults, leaf)
 
+    @property
+    def changing(self) -> Sequence[str]:
+        """The ids of the groups whose members may change the source of tools."""
+        return [group.id for group in self.groups.values() if _allows(group.permissions, CHANGE_PERMISSION)]
+
     def may_change(self, user: User, group_ids: Iterable[str]) -> bool:
-        """Tell what `Permissions.effective` does for one leaf, for many accounts."""
+        """Tell what `Permissions.effective` does for one leaf."""
         if user.role is Role.ADMIN or self.is_default(CHANGE_PERMISSION):
             return True
-        return any(
-            name in self.groups and _allows(self.groups[name].permissions, CHANGE_PERMISSION)
-            for name in group_ids
-        )
+        return not set(self.changing).isdisjoint(group_ids)
 
 
 def _allows(tree: PermissionTree, leaf: str) -> bool:

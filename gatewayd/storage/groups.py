@@ -5,18 +5,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tortoise.expressions import Subquery
 from tortoise.functions import Count
 
-from gatewayd.accounts.records import Group, Source, User
+from gatewayd.accounts.records import Group, Role, Source
 from gatewayd.errors import not_found
 from gatewayd.storage import lookups
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, encode, encode_optional, fits
+from gatewayd.storage.readers import Reader, column
 from gatewayd.storage.rows import GroupRow, MembershipRow, UserRow
 from gatewayd.storage.statements import Statement, possible
 from gatewayd.storage.transactions import placeholder, writing
-from gatewayd.storage.users import record_of
 from gatewayd.text import folded
 
 BATCH: Final = 500
@@ -28,8 +27,25 @@ RENAMING: Final = (
 )
 
 
+MEMBER_IDS: Final = (
+    "SELECT u.id FROM users u WHERE u.id IN (SELECT user_id FROM group_members WHERE group_id = {group})"
+    " ORDER BY u.name_key, u.id"
+)
+OUTSIDE: Final = (
+    "SELECT COUNT(*) FROM users u WHERE u.role <> {admin}"
+    " AND u.id IN (SELECT user_id FROM group_members WHERE group_id = {group})"
+    " AND u.id NOT IN (SELECT user_id FROM group_members WHERE group_id {others})"
+)
+
+
 class TortoiseGroups:
-    """Implements `accounts.interfaces.GroupStore`."""
+    """Implements `accounts.interfaces.GroupStore`.
+
+    What looks at all members of a group is read by `reader`, if there is one.
+    """
+
+    def __init__(self, reader: Reader | None = None) -> None:
+        self._reader = reader
 
     async def add(self, group: Group) -> None:
         """Insert a group; conflict when the id, the name (any case) or an external id is taken."""
@@ -85,14 +101,13 @@ class TortoiseGroups:
         async with writing("remove the group"):
             return await GroupRow.filter(id=group_id).delete() > 0
 
-    async def list_members(self, group_id: str) -> Sequence[User]:
-        """Return the members by name."""
+    async def list_member_ids(self, group_id: str) -> Sequence[str]:
+        """Return the ids of the members by name, in one statement."""
         if not fits(GroupRow, id=group_id):
             return []
+        statement = Statement(GroupRow._meta.db)
         with translated("list members"):
-            members = MembershipRow.filter(group_id=group_id).values("user_id")
-            rows = await UserRow.filter(id__in=Subquery(members)).order_by("name_key", "id")
-        return [record_of(row) for row in rows]
+            return await column(self._reader, statement, MEMBER_IDS.format(group=statement.bind(group_id)))
 
     async def list_group_ids(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return the group ids of each of the users, one query for each five hundred users."""
@@ -104,16 +119,40 @@ class TortoiseGroups:
                     found.setdefault(str(user_id), {})[str(group_id)] = None
         return {user_id: list(group_ids) for user_id, group_ids in found.items()}
 
-    async def list_sources(self, group_id: str) -> Mapping[str, Sequence[Source]]:
-        """Return who put each member into a group, by user id."""
+    async def list_sources(self, group_id: str, user_ids: Sequence[str]) -> Mapping[str, Sequence[Source]]:
+        """Return who put each of the users into a group, one query for each five hundred users."""
         if not fits(GroupRow, id=group_id):
             return {}
         found: dict[str, list[Source]] = {}
         with translated("list members"):
-            members = MembershipRow.filter(group_id=group_id).order_by("id")
-            for user_id, source in await members.values_list("user_id", "source"):
-                found.setdefault(str(user_id), []).append(Source(source))
+            for batch in _batches(user_ids):
+                members = MembershipRow.filter(group_id=group_id, user_id__in=batch).order_by("id")
+                for user_id, source in await members.values_list("user_id", "source"):
+                    found.setdefault(str(user_id), []).append(Source(source))
         return found
+
+    async def count_by_source(self, group_id: str) -> Mapping[Source, int]:
+        """Return how many members each source has put into a group."""
+        if not fits(GroupRow, id=group_id):
+            return {}
+        with translated("count members"):
+            members = MembershipRow.filter(group_id=group_id).group_by("source")
+            counted = await members.annotate(users=Count("id")).values_list("source", "users")
+        return {Source(source): users for source, users in counted}
+
+    async def count_members_outside(self, group_id: str, group_ids: Sequence[str]) -> int:
+        """Return how many members but administrators are in none of the other groups, in one statement."""
+        if not fits(GroupRow, id=group_id):
+            return 0
+        statement = Statement(GroupRow._meta.db)
+        query = OUTSIDE.format(
+            admin=statement.bind(Role.ADMIN.value),
+            group=statement.bind(group_id),
+            others=statement.among(possible(GroupRow, group_ids)),
+        )
+        with translated("count members"):
+            [count] = await column(self._reader, statement, query)
+        return int(count)
 
     async def count_members(
         self, group_ids: Sequence[str], *, source: Source | None = None

@@ -19,6 +19,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.database import Database
 from gatewayd.storage.failures import translated
 from gatewayd.storage.location import Location
+from gatewayd.storage.statements import Statement
 
 BUSY_MILLISECONDS = 5000
 T = TypeVar("T")
@@ -111,6 +112,13 @@ class PoolReader:
         rows: Sequence[Sequence[Any]]
         _, rows = await client.execute_query(query, list(values))
         return rows
+
+
+async def column(reader: Reader | None, statement: Statement, query: str) -> Sequence[Any]:
+    """Return the only column of a query with the parameters of a statement; None reads as the task does."""
+    if reader is None:
+        return [value for row in await statement.run(query) for value in row.values()]
+    return [row[0] for row in await reader.rows(query, *statement.values)]
 
 
 @asynccontextmanager

@@ -12,7 +12,9 @@ from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.storage import lookups
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, encode_optional, fits
+from gatewayd.storage.readers import Reader, column
 from gatewayd.storage.rows import UserRow
+from gatewayd.storage.statements import Statement, containing, possible
 from gatewayd.storage.transactions import placeholder, writing
 from gatewayd.text import folded
 
@@ -20,7 +22,13 @@ ORDERS: Final = frozenset({"name", "email", "role", "created_at", "updated_at", 
 
 
 class TortoiseUsers:
-    """Implements `accounts.interfaces.UserStore`."""
+    """Implements `accounts.interfaces.UserStore`.
+
+    What looks at all users is read by `reader`, if there is one.
+    """
+
+    def __init__(self, reader: Reader | None = None) -> None:
+        self._reader = reader
 
     async def add(self, user: User, password_hash: str | None) -> None:
         """Insert a user and what he is looked up by; conflict when something is taken."""
@@ -79,6 +87,26 @@ class TortoiseUsers:
             total = await found.count()
             rows = await (page if limit is None else page.limit(limit))
         return [record_of(row) for row in rows], total
+
+    async def list_ids(self, *, query: str = "") -> Sequence[str]:
+        """Return the ids of all users whose name or address contains `query`, in one statement."""
+        statement, where = Statement(UserRow._meta.db), ""
+        if query:
+            pattern = containing(query)
+            if pattern is None:
+                return []
+            name, email = statement.like(pattern), statement.like(pattern)
+            where = f" WHERE name_key {name} OR email {email}"
+        with translated("list users"):
+            found = f"SELECT id FROM users{where} ORDER BY created_at, id"  # noqa: S608 - no values
+            return await column(self._reader, statement, found)
+
+    async def list_by_ids(self, user_ids: Sequence[str]) -> Sequence[User]:
+        """Return the users with these ids, in their order."""
+        with translated("list users"):
+            rows = await UserRow.filter(id__in=possible(UserRow, user_ids))
+        found = {row.id: record_of(row) for row in rows}
+        return [found[user_id] for user_id in user_ids if user_id in found]
 
     async def change(self, user: User) -> bool:
         """Write every field but the password, and what changed of the rest; conflict as in `add`."""

@@ -76,7 +76,8 @@ class Provisioning:
         return await self.accounts.users.get(user_id)
 
     async def sources(self, group_id: str) -> dict[str, list[Source]]:
-        found = await self.accounts.groups.list_sources(group_id)
+        groups = self.accounts.groups
+        found = await groups.list_sources(group_id, await groups.list_member_ids(group_id))
         return {user_id: sorted(sources) for user_id, sources in found.items()}
 
 

@@ -90,8 +90,11 @@ def taken(what: str) -> GatewayError:
 
 
 class MemoryUsers:
+    """`read` has how many users each list had that was read."""
+
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
+        self.read: list[int] = []
 
     @property
     def _rows(self) -> dict[str, User]:
@@ -124,10 +127,19 @@ class MemoryUsers:
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[User], int]:
-        wanted = query.lower()
-        found = [user for user in self._rows.values() if wanted in user.name.lower() or wanted in user.email]
+        found = self._found(query)
         found.sort(key=lambda user: (getattr(user, order_by), user.id), reverse=descending)
-        return found[offset : None if limit is None else offset + limit], len(found)
+        page = found[offset : None if limit is None else offset + limit]
+        self.read.append(len(page))
+        return page, len(found)
+
+    async def list_ids(self, *, query: str = "") -> Sequence[str]:
+        found = sorted(self._found(query), key=lambda user: (user.created_at, user.id))
+        return [user.id for user in found]
+
+    async def list_by_ids(self, user_ids: Sequence[str]) -> Sequence[User]:
+        self.read.append(len(user_ids))
+        return [self._rows[user_id] for user_id in user_ids if user_id in self._rows]
 
     async def change(self, user: User) -> bool:
         async with self._memory.transaction():
@@ -170,6 +182,10 @@ class MemoryUsers:
                 user = self._rows[user_id]
                 latest = max(user.last_active_at, seen[user_id])
                 self._rows[user_id] = replace(user, last_active_at=latest)
+
+    def _found(self, query: str) -> "Sequence[User]":
+        wanted = query.lower()
+        return [user for user in self._rows.values() if wanted in user.name.lower() or wanted in user.email]
 
     def _check(self, user: User) -> None:
         for other in self._rows.values():
@@ -229,10 +245,10 @@ class MemoryGroups:
             tables.forget_displays()
             return tables.groups.pop(group_id, None) is not None
 
-    async def list_members(self, group_id: str) -> Sequence[User]:
+    async def list_member_ids(self, group_id: str) -> Sequence[str]:
         users = self._memory.tables.users
-        members = [users[user_id] for user_id in await self.list_sources(group_id)]
-        return sorted(members, key=lambda user: (user.name, user.id))
+        members = [users[user_id] for user_id in await self.list_sources(group_id, list(users))]
+        return [user.id for user in sorted(members, key=lambda user: (user.name, user.id))]
 
     async def list_group_ids(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         found: dict[str, dict[str, None]] = {}
@@ -248,12 +264,21 @@ class MemoryGroups:
         counted = {(here, user_id) for here, user_id, by in members if source in (None, by)}
         return Counter(here for here, _ in counted if here in group_ids)
 
-    async def list_sources(self, group_id: str) -> Mapping[str, Sequence[Source]]:
+    async def list_sources(self, group_id: str, user_ids: Sequence[str]) -> Mapping[str, Sequence[Source]]:
         found: dict[str, list[Source]] = {}
         for here, user_id, source in self._memory.tables.members:
-            if here == group_id:
+            if here == group_id and user_id in user_ids:
                 found.setdefault(user_id, []).append(source)
         return found
+
+    async def count_by_source(self, group_id: str) -> Mapping[Source, int]:
+        return Counter(source for here, _, source in self._memory.tables.members if here == group_id)
+
+    async def count_members_outside(self, group_id: str, group_ids: Sequence[str]) -> int:
+        tables = self._memory.tables
+        elsewhere = {user_id for here, user_id, _ in tables.members if here in group_ids}
+        members = {user_id for here, user_id, _ in tables.members if here == group_id}
+        return sum(tables.users[user_id].role is not Role.ADMIN for user_id in members - elsewhere)
 
     async def add_members(
         self,

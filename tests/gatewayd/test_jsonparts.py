@@ -1,6 +1,8 @@
 """Tests for gatewayd.jsonparts."""
 
 import random
+from collections.abc import AsyncIterator
+from typing import Any
 
 import orjson
 import pytest
@@ -27,6 +29,19 @@ async def test_no_part_is_large() -> None:
     value = [{"id": "x" * 36, "n": [1, 2]}] * 20_000 + ["\n" * 2_000_000]
     parts = await jsonparts.encode(value)
     assert max(map(len, parts)) <= 2 * jsonparts.TEXT_CHARACTERS
+
+
+@pytest.mark.parametrize("pages", [[], [[]], [[1], [], [{"a": "ü"}, 2], [None]]])
+async def test_a_list_in_pages_is_one_list(pages: list[list[Any]]) -> None:
+    async def each() -> AsyncIterator[list[Any]]:
+        for page in pages:
+            yield page
+
+    parts = await jsonparts.encode_pages(each())
+    members = [member for page in pages for member in page]
+    assert orjson.loads(b"".join(parts)) == members
+    inside = {"a": [1, {"b": jsonparts.Encoded(parts)}], "c": jsonparts.Encoded(parts)}
+    assert b"".join(await jsonparts.encode(inside)) == orjson.dumps({"a": [1, {"b": members}], "c": members})
 
 
 async def test_what_is_no_json_is_refused() -> None:

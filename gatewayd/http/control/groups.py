@@ -1,8 +1,7 @@
 """`/v1/groups`: sets of users, and who is in them."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -11,7 +10,7 @@ from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import Group, GroupChange, NewGroup, Source, User
 from gatewayd.accounts.users import Users
-from gatewayd.http.body import read_model
+from gatewayd.http.body import pages_reply, read_model
 from gatewayd.http.control import users as user_routes
 from gatewayd.http.control.writes import Writes, answer, timestamp
 from gatewayd.http.routes import Access, Dialect, Route
@@ -55,10 +54,9 @@ class GroupRoutes:
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `Group` for an id or name."""
         group = await self._groups.resolve(request.match_info["ref"])
-        sources = await self._groups.list_sources(group.id)
-        counted = Counter(source.value for each in sources.values() for source in each)
-        by_source = {each.value: counted[each.value] for each in Source if counted[each.value]}
-        return answer(render(group, len(sources), by_source))
+        count = (await self._groups.count_members([group]))[group.id]
+        counted = await self._groups.count_by_source(group.id)
+        return answer(render(group, count, {each.value: counted[each] for each in Source if each in counted}))
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take `NewGroup`, answer `GroupWritten`."""
@@ -96,10 +94,7 @@ class GroupRoutes:
     async def members(self, request: web.Request) -> web.StreamResponse:
         """Answer `MemberList`."""
         group = await self._groups.resolve(request.match_info["ref"])
-        sources = await self._groups.list_sources(group.id)
-        found = await self._groups.list_members(group.id)
-        members = [_member(user, group, sources.get(user.id, ())) for user in found]
-        return answer(wire.MemberList(users=members))
+        return await pages_reply(self._pages(group, await self._groups.list_member_ids(group.id)), "users")
 
     async def add_members(self, request: web.Request) -> web.StreamResponse:
         """Take `Members`, answer `GroupWritten` with how many were added; not_found names an unknown user."""
@@ -117,10 +112,18 @@ class GroupRoutes:
         async with self._writes.block(request, "group remove-member", request.match_info["ref"]) as dry_run:
             group = await self._groups.resolve(request.match_info["ref"])
             user_ids = await self._ids(wanted)
-            provided = _provided(await self._groups.list_sources(group.id), user_ids, source)
+            sources = await self._groups.list_sources(group.id, user_ids)
+            provided = _provided(sources, user_ids, source)
             count = await self._groups.remove_members(group.id, user_ids, source)
             row = await self._row(await self._groups.get(group.id))
         return written(row, _outcome(count), dry_run=dry_run, members=count, provided=provided)
+
+    async def _pages(self, group: Group, user_ids: Sequence[str]) -> AsyncIterator[Sequence[Any]]:
+        """Yield pages of members as JSON."""
+        async for page in self._users.pages(user_ids):
+            sources = await self._groups.list_sources(group.id, [user.id for user in page])
+            members = [_member(user, group, sources.get(user.id, ())) for user in page]
+            yield [member.model_dump(mode="json") for member in members]
 
     async def _row(self, group: Group) -> wire.Group:
         return (await render_all([group], self._groups))[0]

@@ -43,8 +43,8 @@ class KeyRoutes:
             found, emails = await self._keys.list(user.id), {user.id: user.email}
         else:
             found = await self._keys.list()
-            everybody, _ = await self._users.list()
-            emails = {user.id: user.email for user in everybody}
+            owners = self._users.pages(list(dict.fromkeys(key.user_id for key in found)))
+            emails = {user.id: user.email async for page in owners for user in page}
         return answer(wire.KeyList(keys=[render(key, emails.get(key.user_id, "")) for key in found]))
 
     async def create(self, request: web.Request) -> web.StreamResponse:

@@ -1,6 +1,7 @@
 """`/v1/users`: accounts."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
 
 from aiohttp import web
 
@@ -12,7 +13,7 @@ from gatewayd.accounts.identities import shown
 from gatewayd.accounts.records import NewUser, Role, User, UserChange
 from gatewayd.accounts.users import Users
 from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.http.body import read_model
+from gatewayd.http.body import pages_reply, read_model
 from gatewayd.http.control.writes import Writes, answer, find_count, timestamp
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.scim.links import ID, SUBJECT, read_links
@@ -42,11 +43,9 @@ class UserRoutes:
 
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `UserList`; `?query=` is part of a name or e-mail, `?limit=` the longest list."""
-        found, total = await self._users.list(
-            query=request.query.get("query", ""), limit=find_count(request, "limit")
-        )
-        rows = await render_all(found, self._users, self._groups)
-        return answer(wire.UserList(users=list(rows), total=total))
+        user_ids = await self._users.list_ids(request.query.get("query", ""))
+        shown = user_ids[: find_count(request, "limit")]
+        return await pages_reply(self._pages(shown), "users", {"total": len(user_ids)})
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `User` for an id or e-mail."""
@@ -105,6 +104,13 @@ class UserRoutes:
             shown = password if wanted.generate_password and not dry_run else None
             return await self._written(user, Outcome.CHANGED, dry_run=dry_run, password=shown)
 
+    async def _pages(self, user_ids: Sequence[str]) -> AsyncIterator[Sequence[Any]]:
+        """Yield pages of accounts as JSON."""
+        names = {group.id: group.name for group in await self._groups.list()}
+        async for page in self._users.pages(user_ids):
+            rows = await _rendered(page, self._users, names)
+            yield [row.model_dump(mode="json") for row in rows]
+
     async def _find(self, email: str) -> User | None:
         try:
             return await self._users.resolve(email)
@@ -123,12 +129,7 @@ class UserRoutes:
 
 async def render_all(found: Sequence[User], users: Users, groups: Groups) -> Sequence[wire.User]:
     """Return accounts as the wire shows them, each with the names of its groups."""
-    group_ids = await users.list_group_ids(found)
-    names = {group.id: group.name for group in await groups.list()} if group_ids else {}
-    return [
-        render(user, [names[group] for group in group_ids.get(user.id, ()) if group in names])
-        for user in found
-    ]
+    return await _rendered(found, users, {group.id: group.name for group in await groups.list()})
 
 
 def render(user: User, groups: Sequence[str] = ()) -> wire.User:
@@ -148,6 +149,14 @@ def render(user: User, groups: Sequence[str] = ()) -> wire.User:
         external_ids=read_links(user.scim, ID),
         subjects=read_links(user.oauth, SUBJECT),
     )
+
+
+async def _rendered(found: Sequence[User], users: Users, names: Mapping[str, str]) -> Sequence[wire.User]:
+    group_ids = await users.list_group_ids(found)
+    return [
+        render(user, [names[group] for group in group_ids.get(user.id, ()) if group in names])
+        for user in found
+    ]
 
 
 def _password(wanted: wire.NewUser | wire.PasswordChange) -> str | None:

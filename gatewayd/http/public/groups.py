@@ -11,7 +11,8 @@ from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.permissions import known
 from gatewayd.accounts.records import Group, GroupChange, NewGroup
 from gatewayd.accounts.shapes import show_groups
-from gatewayd.http.body import json_reply, read_model
+from gatewayd.accounts.users import Users
+from gatewayd.http.body import json_reply, large_reply, pages_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.shapes import show_user_info
 from gatewayd.http.routes import Access, Noun, Route
@@ -53,8 +54,9 @@ class MembersBody(BaseModel):
 class GroupRoutes:
     """Shows people their groups and lets administrators keep them."""
 
-    def __init__(self, groups: Groups, clock: ids.Clock = ids.now) -> None:
+    def __init__(self, groups: Groups, users: Users, clock: ids.Clock = ids.now) -> None:
         self._groups = groups
+        self._users = users
         self._clock = clock
 
     def routes(self) -> Sequence[Route]:
@@ -106,14 +108,15 @@ class GroupRoutes:
     async def export(self, request: web.Request) -> web.StreamResponse:
         """Answer Group with `user_ids`."""
         group = await self._groups.get(_id(request))
-        members = await self._groups.list_members(group.id)
-        return json_reply({**await self._shown(group), "user_ids": [user.id for user in members]})
+        members = await self._groups.list_member_ids(group.id)
+        return await large_reply({**await self._shown(group), "user_ids": members})
 
     async def list_members(self, request: web.Request) -> web.StreamResponse:
         """Answer the members, `[UserInfo]`."""
-        members = await self._groups.list_members(_id(request))
+        user_ids = await self._groups.list_member_ids(_id(request))
         now = self._clock()
-        return json_reply([show_user_info(user, now) for user in members])
+        pages = self._users.pages(user_ids)
+        return await pages_reply([show_user_info(user, now) for user in page] async for page in pages)
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"name"?, "description"?, "permissions"?, "data"?}` -> Group."""

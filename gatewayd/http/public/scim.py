@@ -1,6 +1,6 @@
 """Users and groups for identity providers (interface specification 4.10; RFC 7644 section 3)."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,14 +22,16 @@ from gatewayd.http.public.scim_messages import (
 )
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from gatewayd.http.warnings import warning_headers
+from gatewayd.jsonparts import Encoded, encode_pages
 from gatewayd.pace import Pace
 from gatewayd.scim.groups import ProvisionedGroups
 from gatewayd.scim.projection import Projection
-from gatewayd.scim.records import GroupEntry, Resource, ResourceType, UserEntry, Written
+from gatewayd.scim.records import GroupEntry, Reference, Resource, ResourceType, UserEntry, Written
 from gatewayd.scim.rendering import ROOT, location, render_group, render_member, render_user
 from gatewayd.scim.users import ProvisionedUsers
 
 USER, GROUP = ResourceType.USER, ResourceType.GROUP
+NO_MEMBERS: Final = Encoded([b"[]"])
 MEMBERS_AT_ONCE: Final = 200
 """Members that are rendered before others are served."""
 
@@ -198,16 +200,20 @@ class ScimGroupRoutes:
         shown = projection.apply(render_group(bare, self._provider, base))
         if not entry.members or "members" not in shown:
             return shown
-        members, pace = [], Pace()
-        for start in range(0, len(entry.members), MEMBERS_AT_ONCE):
-            some = entry.members[start : start + MEMBERS_AT_ONCE]
-            rendered = {"members": [render_member(each, base) for each in some]}
-            members.extend(projection.apply(rendered).get("members", ()))
-            await pace.turn()
-        if not members:
+        members = Encoded(await encode_pages(_pages(entry.members, projection, base)))
+        if members == NO_MEMBERS:
             del shown["members"]
             return shown
         return {name: members if name == "members" else value for name, value in shown.items()}
+
+
+async def _pages(
+    members: Sequence[Reference], projection: Projection, base: str
+) -> AsyncIterator[Sequence[Resource]]:
+    for start in range(0, len(members), MEMBERS_AT_ONCE):
+        some = members[start : start + MEMBERS_AT_ONCE]
+        rendered = {"members": [render_member(each, base) for each in some]}
+        yield projection.apply(rendered).get("members", ())
 
 
 def note(request: web.Request, written: Written[Any], target: str) -> None:

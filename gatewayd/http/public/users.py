@@ -1,6 +1,7 @@
 """Accounts: `/api/v1/users`."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict
@@ -11,7 +12,7 @@ from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Role, User, UserChange
 from gatewayd.accounts.shapes import show_groups
 from gatewayd.accounts.users import Users
-from gatewayd.http.body import json_reply, read_model, read_object
+from gatewayd.http.body import json_reply, pages_reply, read_model, read_object
 from gatewayd.http.context import actor
 from gatewayd.http.public.shapes import (
     is_active,
@@ -87,15 +88,19 @@ class UserRoutes:
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"users": [UserInfo], "total"}`, all of them."""
-        users, total = await self._users.list()
-        names = {group.id: group for group in await self._groups.list()}
-        groups = await self._users.list_group_ids(users)
+        user_ids = await self._users.list_ids()
+        return await pages_reply(self._infos(user_ids), "users", {"total": len(user_ids)})
+
+    async def _infos(self, user_ids: Sequence[str]) -> AsyncIterator[Sequence[dict[str, Any]]]:
+        """Yield pages of accounts in short, each with its groups."""
+        named = {group.id: group for group in await self._groups.list()}
         now = self._clock()
-        rows = [
-            show_user_info(user, now, [names[one] for one in groups.get(user.id, ()) if one in names])
-            for user in users
-        ]
-        return json_reply({"users": rows, "total": total})
+        async for page in self._users.pages(user_ids):
+            mine = await self._users.list_group_ids(page)
+            yield [
+                show_user_info(user, now, [named[one] for one in mine.get(user.id, ()) if one in named])
+                for user in page
+            ]
 
     async def search(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"users": [UserInfo], "total"}`, a page of 30."""

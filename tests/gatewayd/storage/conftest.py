@@ -21,6 +21,7 @@ from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.location import Location, parse, sqlite
 from gatewayd.storage.messages import MessageRows
 from gatewayd.storage.migrate import migrate
+from gatewayd.storage.readers import open_reader
 from gatewayd.storage.revocations import TortoiseRevocations
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
@@ -103,11 +104,12 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         parts: list[Any] = [MemoryUsers, MemoryGroups, MemoryKeys, MemoryRevocations, MemoryValues]
         yield Stores(memory, *(part(memory) for part in parts))
         return
-    async with Database.open(make_location(request, tmp_path, request.param)) as database:
+    location = make_location(request, tmp_path, request.param)
+    async with Database.open(location) as database, open_reader(location) as reader:
         yield Stores(
             database,
-            TortoiseUsers(),
-            TortoiseGroups(),
+            TortoiseUsers(reader),
+            TortoiseGroups(reader),
             TortoiseKeys(),
             TortoiseRevocations(),
             TortoiseValues(),

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gatewayd.accounts.records import Source
+from gatewayd.accounts.records import Role, Source
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.database import Database
 from gatewayd.storage.groups import BATCH, TortoiseGroups
@@ -28,6 +28,9 @@ FULL = group(
 )
 
 
+USERS = ("u1", "u2", "u3")
+
+
 async def add_users(stores: Stores, *user_ids: str) -> None:
     for user_id in user_ids:
         await stores.users.add(user(user_id), None)
@@ -45,7 +48,7 @@ async def test_what_is_absent_is_none_or_false(stores: Stores) -> None:
     assert await stores.groups.find_by_name("x") is None
     assert await stores.groups.list() == []
     assert await stores.groups.list(user_id="u1") == []
-    assert await stores.groups.list_members("g1") == []
+    assert list(await stores.groups.list_member_ids("g1")) == []
     assert await stores.groups.list_group_ids([]) == {}
     assert not await stores.groups.change(FULL)
     assert not await stores.groups.remove("g1")
@@ -110,29 +113,48 @@ async def test_only_existing_users_who_are_no_members_are_added(stores: Stores) 
     assert await stores.groups.add_members("g", ["u2", "u1"], source=Source.MANUAL, at=2) == 1
     assert await stores.groups.add_members("g", [], source=Source.SCIM, at=2) == 0
     assert await stores.groups.count_members(["g"]) == {"g": 2}
-    assert [each.id for each in await stores.groups.list_members("g")] == ["u1", "u2"]
+    assert list(await stores.groups.list_member_ids("g")) == ["u1", "u2"]
     assert await stores.groups.remove_members("g", ["u1", "u3", "gone"]) == 1
-    assert [each.id for each in await stores.groups.list_members("g")] == ["u2"]
+    assert list(await stores.groups.list_member_ids("g")) == ["u2"]
 
 
 async def members(stores: Stores, source: Source) -> set[str]:
-    sources = await stores.groups.list_sources("g")
+    sources = await stores.groups.list_sources("g", USERS)
     return {user_id for user_id, named in sources.items() if source in named}
 
 
 async def test_a_member_of_several_sources_counts_once(stores: Stores) -> None:
     await add_users(stores, "u1", "u2")
     await stores.groups.add(group("g"))
-    assert await stores.groups.list_sources("g") == {}
+    assert await stores.groups.list_sources("g", USERS) == {}
     for source in (Source.MANUAL, Source.SCIM):
         assert await stores.groups.add_members("g", ["u1"], source=source, at=1) == 1
     assert await stores.groups.add_members("g", ["u1", "u2"], source=Source.SCIM, at=2) == 1
-    assert await stores.groups.list_sources("g") == {"u1": [Source.MANUAL, Source.SCIM], "u2": [Source.SCIM]}
-    assert [each.id for each in await stores.groups.list_members("g")] == ["u1", "u2"]
+    assert await stores.groups.list_sources("g", USERS) == {
+        "u1": [Source.MANUAL, Source.SCIM],
+        "u2": [Source.SCIM],
+    }
+    assert list(await stores.groups.list_member_ids("g")) == ["u1", "u2"]
     assert await stores.groups.list_group_ids(["u1", "u2"]) == {"u1": ["g"], "u2": ["g"]}
     assert await stores.groups.count_members(["g"]) == {"g": 2}
     assert await stores.groups.count_members(["g"], source=Source.MANUAL) == {"g": 1}
     assert await stores.groups.count_members(["g", "g", "\ud800"], source=Source.SCIM) == {"g": 2}
+    assert await stores.groups.count_by_source("g") == {Source.MANUAL: 1, Source.SCIM: 2}
+    assert await stores.groups.list_sources("g", ["u2", "gone", "\ud800"]) == {"u2": [Source.SCIM]}
+
+
+async def test_members_who_are_in_no_other_group_are_counted(stores: Stores) -> None:
+    await add_users(stores, "u1", "u2", "u3")
+    await stores.users.add(user("root", role=Role.ADMIN), None)
+    for name, members in {"g": ["u1", "u2", "root"], "h": ["u2", "u3"], "empty": []}.items():
+        await stores.groups.add(group(name))
+        await stores.groups.add_members(name, members, source=Source.MANUAL, at=1)
+    await stores.groups.add_members("g", ["u1"], source=Source.SCIM, at=1)
+    outside = stores.groups.count_members_outside
+    assert [await outside("g", others) for others in ([], ["h"], ["h", "empty", "gone"], ["g"])] == [
+        *(2, 1, 1, 0),
+    ]
+    assert await outside("empty", []) == 0
 
 
 async def test_a_source_calls_its_members_as_it_likes(stores: Stores) -> None:
@@ -143,7 +165,7 @@ async def test_a_source_calls_its_members_as_it_likes(stores: Stores) -> None:
         return await stores.groups.add_members("g", user_ids, source=source, at=1, displays=displays)
 
     assert await add(["u1", "u2"], u1="One", gone="x", u3="no member") == 2
-    shown = {each.id: each.name for each in await stores.groups.list_members("g")}
+    shown = {each.id: each.name for each in await stores.users.list_by_ids(["u1", "u2"])}
     assert await add(["u1", "u2"]) == 0
     assert await add(["u1", "u2"], u1="One", u2=shown["u2"]) == 0
     assert await add(["u1", "u2", "u3"], u1="1", u2="Two") == 3
@@ -164,7 +186,7 @@ async def test_each_source_takes_away_its_own_members(stores: Stores) -> None:
     assert await members(stores, Source.SCIM) == {"u2", "u3"}
     assert await members(stores, Source.MANUAL) == {"u1", "u2"}
     assert await stores.groups.remove_members("g", ["u1", "u2"]) == 2
-    assert await stores.groups.list_sources("g") == {"u3": [Source.SCIM]}
+    assert await stores.groups.list_sources("g", USERS) == {"u3": [Source.SCIM]}
 
 
 async def test_a_source_keeps_only_these_members(stores: Stores) -> None:
@@ -176,7 +198,7 @@ async def test_a_source_keeps_only_these_members(stores: Stores) -> None:
     assert await members(stores, Source.SCIM) == {"u2"}
     assert await stores.groups.keep_members("g", ["u2"], source=Source.SCIM) == 0
     assert await stores.groups.keep_members("g", [], source=Source.SCIM) == 1
-    assert await stores.groups.list_sources("g") == {"u1": [Source.MANUAL]}
+    assert await stores.groups.list_sources("g", USERS) == {"u1": [Source.MANUAL]}
 
 
 async def test_groups_are_listed_by_name_and_their_members_counted(stores: Stores) -> None:
@@ -222,7 +244,7 @@ async def test_members_are_listed_by_name_in_any_case(database: Database) -> Non
     groups = TortoiseGroups()
     await groups.add(group("g"))
     await groups.add_members("g", ["u1", "u2", "u3"], source=Source.MANUAL, at=1)
-    assert [each.id for each in await groups.list_members("g")] == ["u2", "u3", "u1"]
+    assert list(await groups.list_member_ids("g")) == ["u2", "u3", "u1"]
 
 
 async def test_racing_additions_count_each_member_once(database: Database) -> None:
@@ -249,7 +271,7 @@ async def test_racing_changes_of_the_members_do_not_wait_in_a_circle(database: D
             groups.keep_members("g", ids[5:10], source=Source.SCIM),
             *(TortoiseUsers().change(user(user_id, name="new")) for user_id in ids[:3]),
         )
-    assert set(await groups.list_sources("g")) <= set(ids)
+    assert set(await groups.list_member_ids("g")) <= set(ids)
 
 
 async def test_adding_to_a_large_group_takes_as_many_statements_as_to_a_small_one(
@@ -306,7 +328,7 @@ async def test_what_a_member_cannot_be_called_is_refused(database: Database, dis
     with pytest.raises(GatewayError) as caught:
         await groups.add_members("g", ["u1"], source=Source.SCIM, at=1, displays={"u1": display})
     assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "display")
-    assert await groups.list_sources("g") == {}
+    assert await groups.list_sources("g", USERS) == {}
 
 
 async def test_what_cannot_be_stored_is_not_found(database: Database) -> None:
@@ -314,8 +336,10 @@ async def test_what_cannot_be_stored_is_not_found(database: Database) -> None:
     assert await groups.find("\x00") is None
     assert await groups.find_by_name("\x00") is None
     assert await groups.find_by_name("x" * 5000) is None
-    assert await groups.list_members("\x00") == []
-    assert await groups.list_sources("\x00") == {}
+    assert await groups.list_member_ids("\x00") == []
+    assert await groups.count_by_source("\x00") == {}
+    assert await groups.count_members_outside("\x00", []) == 0
+    assert await groups.list_sources("\x00", USERS) == {}
     await groups.touch("\x00", at=1, modified_us=1)
     assert not await groups.remove("\x00")
 

@@ -222,7 +222,7 @@ async def test_a_removed_user_takes_memberships_and_keys_along(stores: Stores) -
     await stores.groups.add_members("g", ["u1", "u2"], source=Source.MANUAL, at=1)
     assert await stores.users.remove("u1")
     assert [each.id for each in await stores.keys.list()] == ["k-u2"]
-    assert [each.id for each in await stores.groups.list_members("g")] == ["u2"]
+    assert list(await stores.groups.list_member_ids("g")) == ["u2"]
 
 
 async def test_admins_are_counted_and_the_oldest_is_known(stores: Stores) -> None:
@@ -294,6 +294,16 @@ async def test_a_query_finds_its_very_characters_in_any_case(
     for number, name in enumerate(["Émile Zola", "100%", "a_b", "back\\slash", "O'Neill"], start=1):
         await stores.users.add(user(f"u{number}", name=name), None)
     assert await names(stores, query=query) == expected
+    assert list(await stores.users.list_ids(query=query)) == expected
+
+
+async def test_any_number_of_accounts_are_read_by_id(stores: Stores) -> None:
+    for user_id, created_at in (("u1", 5), ("u3", 1), ("u2", 1)):
+        await stores.users.add(user(user_id, created_at=created_at), None)
+    assert list(await stores.users.list_ids()) == ["u2", "u3", "u1"]
+    found = await stores.users.list_by_ids(["u1", "gone", "\ud800", "u2"])
+    assert [each.id for each in found] == ["u1", "u2"]
+    assert list(await stores.users.list_by_ids([])) == []
 
 
 async def test_touch_writes_many_and_never_goes_back(stores: Stores) -> None:

@@ -4,6 +4,9 @@ import pytest
 
 from gatewayctl.failures import CommandError
 from gatewayctl.wire.groups import GroupChange, Members, NewGroup
+from gatewayd.accounts import users
+from gatewayd.accounts.records import NewGroup as NewRecord
+from gatewayd.accounts.records import Source
 from tests.fakes.control import Control
 
 
@@ -22,6 +25,27 @@ async def test_members_are_all_or_none(control: Control) -> None:
     assert [user.email for user in members.users] == [ann.email]
     removed = await control.call(client.remove_members, "g", Members(users=[ann.id]))
     assert (removed.changed_members, removed.member_count) == (1, 0)
+
+
+async def test_members_are_read_in_pages(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(users, "PAGE_USERS", 2)
+    client, accounts = control.client, control.accounts
+    people = [await accounts.add_user(name) for name in ("ann", "bob", "cid")]
+    group, _ = await accounts.groups.ensure(NewRecord("g"))
+    await accounts.groups.add_members(group.id, [each.id for each in people])
+    await accounts.groups.add_members(group.id, [people[2].id], Source.SCIM)
+    accounts.users_store.read.clear()
+    members = (await control.call(client.list_members, "g")).users
+    assert [(each.name, each.groups, each.sources) for each in members] == [
+        ("ann", ["g"], ["manual"]),
+        ("bob", ["g"], ["manual"]),
+        ("cid", ["g"], ["manual", "scim"]),
+    ]
+    listed = await control.call(client.list_users, limit=3)
+    assert ([each.name for each in listed.users], listed.total) == (["ann", "bob", "cid"], 3)
+    assert accounts.users_store.read == [2, 1, 2, 1]
+    shown = await control.call(client.get_group, "g")
+    assert (shown.member_count, shown.sources) == (3, {"manual": 3, "scim": 1})
 
 
 async def test_dry_runs_keep_nothing(control: Control) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gatewayd.accounts import users
 from gatewayd.http.public.groups import GroupRoutes
 from tests.fakes.accounts import Accounts, Site, check_access, serving_accounts
 
@@ -25,7 +26,7 @@ GROUP_KEYS = {
 
 
 def nouns(accounts: Accounts) -> GroupRoutes:
-    return GroupRoutes(accounts.groups, accounts.clock)
+    return GroupRoutes(accounts.groups, accounts.users, accounts.clock)
 
 
 @pytest.fixture
@@ -80,6 +81,19 @@ async def test_members(site: Site) -> None:
     form = {"user_ids": [site.user.id]}
     assert (await site.post_ok(f"{path}/users/remove", site.admin, form))["member_count"] == 1
     assert (await site.call("POST", f"{path}/users/add", site.admin, {"user_ids": "x"}))[0] == 422
+
+
+async def test_members_are_read_in_pages(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(users, "PAGE_USERS", 2)
+    group_id = (await create(site))["id"]
+    people = [site.user, site.pending, site.admin]
+    await site.accounts.groups.add_members(group_id, [each.id for each in people])
+    site.accounts.users_store.read.clear()
+    members = await site.post_ok(f"{BASE}/id/{group_id}/users", site.admin)
+    assert [member["name"] for member in members] == ["admin", "pending", "user"]
+    exported = await site.get_ok(f"{BASE}/id/{group_id}/export", site.admin)
+    assert exported["user_ids"] == [member["id"] for member in members]
+    assert site.accounts.users_store.read == [2, 1]
 
 
 async def test_changes(site: Site) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gatewayd.accounts import users
 from gatewayd.accounts.records import Role, UserChange
 from gatewayd.http.public.users import UserRoutes
 from tests.fakes.accounts import Accounts, Site, check_access, serving_accounts
@@ -53,13 +54,15 @@ async def test_a_page_of_accounts(site: Site) -> None:
         assert (await site.call("GET", f"{BASE}/?{bad}", site.admin))[0] == 400
 
 
-async def test_short_lists(site: Site) -> None:
+async def test_short_lists(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(users, "PAGE_USERS", 2)
     group_id = await site.accounts.grant_keys(site.user)
     body = await site.get_ok(f"{BASE}/all", site.admin)
     assert body["total"] == 3
     user = next(row for row in body["users"] if row["id"] == site.user.id)
     assert set(user) == INFO_KEYS
     assert user["groups"] == [{"id": group_id, "name": "key holders"}]
+    assert site.accounts.users_store.read[-2:] == [2, 1]
     found = await site.get_ok(f"{BASE}/search?query=adm", site.user)
     assert ([row["name"] for row in found["users"]], found["total"]) == (["admin"], 1)
 
