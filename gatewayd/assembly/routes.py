@@ -167,13 +167,14 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
     streams = Streams(head_seconds=settings.stream_head_timeout)
     conversion = RuntimeConversion(parts.pipeline, embeddings, streams=streams)
     inputs = InputFilters(parts.catalog, filters)
+    forwarding = Forwarding(parts.catalog, filters, parts.answering.response_ids)
     return [
         *HealthRoutes(parts.health, config, __version__).routes(),
         *ModelRoutes(parts.catalog, Buttons(parts.extensions.registry)).routes(),
         *ChatRoutes(parts.answering.runs, body_limit=limit, streams=streams).routes(),
         *MessageRoutes(parts.pipeline, body_limit=limit, streams=streams).routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
-        *ForwardingRoutes(Forwarding(parts.catalog, filters), body_limit=limit, streams=streams).routes(),
+        *ForwardingRoutes(forwarding, body_limit=limit, streams=streams).routes(),
         *RuntimeRoutes(runtimes, conversion, inputs, body_limit=limit).routes(),
         *RuntimeAdminRoutes(runtimes, body_limit=limit).routes(),
         *RuntimeOthersRoutes(runtimes, inputs, body_limit=limit).routes(),

@@ -9,22 +9,25 @@ from gatewayd.chat.after import After
 from gatewayd.chat.answering import Desk
 from gatewayd.chat.background import Background
 from gatewayd.chat.pipeline import Pipeline
+from gatewayd.chat.response_ids import ResponseIds
 from gatewayd.chat.rewriting import Rewriting
 from gatewayd.chat.running import RunOptions
 from gatewayd.chat.runs import Runs
 from gatewayd.chat.stopping import Stopping
 from gatewayd.chat.taskmodels import TaskModels
 from gatewayd.settings import Settings
+from gatewayd.storage.response_ids import TortoiseResponseIds
 from gatewayd.tasks import Tasks
 
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """What begins answers, what stops them, and the models of the tasks after them."""
+    """What begins answers, what stops them, the models of the tasks after them, and the ids of responses."""
 
     runs: Runs
     stopping: Stopping
     models: TaskModels
+    response_ids: ResponseIds
 
 
 def make_answering(
@@ -41,7 +44,12 @@ def make_answering(
         live.events,
     )
     desk = Desk(pipeline, live.answers, stores.messages, stores.effects, live.events, tasks)
-    return Answering(Runs(desk, catalog, stores.chats, chats, after), Stopping(tasks, chats), models)
+    return Answering(
+        runs=Runs(desk, catalog, stores.chats, chats, after),
+        stopping=Stopping(tasks, chats),
+        models=models,
+        response_ids=ResponseIds(TortoiseResponseIds()),
+    )
 
 
 def run_options(settings: Settings) -> RunOptions:

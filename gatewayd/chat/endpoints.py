@@ -9,7 +9,12 @@ from gatewayd.catalog.interfaces import CallContext, ModelSource
 from gatewayd.completions.foreign import text
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 
-_ACTED_UPON: Final = frozenset({"model", "messages", "prompt", "suffix", "input", "instructions", "system"})
+_ACTED_UPON: Final = frozenset(
+    {
+        *("model", "messages", "prompt", "suffix", "input", "instructions", "system"),
+        *("previous_response_id", "conversation", "tools"),
+    }
+)
 
 
 def model_of(value: Mapping[str, Any]) -> str:

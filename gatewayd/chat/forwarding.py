@@ -11,6 +11,8 @@ from gatewayd.chat.endpoints import endpoint_not_found
 from gatewayd.chat.filtered_streams import ChangedAnswer
 from gatewayd.chat.input_filters import Caller, InputFilters
 from gatewayd.chat.interfaces import ChatFilters
+from gatewayd.chat.records import Endpoint
+from gatewayd.chat.response_ids import RememberedAnswer, ResponseIds
 from gatewayd.chat.response_items import ResponseItems
 from gatewayd.errors import GatewayError, Kind
 
@@ -26,11 +28,13 @@ REPEATED: Final = "instructions"
 class Forwarding:
     """Sends a request to the source of its model; only the model's name is replaced.
 
-    The record of the model and filters change it, and the answer, where there are any.
+    The record of the model and filters change it, and the answer, where there are any. What a provider keeps
+    under an id goes to the user alone who received the id.
     """
 
-    def __init__(self, catalog: Catalog, filters: ChatFilters) -> None:
+    def __init__(self, catalog: Catalog, filters: ChatFilters, response_ids: ResponseIds) -> None:
         self._catalog = catalog
+        self._response_ids = response_ids
         self._inputs = InputFilters(catalog, filters)
         self._conversions = {conversion.path: conversion for conversion in CONVERSIONS}
 
@@ -38,13 +42,18 @@ class Forwarding:
         """Return the source's answer to `path`, for example `/completions`; the caller closes it.
 
         Raises not_found (code endpoint_not_found) when the source has no such path, what
-        `InputFilters.apply` raises, and what the source raises else.
+        `InputFilters.apply` and `ResponseIds.check` raise, and what the source raises else.
         """
         conversion = self._conversions[path]
+        has_ids = conversion.endpoint is Endpoint.RESPONSES
         asked = await self._inputs.apply(conversion, body, caller)
+        if has_ids:
+            await self._response_ids.check(body, caller.actor.user_id)
         answer = await self._catalog.failover.ask(
             asked.candidates, lambda model, source: _forward(path, asked.body, model, source, asked.context)
         )
+        if has_ids:
+            answer = RememberedAnswer(answer, self._response_ids, caller.actor.user_id)
         is_repeated = asked.body.get(REPEATED) != body.get(REPEATED)
         own = {REPEATED: body.get(REPEATED)} if is_repeated else None
         if own is None and not asked.streams:

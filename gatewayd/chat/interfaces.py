@@ -1,6 +1,6 @@
 """The hook points of the pipeline: what filters, documents and tools plug into."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -110,4 +110,20 @@ class ToolBox(Protocol):
 
         A tool that cannot be used adds a sentence to `request.warnings`.
         """
+        ...
+
+
+class ResponseIdStore(Protocol):
+    """Who received the ids of a provider's responses, by the digests of the ids."""
+
+    async def add(self, digests: Sequence[str], user_id: str, at: int) -> None:
+        """Remember who received ids; one that somebody received before stays theirs."""
+        ...
+
+    async def owners(self, digests: Sequence[str]) -> Mapping[str, str]:
+        """Return the users who received ids, by digest; those of nobody are left out."""
+        ...
+
+    async def prune(self, before: int, most: int) -> int:
+        """Forget ids received before a time, and of each user all but the `most` newest; return how many."""
         ...

@@ -179,6 +179,19 @@ class RevocationRow(Model):
         table = "revoked_tokens"
 
 
+class ResponseIdRow(Model):
+    """One id of a provider, digested, and the user who received it first."""
+
+    digest = Name(max_length=64, primary_key=True)
+    user_id = Name(max_length=64)
+    created_at = Whole(db_index=True)
+
+    class Meta:
+        table = "response_ids"
+        # The newest ones of a user.
+        indexes = (("user_id", "created_at"),)
+
+
 class ValueRow(Model):
     """One stored JSON value by name."""
 

@@ -13,26 +13,32 @@ from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.forwarding import Forwarding
 from gatewayd.chat.input_filters import Caller
 from gatewayd.chat.pipeline import NoFilters
+from gatewayd.chat.response_ids import ResponseIds
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
+from tests.fakes.response_ids import MemoryResponseIds
 
 ADMIN = make_actor()
 
 
 @dataclass
 class Reply:
-    """An answer without a body."""
+    """An answer of one read, or without a body."""
 
     content_type: str = "application/json"
     status: int = 200
     closed: bool = False
+    read: bytes = b""
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
-        raise StopAsyncIteration
+        read, self.read = self.read, b""
+        if not read:
+            raise StopAsyncIteration
+        return read
 
     async def aclose(self) -> None:
         self.closed = True
@@ -74,7 +80,7 @@ async def using(catalog: Catalog, source: FakeSource) -> Forwarding:
     source.models = [make_model("m")]
     catalog.use([source])
     await catalog.list(ADMIN)
-    return Forwarding(catalog, NoFilters())
+    return Forwarding(catalog, NoFilters(), ResponseIds(MemoryResponseIds()))
 
 
 async def refused(forwarding: Forwarding, body: Body | None = None) -> GatewayError:
@@ -133,3 +139,18 @@ async def test_a_model_without_a_grant_is_unknown(catalog: Catalog) -> None:
         await forwarding.run("/completions", {"model": "m"}, Caller(make_actor("u2", Role.USER)))
     assert caught.value.code == "model_not_found"
     assert source.sent == []
+
+
+async def test_a_response_is_continued_by_who_received_it(catalog: Catalog) -> None:
+    forwarding = await using(catalog, source := Forwarder(reply=Reply(read=b'{"id": "r1", "output": []}')))
+    async for _ in await forwarding.run("/responses", {"model": "m", "input": "a"}, Caller(ADMIN)):
+        pass
+    body = {"model": "m", "input": "b", "previous_response_id": "r1"}
+    await forwarding.run("/responses", body, Caller(ADMIN))
+    assert source.sent[-1][2]["previous_response_id"] == "r1"
+    with pytest.raises(GatewayError) as caught:
+        await forwarding.run("/responses", body, Caller(make_actor("u2")))
+    assert (caught.value.code, caught.value.param) == ("previous_response_not_found", "previous_response_id")
+    error = await refused(forwarding, {"model": "m", "Previous_Response_ID": "r1"})
+    assert error.param == "previous_response_id"
+    assert len(source.sent) == 2

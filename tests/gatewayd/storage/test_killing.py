@@ -153,7 +153,7 @@ async def die(apps, editor):
     os.kill(os.getpid(), signal.SIGKILL)
 
 class Migration(migrations.Migration):
-    dependencies = [("gatewayd", "0006_roles")]
+    dependencies = [("gatewayd", "0007_response_ids")]
     operations = [
         ops.AddField(model_name="UserRow", name="nickname", field=Name(max_length=10, null=True)),
         ops.RunPython(die),
@@ -178,7 +178,7 @@ def deadly(tmp_path: Path) -> Path:
     """Return the directory of the package `deadly`: this version's migrations and one that kills."""
     package = tmp_path / "packages" / "deadly"
     shutil.copytree(ROOT / "gatewayd" / "storage" / "migrations", package)
-    (package / "0007_deadly.py").write_text(DEADLY)
+    (package / "0008_deadly.py").write_text(DEADLY)
     return package.parent
 
 
@@ -206,5 +206,5 @@ async def test_a_migration_that_is_killed_has_changed_nothing(
             check(status)
             assert await TortoiseUsers().find("a") == user("a")
     if engine == "sqlite":
-        with closing(sqlite3.connect(tmp_path / "gatewayd.db.before-0007_deadly")) as copy:
+        with closing(sqlite3.connect(tmp_path / "gatewayd.db.before-0008_deadly")) as copy:
             assert copy.execute("SELECT id FROM users").fetchall() == [("a",)]

@@ -11,12 +11,14 @@ from openai import APIError, AsyncOpenAI, NotFoundError, RateLimitError
 
 from gatewayd.chat.forwarding import Forwarding
 from gatewayd.chat.pipeline import NoFilters
+from gatewayd.chat.response_ids import ResponseIds
 from gatewayd.http.answers import COMMENT, Streams
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.public.forwarding import ForwardingRoutes
 from gatewayd.upstream.passing import MAX_HELD
 from tests.fakes.edge import Client, bearer
 from tests.fakes.providers import three_providers
+from tests.fakes.response_ids import MemoryResponseIds
 from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply, Step, json_reply, sse
 
 PATHS = ("/completions", "/responses")
@@ -27,7 +29,9 @@ ADMIN = bearer("admin")
 async def gateway() -> AsyncIterator[tuple[FakeUpstream, Client]]:
     async with three_providers(
         lambda catalog: ForwardingRoutes(
-            Forwarding(catalog, NoFilters()), body_limit=1_000_000, streams=Streams(head_seconds=0.3)
+            Forwarding(catalog, NoFilters(), ResponseIds(MemoryResponseIds())),
+            body_limit=1_000_000,
+            streams=Streams(head_seconds=0.3),
         ).routes()
     ) as made:
         yield made

@@ -1,0 +1,166 @@
+"""Binds what a provider keeps under an id to the user who received the id in an answer."""
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from itertools import islice
+from typing import Any, Final, Self
+
+from gatewayd import ids, jsonslices
+from gatewayd.catalog.interfaces import Forwarded
+from gatewayd.catalog.replies import Body
+from gatewayd.chat.filtered_streams import EVENTS, MAX_WHOLE_BYTES
+from gatewayd.chat.interfaces import ResponseIdStore
+from gatewayd.chat.response_references import MAX_REFERENCES, ids_in, references_in
+from gatewayd.completions.foreign import mapping
+from gatewayd.errors import GatewayError, invalid, not_found, shortened
+from gatewayd.jsonslices import JsonLimits
+
+KEPT_SECONDS: Final = 30 * 86_400
+"""For how long an id is remembered."""
+
+MAX_KEPT: Final = 100_000
+"""Ids that are remembered of one user."""
+
+MAX_ID_CHARACTERS: Final = 512
+"""Characters of an id that is remembered."""
+
+_LAST: Final = (b"event: response.completed\n", b"event: response.incomplete\n", b"event: response.failed\n")
+_DONE: Final = b"data: [DONE]"
+_READ: Final = (*_LAST, b"event: response.created\n", b"event: response.output_item.done\n")
+"""How the events begin in which new ids stand."""
+
+_ANY: Final = JsonLimits(containers=2**31, values=2**31, depth=200, has_exact_integers=False)
+"""What the answers of providers may hold was checked when they came."""
+
+
+class ResponseIds:
+    """Remembers who received which id, and refuses the ids of others."""
+
+    def __init__(self, store: ResponseIdStore, clock: ids.Clock = ids.now) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def check(self, body: Body, user_id: str) -> None:
+        """Refuse a request with an id that the user has not received.
+
+        Raises not_found, or invalid_request with the code previous_response_not_found: whether somebody else
+        has received it is not told.
+        """
+        found = list(islice(references_in(body), MAX_REFERENCES + 1))
+        if not found:
+            return
+        if len(found) > MAX_REFERENCES:
+            raise invalid(f"cannot use input: it names over {MAX_REFERENCES} ids", param="input")
+        digests = {each.id: ids.digest(each.id) for each in found if len(each.id) <= MAX_ID_CHARACTERS}
+        owners = await self._store.owners(list(digests.values()))
+        for each in found:
+            if owners.get(digests.get(each.id, "")) == user_id:
+                continue
+            if each.noun == "response":
+                raise invalid(
+                    f"cannot find response {shortened(each.id)!r}",
+                    param=each.param,
+                    code="previous_response_not_found",
+                )
+            error = not_found(each.noun, each.id)
+            raise GatewayError(error.kind, error.message, param=each.param)
+
+    async def remember(self, given: Iterable[str], user_id: str) -> None:
+        """Remember that a user has received ids."""
+        short = (each for each in dict.fromkeys(given) if len(each) <= MAX_ID_CHARACTERS)
+        digests = [ids.digest(each) for each in islice(short, MAX_REFERENCES)]
+        if digests:
+            await self._store.add(digests, user_id, self._clock())
+
+    async def prune(self) -> int:
+        """Forget ids that are 30 days old, and the oldest of users with too many; return how many."""
+        return await self._store.prune(self._clock() - KEPT_SECONDS, MAX_KEPT)
+
+
+class RememberedAnswer:
+    """A `catalog.interfaces.Forwarded` over another one, whose ids are remembered before its last bytes pass.
+
+    The bytes are left as they are. A whole answer over 32 MiB passes without being remembered.
+    """
+
+    def __init__(self, answer: Forwarded, known: ResponseIds, user_id: str) -> None:
+        self._answer = answer
+        self._known = known
+        self._user_id = user_id
+        self._given: dict[str, None] = {}
+        is_stream = answer.content_type.lower().startswith(EVENTS)
+        self._parts = self._events() if is_stream else self._whole()
+
+    @property
+    def status(self) -> int:
+        """The HTTP status, below 300."""
+        return self._answer.status
+
+    @property
+    def content_type(self) -> str:
+        """The media type with its parameters, empty when none was named."""
+        return self._answer.content_type
+
+    def __aiter__(self) -> Self:
+        """Return itself: a body is read once."""
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return what came since; raises what the answer raises."""
+        return await anext(self._parts)
+
+    async def aclose(self) -> None:
+        """Close the provider's connection at once unless the body was read to its end."""
+        await self._parts.aclose()
+        await self._answer.aclose()
+
+    async def _events(self) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self._answer) as reads:
+            async for read in reads:
+                if b"event: response." in read or _DONE in read:
+                    await self._look(read)
+                yield read
+
+    async def _look(self, read: bytes) -> None:
+        """Take the ids of the events of a read, which holds whole ones."""
+        is_over = False
+        for frame in read.split(b"\n\n"):
+            if frame.startswith(_READ):
+                await self._take(frame.partition(b"\ndata:")[2])
+            is_over = is_over or frame.startswith((*_LAST, _DONE))
+        if is_over:
+            await self._remember()
+
+    async def _whole(self) -> AsyncGenerator[bytes, None]:
+        held: list[bytes] = []
+        size = 0
+        async with aclosing(self._answer) as reads:
+            async for read in reads:
+                held.append(read)
+                size += len(read)
+                if size > MAX_WHOLE_BYTES:
+                    break
+            else:
+                await self._take(b"".join(held))
+                await self._remember()
+            for each in held:
+                yield each
+            async for read in reads:
+                yield read
+
+    async def _take(self, raw: bytes) -> None:
+        if len(self._given) >= MAX_REFERENCES:
+            return
+        self._given.update(dict.fromkeys(ids_in(mapping(await _decoded(raw)))))
+
+    async def _remember(self) -> None:
+        given, self._given = self._given, {}
+        await self._known.remember(given, self._user_id)
+
+
+async def _decoded(raw: bytes) -> Any:
+    try:
+        return await jsonslices.decode(raw.strip(), _ANY)
+    except GatewayError:
+        # Of a whole answer over 1 MiB only the start was looked at: what is no JSON gives no ids.
+        return None

@@ -1,0 +1,28 @@
+"""Who received which id of a provider, in memory."""
+
+from collections.abc import Mapping, Sequence
+
+
+class MemoryResponseIds:
+    """Implements `chat.interfaces.ResponseIdStore`."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, tuple[str, int]] = {}
+
+    async def add(self, digests: Sequence[str], user_id: str, at: int) -> None:
+        for digest in digests:
+            self.kept.setdefault(digest, (user_id, at))
+
+    async def owners(self, digests: Sequence[str]) -> Mapping[str, str]:
+        return {digest: self.kept[digest][0] for digest in digests if digest in self.kept}
+
+    async def prune(self, before: int, most: int) -> int:
+        kept: dict[str, tuple[str, int]] = {}
+        counts: dict[str, int] = {}
+        for digest, (user_id, at) in sorted(self.kept.items(), key=lambda item: (-item[1][1], item[0])):
+            counts[user_id] = counts.get(user_id, 0) + 1
+            if at >= before and counts[user_id] <= most:
+                kept[digest] = (user_id, at)
+        gone = len(self.kept) - len(kept)
+        self.kept = kept
+        return gone
