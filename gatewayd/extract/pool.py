@@ -1,4 +1,8 @@
-"""The processes that read documents: started when they are needed, bounded, and ended when they rest."""
+"""The processes that read documents: started when they are needed, bounded, and ended when they rest.
+
+A document may take over the process that reads it, which could read and change those that come after. So a
+process reads the documents of one owner only.
+"""
 
 import asyncio
 import math
@@ -34,10 +38,10 @@ class PoolOptions:
     There are `spare` processes more for documents of owners who have none at work, while others have been
     read for more than `turn` seconds. `memory` is the bytes of address space of a process. `seconds` is
     processor time for a document; by the clock it may take `patience` times that, for the machine may be
-    busy. `text_limit` is the characters of its text. A process is replaced after `documents` of them or when
-    it holds `resident` bytes, and ended when it had nothing to do for `idle` seconds. `folder` is where the
-    processes find their documents: on the file system that these are on. `sandbox` says how they are
-    confined.
+    busy. `text_limit` is the characters of its text. A process is for one owner; it is replaced after
+    `documents` of them or when it holds `resident` bytes, and ended when it had nothing to do for `idle`
+    seconds or another owner's turn comes. `folder` is where the processes find their documents: on the file
+    system that these are on. `sandbox` says how they are confined.
     """
 
     folder: Path
@@ -55,6 +59,15 @@ class PoolOptions:
     idle: float = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Resting:
+    """A process without work, for documents of an owner, since a time of the loop."""
+
+    reader: Reader
+    owner: str
+    since: float
+
+
 class ExtractorPool:
     """Reads documents in worker processes, one in each at a time. An `ingest.interfaces.Extractor`."""
 
@@ -62,8 +75,8 @@ class ExtractorPool:
         self._options = options
         self._tasks = tasks
         self._slots = ReaderSlots(options.workers, options.spare, options.turn)
-        # Those without work and since when, the one that has rested longest first.
-        self._resting: list[tuple[Reader, float]] = []
+        # The one that has rested longest first.
+        self._resting: list[_Resting] = []
         self._busy: set[Reader] = set()
         self._reaper: str | None = None
         self._is_closed = False
@@ -85,7 +98,7 @@ class ExtractorPool:
         owner."""
         message = {"name": name, "content_type": content_type}
         async with self._slots.held(owner):
-            reader = await self._take()
+            reader = await self._take(owner)
             is_good = False
             try:
                 header, blob = await self._ask(reader, path, message)
@@ -94,7 +107,7 @@ class ExtractorPool:
                 is_good = error.kind is not Kind.TIMEOUT and error.code != OVER_MEMORY
                 raise
             finally:
-                self._give_back(reader, is_good=is_good)
+                self._give_back(reader, owner, is_good=is_good)
         return await asyncio.to_thread(unpack, header, blob, self._answer_limits)
 
     async def close(self) -> None:
@@ -102,27 +115,43 @@ class ExtractorPool:
         self._is_closed = True
         if self._reaper is not None:
             await self._tasks.stop(self._reaper)
-        readers = [*self._busy, *(reader for reader, _ in self._resting)]
+        readers = [*self._busy, *(each.reader for each in self._resting)]
         self._resting.clear()
         for reader in readers:
             reader.worker.kill()
         for reader in readers:
             await reader.close()
 
-    async def _take(self) -> Reader:
+    async def _take(self, owner: str) -> Reader:
+        """Return a process that has read nothing of another owner; it replaces one that rests."""
         if self._is_closed:
             raise GatewayError(Kind.UNAVAILABLE, "cannot read documents: the gateway is stopping")
-        while self._resting:
-            reader, _ = self._resting.pop()
-            if reader.is_usable:
-                self._busy.add(reader)
-                return reader
-            await reader.close()
+        while (resting := self._pop(owner)) is not None:
+            if resting.owner == owner and resting.reader.is_usable:
+                self._busy.add(resting.reader)
+                return resting.reader
+            self._end(resting.reader)
+            if resting.owner != owner:
+                break
         reader = await Reader.start(self._options.folder, self._worker_options, self._tasks)
         if self._is_closed:
             reader.worker.kill()
         self._busy.add(reader)
         return reader
+
+    def _pop(self, owner: str) -> _Resting | None:
+        """Take the process of an owner that has rested shortest, or else the one that has rested longest."""
+        if not self._resting:
+            return None
+        own = [each for each in self._resting if each.owner == owner]
+        found = own[-1] if own else self._resting[0]
+        self._resting.remove(found)
+        return found
+
+    def _end(self, reader: Reader) -> None:
+        """End a process at once: a document may have taught it to wait."""
+        reader.worker.kill()
+        self._tasks.spawn(f"end of worker {reader.worker.pid}", reader.close())
 
     async def _ask(self, reader: Reader, path: Path, message: dict[str, Any]) -> tuple[Any, bytes]:
         longest = self._options.patience * self._options.seconds
@@ -152,17 +181,15 @@ class ExtractorPool:
         sentence = f"cannot read the file: its reader {death.reason}"
         return GatewayError(Kind.UNAVAILABLE, sentence, code=WORKER_DIED)
 
-    def _give_back(self, reader: Reader, *, is_good: bool) -> None:
-        """Keep a process for the next document, or replace it."""
+    def _give_back(self, reader: Reader, owner: str, *, is_good: bool) -> None:
+        """Keep a process for the next document of its owner, or end it."""
         worker = reader.worker
         self._busy.discard(reader)
-        if not is_good:
-            worker.kill()
         is_worn = worker.calls >= self._options.documents or worker.resident > self._options.resident
         if self._is_closed or not is_good or is_worn or not worker.is_alive:
-            self._tasks.spawn(f"end of worker {worker.pid}", reader.close())
+            self._end(reader)
             return
-        self._resting.append((reader, asyncio.get_running_loop().time()))
+        self._resting.append(_Resting(reader, owner, asyncio.get_running_loop().time()))
         if self._reaper is None:
             self._reaper = self._tasks.spawn("end of workers without work", self._reap())
 
@@ -171,12 +198,12 @@ class ExtractorPool:
         loop = asyncio.get_running_loop()
         try:
             while self._resting:
-                reader, since = self._resting[0]
-                left = since + self._options.idle - loop.time()
+                longest = self._resting[0]
+                left = longest.since + self._options.idle - loop.time()
                 if left > 0:
                     await asyncio.sleep(left)
                 else:
                     del self._resting[0]
-                    await reader.close()
+                    await longest.reader.close()
         finally:
             self._reaper = None

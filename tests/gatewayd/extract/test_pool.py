@@ -118,6 +118,22 @@ async def test_a_worker_is_replaced_after_so_many_documents(
     assert [worker.calls for worker in started] == [2, 2, 1]
 
 
+async def test_a_worker_reads_the_documents_of_one_owner(make: Make, put: Put, started: list[Worker]) -> None:
+    pool = make(workers=2)
+    path = put(b"some words")
+    for owner in ("ann", "ann", "bob", "bob", "ann"):
+        await pool.extract(path, "x", None, owner)
+    assert [worker.calls for worker in started] == [2, 2, 1]
+    # There are no more processes than documents that were read at a time.
+    while any(worker.is_alive for worker in started[:2]):
+        await asyncio.sleep(0.001)
+    await asyncio.gather(*(pool.extract(path, "x", None, owner) for owner in ("ann", "bob")))
+    assert [worker.calls for worker in started] == [2, 2, 2, 1]
+    for owner in ("ann", "bob", "ann"):
+        await pool.extract(path, "x", None, owner)
+    assert [worker.calls for worker in started] == [2, 2, 4, 2]
+
+
 async def test_a_worker_that_holds_much_memory_is_replaced(
     make: Make, put: Put, started: list[Worker]
 ) -> None:
@@ -207,8 +223,8 @@ async def test_a_document_that_takes_long_does_not_delay_those_of_other_owners(
     await working(started)
     for owner in ("b", "c", "b"):
         assert (await pool.extract(good, "x", None, owner)).text == "some words\n"
-    # Beside the one that others share, there is one process for all of the first owner's.
-    assert (len(started), started[0].calls) == (2, 1)
+    # There is one process for all of the first owner's, and one for each turn of the others.
+    assert [worker.calls for worker in started] == [1, 1, 1, 1]
     assert not any(task.done() for task in poisoned)
     for task in poisoned:
         task.cancel()
