@@ -162,6 +162,12 @@ def text_of(content: object, path: str) -> str:
     return "".join(texts)
 
 
+def content_of(chunk: Mapping[str, Any]) -> str:
+    """Return the content of all deltas of a chunk."""
+    deltas = (mapping(mapping(choice).get("delta")) for choice in sequence(chunk.get("choices")))
+    return "".join(text(delta.get("content")) for delta in deltas)
+
+
 def _prompts(given: object, param: str, path: str) -> list[str]:
     if given is None:
         return []

@@ -58,7 +58,8 @@ class Forwarding:
         own = {REPEATED: body.get(REPEATED)} if is_repeated else None
         if own is None and not asked.streams:
             return answer
-        return ChangedAnswer(answer, conversion, asked.streams, own)
+        is_stream = asked.body.get("stream") is True
+        return ChangedAnswer(answer, conversion, asked.streams, own, is_stream_asked=is_stream)
 
 
 async def _forward(

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.catalog.replies import Body
-from gatewayd.chat.conversions import Messages, not_expressed, text_of
+from gatewayd.chat.conversions import Messages, content_of, not_expressed, text_of
 from gatewayd.chat.presets import put_params
 from gatewayd.chat.questions import SYSTEM_ROLES
 from gatewayd.chat.records import Endpoint
@@ -116,9 +116,11 @@ class ResponseItems:
 
     def from_chunk(self, event: Body, chunk: Mapping[str, Any]) -> list[Body]:
         """Return the piece with the content of a chunk; before the end of a text comes what was held back."""
-        deltas = (mapping(mapping(choice).get("delta")) for choice in sequence(chunk.get("choices")))
-        said = "".join(text(delta.get("content")) for delta in deltas)
+        said = content_of(chunk)
         if event.get("type") == "response.output_text.delta":
+            if "logprobs" in event and said != event.get("delta"):
+                # The tokens of the text as it was.
+                event = {**event, "logprobs": []}
             return [{**event, "delta": said}]
         kept = {name: value for name, value in event.items() if name not in ("text", "logprobs")}
         piece = {**kept, "type": "response.output_text.delta", "delta": said}

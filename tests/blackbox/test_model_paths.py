@@ -11,6 +11,8 @@ from gatewayd.http.public.bases import BASES
 from tests.fakes.roles import MODELS, PUBLIC_GRANT, Site, opened_roles
 from tests.fakes.samples import ASKED, MESSAGES, RUNTIME_ASKED, Row
 from tests.fakes.samples_models import CONTROL_PATHS, MODEL_PATHS, Decision
+from tests.fakes.upstream import Reply as FakeReply
+from tests.fakes.upstream import json_reply, sse
 from tests.fakes.wire import Reply
 
 SECRET = "canary-of-the-record"
@@ -90,6 +92,11 @@ def ask(site: Site, path: str, model: str, token: str = "", **fields: Any) -> Re
     site.provider.script()
     body = json.dumps({"model": model, **BODIES[path], **fields}).replace('"hi"', f'"hi {ADDRESS}"')
     return site.send("POST", path.replace("{index}", "0"), body.encode(), token or site.user)
+
+
+def ask_as_scripted(site: Site, path: str, token: str, **fields: Any) -> Reply:
+    body = json.dumps({"model": "o.m", **BODIES[path], **fields})
+    return site.send("POST", path, body.encode(), token)
 
 
 def asked(site: Site) -> list[dict[str, Any]]:
@@ -176,6 +183,34 @@ def test_filter_hides_what_the_model_is_not_to_know(
     (sent,) = asked(site)
     assert "[EMAIL_1]" in json.dumps(sent)
     assert ADDRESS not in json.dumps(sent)
+
+
+def test_filter_reads_a_streamed_response_that_comes_in_no_pieces(site: Site, switched: Any) -> None:
+    switched("redact")
+    part = {"type": "output_text", "text": "ask bob.canary@example.org", "annotations": []}
+    item = {"type": "message", "id": "i", "role": "assistant", "content": [part]}
+    done = {"type": "response.output_item.done", "output_index": 0, "item": item}
+    over = {"type": "response.completed", "response": {"id": "r", "output": [item]}}
+    site.provider.script(FakeReply(steps=[sse(done), sse(over)]))
+    reply = ask_as_scripted(site, "/api/responses", site.user, stream=True)
+    assert reply.status == 200, reply
+    assert b"bob.canary" not in reply.body
+    assert reply.body.count(b"[EMAIL_1]") == 2
+
+
+def test_response_is_continued_by_nobody_else(site: Site) -> None:
+    path, other = "/api/responses", site.add(Role.USER)[1]
+    for stream in (False, True):
+        answer = {"id": f"resp-{stream}", "object": "response", "output": []}
+        over = FakeReply(steps=[sse({"type": "response.completed", "response": answer})])
+        site.provider.script(over if stream else json_reply(answer))
+        assert ask_as_scripted(site, path, site.user, stream=stream).status == 200
+        named = {"previous_response_id": f"resp-{stream}"}
+        reply = ask(site, path, "o.m", other, **named)
+        assert is_refused(reply, "previous_response_not_found"), reply
+        assert asked(site) == []
+        assert ask(site, path, "o.m", **named).status == 200
+        assert asked(site)[0]["previous_response_id"] == named["previous_response_id"]
 
 
 @EACH

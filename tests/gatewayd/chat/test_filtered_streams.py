@@ -101,6 +101,60 @@ async def test_texts_that_are_repeated_at_the_end_are_what_the_filters_made_of_t
     ]
 
 
+PART = {"type": "output_text", "text": "hello", "logprobs": [{"token": "hello"}]}
+MESSAGE = {"type": "message", "content": [PART]}
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        event("response.output_text.done", text="hello", logprobs=[{"token": "hello"}], **AT),
+        event("response.content_part.done", part=PART, **AT),
+        event("response.content_part.added", part=PART, **AT) + event("response.output_text.done", **AT),
+        event("response.output_item.added", item=MESSAGE, **AT)
+        + event("response.output_item.done", item=MESSAGE, **AT),
+        event("response.output_item.done", item=MESSAGE, **AT),
+        event("response.created", response={"output": [MESSAGE]}),
+        event("response.completed", response={"output": [{"type": "reasoning"}, MESSAGE]}),
+        event("response.incomplete", response={"output": [{"type": "message", "content": [PART, PART]}]}),
+        event("response.output_text.done", text="hello", output_index=[], content_index={}),
+    ],
+)
+async def test_texts_that_come_in_no_pieces_are_filtered(whole: bytes) -> None:
+    over = event("response.completed", response={"output": [MESSAGE]})
+    answer = ChangedAnswer(Reads([whole, over]), ResponseItems(), (Holding(),))
+    said = b"".join([part async for part in answer])
+    assert b"hello" not in said
+    assert b'"HELLO"' in said
+
+
+async def test_the_tokens_of_a_changed_piece_are_left_out() -> None:
+    reads = [event("response.output_text.delta", delta="hi", logprobs=[{"token": "hi"}], **AT)]
+    (piece,) = await read(ChangedAnswer(Reads(reads), ResponseItems(), (Holding(),)))
+    assert (piece["delta"], piece["logprobs"]) == ("H", [])
+
+
+@pytest.mark.parametrize(
+    ("whole", "expected"),
+    [
+        ({"id": "r", "output": [MESSAGE]}, "HELLO"),
+        ({"id": "c", "choices": [{"index": 0, "text": "hello", "finish_reason": None}]}, "HELLO"),
+    ],
+)
+async def test_a_whole_answer_to_a_request_for_a_stream_is_filtered(
+    whole: dict[str, Any], expected: str
+) -> None:
+    conversion = LegacyCompletions() if "choices" in whole else ResponseItems()
+    raw = orjson.dumps(whole)
+    answer = ChangedAnswer(Reads([raw], "application/json"), conversion, (Holding(),))
+    said = b"".join([part async for part in answer])
+    assert expected.encode() in said
+    assert b"hello" not in said
+    unasked = Reads([raw], "application/json")
+    answer = ChangedAnswer(unasked, conversion, (Holding(),), is_stream_asked=False)
+    assert b"".join([part async for part in answer]) == raw
+
+
 async def test_continuations_are_filtered_to_their_last_piece() -> None:
     reads = [
         sse({"object": "text_completion", "choices": [{"index": 0, "text": "ab", "finish_reason": None}]}),
