@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 LENGTHS: Final = struct.Struct(">II")
 MAX_FRAME: Final = 1 << 30
+MAX_ANSWER_BYTES: Final = 64 << 20
+"""Of an answer, unless the options of a worker say otherwise."""
 MAX_HEADER_BYTES: Final = 1 << 20
 """Of an answer, whose header is read on the event loop."""
 PR_SET_PDEATHSIG: Final = 1
@@ -50,8 +52,8 @@ class WorkerOptions:
     """What to start: `python -m module arguments...`.
 
     `memory` bounds the address space and `cpu_seconds` the processor time of the process, 0 for no bound.
-    `nice` is added to its niceness. `environment` is all that it sees besides PATH and LANG: the daemon's own
-    holds secrets.
+    `nice` is added to its niceness. An answer of more than `answer_bytes` is none. `environment` is all that
+    it sees besides PATH and LANG: the daemon's own holds secrets.
     """
 
     module: str
@@ -59,6 +61,7 @@ class WorkerOptions:
     memory: int = 0
     cpu_seconds: int = 0
     nice: int = 0
+    answer_bytes: int = MAX_ANSWER_BYTES
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def with_argument(self, argument: str) -> "WorkerOptions":
@@ -81,8 +84,11 @@ class WorkerDiedError(Exception):
 class Worker:
     """A started worker process. Calls may overlap; what it answers them with may come in any order."""
 
-    def __init__(self, process: asyncio.subprocess.Process, tasks: Tasks) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, tasks: Tasks, answer_bytes: int = MAX_ANSWER_BYTES
+    ) -> None:
         self._process = process
+        self._answer_bytes = answer_bytes
         # The library's own way to send a signal may take the exit status from whoever waits for it.
         self._handle: int | None = os.pidfd_open(process.pid)
         self._numbers = itertools.count()
@@ -112,7 +118,7 @@ class Worker:
             process = await asyncio.create_subprocess_exec(
                 *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment
             )
-            worker = cls(process, tasks)
+            worker = cls(process, tasks, options.answer_bytes)
         except OSError as error:
             raise GatewayError(Kind.UNAVAILABLE, f"cannot start a worker process: {error}") from error
         try:
@@ -187,7 +193,7 @@ class Worker:
         try:
             while True:
                 sizes = LENGTHS.unpack(await reader.readexactly(LENGTHS.size))
-                if sum(sizes) > MAX_FRAME or sizes[0] > MAX_HEADER_BYTES:
+                if sum(sizes) > self._answer_bytes or sizes[0] > MAX_HEADER_BYTES:
                     raise ValueError("an answer is too long")
                 header = orjson.loads(await reader.readexactly(sizes[0]))
                 self._deliver(header, await reader.readexactly(sizes[1]))

@@ -12,13 +12,18 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.records import Document
+from gatewayd.extract.records import MB, Document
 from gatewayd.ingest.records import Chunk, Extraction
+from gatewayd.workers import MAX_FRAME
 
 TABLE_ROWS: Final = 500
 """Chunks that are read at a time: a table is one JSON text."""
 
 BLOCK_BYTES: Final = 1 << 20
+BYTES_OF_A_CHARACTER: Final = 6
+"""Of an answer for each character of the longest text: four of the text itself, and two of its chunks."""
+MORE_BYTES: Final = 1 << 20
+"""Of an answer besides."""
 MAX_HEADING_CHARACTERS: Final = 1000
 MAX_REPETITION: Final = 20
 """Characters of all chunks for each character of the text: neighbours overlap by half of a chunk at most."""
@@ -33,16 +38,31 @@ class AnswerLimits:
     text: int
     chunk: int
 
+    @property
+    def total(self) -> int:
+        """The maximum number of bytes of an answer without its header."""
+        return min(MORE_BYTES + BYTES_OF_A_CHARACTER * self.text, MAX_FRAME)
 
-def pack(document: Document, chunks: Sequence[Chunk]) -> tuple[dict[str, Any], bytes]:
-    """Return the header and the bytes of an answer: the text, and tables of chunks behind it."""
+
+def pack(document: Document, chunks: Sequence[Chunk], limits: AnswerLimits) -> tuple[dict[str, Any], bytes]:
+    """Return the header and the bytes of an answer: the text, and tables of chunks behind it.
+
+    Raises invalid_request when that is more than the daemon takes.
+    """
     text = document.text.encode()
     tables = [
         orjson.dumps([(each.number, each.start, each.end, each.page, each.heading) for each in page])
         for page in (chunks[start : start + TABLE_ROWS] for start in range(0, len(chunks), TABLE_ROWS))
     ]
     header = {"pages": document.pages, "title": document.title, "text": len(text), "tables": len(tables)}
-    return header, b"".join([text, *(len(table).to_bytes(4) + table for table in tables)])
+    blob = b"".join([text, *(len(table).to_bytes(4) + table for table in tables)])
+    if len(blob) > limits.total:
+        raise GatewayError(
+            Kind.INVALID_REQUEST,
+            f"cannot read the file: its text and its chunks take more than {limits.total // MB} MB; "
+            "split it, or raise ingest_text_limit",
+        )
+    return header, blob
 
 
 def unpack(header: Mapping[str, Any], blob: bytes, limits: AnswerLimits) -> Extraction:

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.answers import pack
+from gatewayd.extract.answers import AnswerLimits, pack
 from gatewayd.extract.readers import read
 from gatewayd.extract.records import MB, OVER_MEMORY, Document, Limits, Sandbox
 from gatewayd.ingest.chunking import ChunkRules, cut
@@ -54,7 +54,8 @@ def _confine(sandbox: Sandbox, folder: Path) -> None:
 
 def _extract(message: dict[str, Any], limits: Limits, rules: ChunkRules) -> tuple[dict[str, Any], bytes]:
     document: Document = read(Path(message["path"]), message["name"], message["content_type"], limits)
-    return pack(document, cut(document.text, document.parts, rules))
+    chunks = cut(document.text, document.parts, rules)
+    return pack(document, chunks, AnswerLimits(limits.text, rules.size))
 
 
 def _allow(seconds: float) -> None:

@@ -22,7 +22,7 @@ from gatewayd.ingest.chunking import ChunkRules
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
 from gatewayd.ingest.records import Extraction
 from gatewayd.tasks import Tasks
-from gatewayd.workers import WorkerDiedError, WorkerOptions
+from gatewayd.workers import MAX_HEADER_BYTES, WorkerDiedError, WorkerOptions
 
 CHILD: Final = "gatewayd.extract.child"
 NICENESS: Final = 10
@@ -90,7 +90,11 @@ class ExtractorPool:
             "sandbox": options.sandbox,
         }
         self._worker_options = WorkerOptions(
-            CHILD, (orjson.dumps(arguments).decode(),), memory=options.memory, nice=NICENESS
+            CHILD,
+            (orjson.dumps(arguments).decode(),),
+            memory=options.memory,
+            nice=NICENESS,
+            answer_bytes=MAX_HEADER_BYTES + self._answer_limits.total,
         )
 
     async def extract(self, path: Path, name: str, content_type: str | None, owner: str) -> Extraction:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.answers import AnswerLimits, unpack
+from gatewayd.extract.answers import AnswerLimits, pack, unpack
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
+from gatewayd.extract.records import Document
 from gatewayd.ingest.queue import BEGINNINGS, IngestQueue
-from gatewayd.ingest.records import File, Job
+from gatewayd.ingest.records import Chunk, File, Job
 from gatewayd.tasks import Tasks
 from gatewayd.workers import Worker
 from tests.fakes import documents
@@ -72,6 +73,14 @@ async def disbelieved(_: Path) -> str:
     return caught.value.message
 
 
+async def refused_by_packer(_: Path) -> str:
+    """Return the sentence about a document whose chunks take too much."""
+    chunks = [Chunk(0, 0, 1, None, "x" * 1000)] * 1100
+    with pytest.raises(GatewayError) as caught:
+        pack(Document("x", ()), chunks, AnswerLimits(1, 1))
+    return caught.value.message
+
+
 def away() -> GatewayError:
     return GatewayError(Kind.UNAVAILABLE, "cannot reach it")
 
@@ -85,6 +94,8 @@ FAILURES: Mapping[str, Callable[[Path], Awaitable[str]]] = {
     ),
     "cannot read the file: it takes more than @ MB of memory; split it, or raise "
     "ingest_memory_limit": lambda folder: refused_by_pool(folder, LONG, memory=300_000_000),
+    "cannot read the file: its text and its chunks take more than @ MB; split it, or raise "
+    "ingest_text_limit": refused_by_packer,
     "cannot read the file: its reader @; it is damaged, or it takes more than @ MB of memory "
     "(ingest_memory_limit)": lambda folder: refused_by_pool(folder, b"text", ends=signal.SIGSEGV),
     "cannot read the file: its reader answered with what is no text; it is damaged": disbelieved,

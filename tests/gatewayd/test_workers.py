@@ -12,7 +12,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
 from gatewayd.workers import (
     LENGTHS,
-    MAX_FRAME,
+    MAX_ANSWER_BYTES,
     MAX_HEADER_BYTES,
     ROOT,
     Worker,
@@ -149,7 +149,7 @@ async def test_every_call_ends_when_the_child_does(start: Start) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        LENGTHS.pack(MAX_FRAME, MAX_FRAME),
+        LENGTHS.pack(2, MAX_ANSWER_BYTES - 1),
         LENGTHS.pack(MAX_HEADER_BYTES + 1, 0),
         LENGTHS.pack(3, 0) + b"{,}",
         LENGTHS.pack(2, 0) + b"[]",
@@ -168,6 +168,14 @@ async def test_a_child_that_answers_with_nonsense_is_ended(start: Start, answer:
     worker = await start()
     death = await died(worker.call({"do": "nonsense", "bytes": answer.decode("latin-1")}))
     assert death.ended_by is signal.SIGKILL
+
+
+async def test_the_longest_answer_is_that_of_the_options() -> None:
+    tasks = Tasks()
+    worker = await Worker.start(WorkerOptions(CHILD, answer_bytes=100), tasks)
+    assert (await worker.call({"do": "echo", "say": "x"}))[0] == {"said": "x"}
+    assert (await died(worker.call({"do": "echo", "say": "x" * 100}))).ended_by is signal.SIGKILL
+    await tasks.close()
 
 
 async def test_an_answer_that_nobody_waits_for_is_dropped(start: Start) -> None:

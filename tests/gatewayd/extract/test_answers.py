@@ -10,6 +10,7 @@ from gatewayd.extract import answers
 from gatewayd.extract.answers import AnswerLimits, pack, unpack
 from gatewayd.extract.records import Document
 from gatewayd.ingest.records import Chunk, Extraction, Part
+from gatewayd.workers import MAX_FRAME
 
 LIMITS = AnswerLimits(text=2000, chunk=5)
 TEXT = "Vögel am See. " * 100
@@ -21,11 +22,21 @@ def test_an_answer_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(answers, "BLOCK_BYTES", 2)
     chunks = tuple(Chunk(number, number, number + 5, number or None, "A > B") for number in range(8))
     document = Document(TEXT, (Part(0, len(TEXT)),), pages=3, title="T")
-    header, blob = pack(document, chunks)
+    header, blob = pack(document, chunks, LIMITS)
     assert header["tables"] == 3
     assert unpack(header, blob, LIMITS) == Extraction(TEXT, chunks, 3, "T")
     # What is read on the event loop does not grow with the document.
     assert len(orjson.dumps(header)) < 100
+
+
+def test_an_answer_is_at_most_as_long_as_one_of_the_longest_text() -> None:
+    text = "\N{GRINNING FACE}" * LIMITS.text
+    assert len(pack(Document(text, ()), (), LIMITS)[1]) == 4 * LIMITS.text < LIMITS.total
+    chunks = [Chunk(number, 0, 5, None, "x" * 1000) for number in range(1100)]
+    with pytest.raises(GatewayError, match="raise ingest_text_limit") as caught:
+        pack(Document(text, ()), chunks, LIMITS)
+    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert AnswerLimits(text=1 << 29, chunk=5).total == MAX_FRAME
 
 
 def lie(*rows: Any, text: bytes = b"words", **header: Any) -> tuple[dict[str, Any], bytes]:
