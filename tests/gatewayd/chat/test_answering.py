@@ -93,6 +93,33 @@ async def test_content_is_kept_while_it_comes_when_set_so() -> None:
         assert (world.message().content, world.message().done) == ("first", False)
 
 
+@pytest.mark.parametrize(("seconds", "by_length"), [(1000.0, 0.0), (0.0, 1000.0)])
+async def test_content_is_kept_less_often_than_it_comes(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, by_length: float
+) -> None:
+    kept = []
+    save = Answers.save
+
+    async def breath() -> None:
+        await asyncio.sleep(0)
+
+    async def counted(answers: Answers, chat_id: str, message_id: str, content: str) -> None:
+        kept.append(content)
+        await save(answers, chat_id, message_id, content)
+
+    monkeypatch.setattr(Answers, "save", counted)
+    monkeypatch.setattr(answering, "TELL_SECONDS", 0.0)
+    monkeypatch.setattr(answering, "SAVE_SECONDS", seconds)
+    monkeypatch.setattr(answering, "SAVE_SECONDS_PER_CHARACTER", by_length)
+    async with running_world() as world:
+        world.runs.configure(RunOptions(is_saved_often=True))
+        world.pipeline.scripts[""] = [breath, "x"] * 500
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        assert len(kept) == 1
+        assert world.message().content == "x" * 500
+
+
 async def test_returned_text_takes_the_place_of_what_events_wrote() -> None:
     async with running_world() as world:
         world.pipeline.scripts[""] = [saying(world, "message", content="by event"), "returned"]

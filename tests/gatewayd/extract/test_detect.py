@@ -126,6 +126,20 @@ def test_comments_without_an_end_are_read_once(tmp_path: Path, data: bytes, name
     assert told(tmp_path, data, name) is F.TEXT
 
 
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"<!-- a --><html>", F.HTML),
+        (b"<?xml version='1.0'?> <!-- a -->\n \t<!---->\n<body>", F.HTML),
+        (b"<!-- <html> --> words", F.TEXT),
+        (b"<!-- a <html>", F.TEXT),
+        (b"<!-- a --> <!-- <html>", F.TEXT),
+    ],
+)
+def test_comments_may_stand_before_a_page(tmp_path: Path, data: bytes, found: Format) -> None:
+    assert told(tmp_path, data) is found
+
+
 def test_comments_and_document_types_may_stand_before_a_picture(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match="SVG"):
         told(tmp_path, b"<?xml version='1.0'?>\n<!-- a --><!DOCTYPE svg>\n<!-- b -->\n<svg>")
