@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from gatewayd.ingest.turns import Turns
+from gatewayd.ingest.round_robin import RoundRobin
 
 
 @dataclass(eq=False, slots=True)
@@ -29,7 +29,7 @@ class ReaderSlots:
         self._count = count
         self._spare = spare
         self._turn = turn
-        self._turns = Turns()
+        self._owners = RoundRobin()
         self._waiting: list[_Request] = []
         self._reading: list[_Request] = []
 
@@ -50,7 +50,7 @@ class ReaderSlots:
         while (request := self._next()) is not None:
             self._waiting.remove(request)
             self._reading.append(request)
-            self._turns.begin(request.owner)
+            self._owners.begin(request.owner)
             request.timer = asyncio.get_running_loop().call_later(self._turn, self._mark_long, request)
             if not request.granted.done():
                 request.granted.set_result(None)
@@ -62,8 +62,8 @@ class ReaderSlots:
             return None
         # A slot beyond the count is only for owners who have none.
         most = self._count if len(self._reading) < self._count else 1
-        able = [request for request in self._waiting if self._turns.under_way(request.owner) < most]
-        return min(able, key=lambda request: self._turns.rank(request.owner), default=None)
+        able = [request for request in self._waiting if self._owners.active(request.owner) < most]
+        return min(able, key=lambda request: self._owners.priority(request.owner), default=None)
 
     def _mark_long(self, request: _Request) -> None:
         request.is_long = True
@@ -76,5 +76,5 @@ class ReaderSlots:
         if request.timer is not None:
             request.timer.cancel()
         self._reading.remove(request)
-        self._turns.end(request.owner)
+        self._owners.end(request.owner)
         self._grant()

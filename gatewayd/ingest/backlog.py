@@ -6,7 +6,7 @@ from typing import Final
 
 from gatewayd.ingest.interfaces import JobStore
 from gatewayd.ingest.records import Job
-from gatewayd.ingest.turns import Turns
+from gatewayd.ingest.round_robin import RoundRobin
 
 DEPTH: Final = 32
 """Jobs of an owner that are read at a time."""
@@ -24,7 +24,7 @@ class Backlog:
         self._jobs = jobs
         self._lease_owner = lease_owner
         self._share = share
-        self._turns = Turns()
+        self._owners = RoundRobin()
         self._waiting: dict[str, deque[str]] = {}
         self._read_at = 0
         self.is_stale = False
@@ -40,19 +40,19 @@ class Backlog:
         leased: dict[str, Job] = {}
         while len(chosen) < room and (user_id := self._next()) is not None:
             chosen[self._pop(user_id)] = user_id
-            self._turns.begin(user_id)
+            self._owners.begin(user_id)
         try:
             jobs = await self._jobs.lease(self._lease_owner, list(chosen), now=now, until=until)
             leased = {job.file_id: job for job in jobs}
         finally:
             for file_id, user_id in chosen.items():
                 if file_id not in leased:
-                    self._turns.end(user_id)
+                    self._owners.end(user_id)
         return [(user_id, leased[file_id]) for file_id, user_id in chosen.items() if file_id in leased]
 
     def end(self, user_id: str) -> None:
         """Note that a job of an owner is no longer under way."""
-        self._turns.end(user_id)
+        self._owners.end(user_id)
 
     async def _read(self, now: int) -> None:
         self._waiting.clear()
@@ -62,8 +62,8 @@ class Backlog:
 
     def _next(self) -> str | None:
         """Return whose turn it is."""
-        able = [user_id for user_id in self._waiting if self._turns.under_way(user_id) < self._share]
-        return min(able, key=self._turns.rank, default=None)
+        able = [user_id for user_id in self._waiting if self._owners.active(user_id) < self._share]
+        return min(able, key=self._owners.priority, default=None)
 
     def _pop(self, user_id: str) -> str:
         waiting = self._waiting[user_id]
