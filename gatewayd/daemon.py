@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 FLUSH_SECONDS: Final = 5.0
 MEMORY_SECONDS: Final = 10.0
 PRUNE_SECONDS: Final = 3600.0
+STOP_SECONDS: Final = 1.0
+"""What clients get to be told that the answer that they wait for is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +211,8 @@ class Daemon:
         await gateway.close_streams()
         if not await servers[0].drain(max(0.0, deadline - time.monotonic())) or cut:
             left = gateway.in_flight.count
+            gateway.listening.streams.stop()
+            await servers[0].drain(STOP_SECONDS)
             log.warning("stopping with answers unfinished", extra={"in_flight": left, "tasks": cut})
         try:
             await gateway.accounts.authenticator.flush()

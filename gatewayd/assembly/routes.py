@@ -93,10 +93,11 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """The routes of those who listen for hours."""
+    """The routes of those who listen for hours, and the streams of answers."""
 
     events: EventRoutes
     sockets: SocketRoutes
+    streams: Streams
 
 
 def make_public(
@@ -128,7 +129,7 @@ def make_doors(parts: Parts) -> Doors:
 
 
 def make_listening(parts: Parts, doors: Doors, tasks: Tasks) -> Listening:
-    """Return the routes of the event stream and of Socket.IO; an account that is put out hears no more."""
+    """Return the event stream, Socket.IO and the answers; an account that is put out hears no more events."""
     live = parts.live
     services = EventServices(live.events, live.hub, live.calls, live.tickets, live.chats.chats)
     settings = parts.settings
@@ -142,7 +143,8 @@ def make_listening(parts: Parts, doors: Doors, tasks: Tasks) -> Listening:
     async def identify(token: str) -> Actor:
         return await doors.shut_out.identified(lambda: doors.accounts.authenticate(token, "GET", PATH))
 
-    return Listening(events, SocketRoutes(live.hub, live.calls, identify, tasks))
+    sockets = SocketRoutes(live.hub, live.calls, identify, tasks)
+    return Listening(events, sockets, Streams(head_seconds=settings.stream_head_timeout))
 
 
 def site_facts(settings: Settings) -> SiteFacts:
@@ -164,7 +166,7 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
     limit = settings.request_body_limit
     filters, runtimes = parts.extensions.filters, Runtimes(parts.catalog)
     embeddings = Embeddings(parts.catalog, filters)
-    streams = Streams(head_seconds=settings.stream_head_timeout)
+    streams = listening.streams
     conversion = RuntimeConversion(parts.pipeline, embeddings, streams=streams)
     inputs = InputFilters(parts.catalog, filters)
     forwarding = Forwarding(parts.catalog, filters, parts.answering.response_ids)

@@ -1,5 +1,6 @@
 """Streams an answer: its frames as they come, a beat while the source is silent, a failure in band."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Final, Protocol, TypeVar
@@ -10,7 +11,7 @@ from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.catalog.replies import DONE, Chunk
 from gatewayd.chat.records import Answer, ChatRequest
 from gatewayd.dialects import openai
-from gatewayd.errors import GatewayError
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.http import heartbeat
 from gatewayd.http.early import EarlyHead
 from gatewayd.http.errors import STATUSES, log_broken
@@ -93,6 +94,19 @@ class Streams:
         self._head_seconds = head_seconds
         # Each is stopped by its stream.
         self._beats = Tasks()
+        self._waiting: set[asyncio.Task[object]] = set()
+        self._stopped: set[asyncio.Task[object]] = set()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the first event of an answer is awaited."""
+        return bool(self._waiting)
+
+    def stop(self) -> None:
+        """Give up every answer whose first event is still awaited: its client is told so."""
+        for task in self._waiting - self._stopped:
+            self._stopped.add(task)
+            task.cancel()
 
     async def begin(
         self,
@@ -103,7 +117,7 @@ class Streams:
     ) -> web.StreamResponse:
         """Await an answer and let `follow` send it, on the stream that was begun if it was long in coming.
 
-        A failure raises until then; afterwards it is the last frame.
+        A failure raises until then; afterwards it is the last frame. After `stop` it is unavailable.
         """
         headers = {} if edge.content_type is None else {"Content-Type": edge.content_type}
         early = EarlyHead(
@@ -111,7 +125,7 @@ class Streams:
         )
         try:
             async with early:
-                answer = await asked
+                answer = await self._first(asked)
             return await follow(answer, early.reply)
         except GatewayError as error:
             if early.reply is None:
@@ -120,6 +134,22 @@ class Streams:
             await send(request, early.reply, edge.fail(error))
             await early.reply.write_eof()
             return early.reply
+
+    async def _first(self, asked: Awaitable[Asked]) -> Asked:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a request is served in a task")
+        self._waiting.add(task)
+        try:
+            return await asked
+        except asyncio.CancelledError:
+            if task not in self._stopped or task.cancelling() > 1:
+                raise
+            task.uncancel()
+            raise GatewayError(Kind.UNAVAILABLE, "cannot get an answer: the gateway stops") from None
+        finally:
+            self._waiting.discard(task)
+            self._stopped.discard(task)
 
     def keep_alive(
         self, request: web.Request, reply: web.StreamResponse, ping: Callable[[], bytes]

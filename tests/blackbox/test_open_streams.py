@@ -76,11 +76,23 @@ def test_a_stop_lets_open_streams_end(tmp_path: Path) -> None:
 
 
 def test_a_stop_does_not_wait_for_ever(tmp_path: Path) -> None:
-    with opened(tmp_path, DRAIN_TIMEOUT="1") as site, open_streams(site) as streams:
+    with (
+        opened(tmp_path, DRAIN_TIMEOUT="1", STREAM_HEAD_TIMEOUT="0.1") as site,
+        open_streams(site) as streams,
+        contextlib.ExitStack() as stack,
+    ):
+        awaited = []
+        for question, model in CASES:
+            if (question.dialect.name, model) != ("ollama", "l.m"):
+                site.provider.script(Reply(before=SILENCE))
+                awaited.append(stack.enter_context(site.opened(question, f"p{model}", b"")))
         began = time.monotonic()
         site.daemon.process.send_signal(signal.SIGTERM)
         assert site.daemon.process.wait(timeout=20) == 0
         assert time.monotonic() - began < 15
+        for stream in awaited:
+            # It had its head before its first event: the failure is in band.
+            assert b"cannot get an answer: the gateway stops" in stream.rest().body, stream.question
         for stream in streams:
             # It was cut, so that no client takes it for whole.
             with pytest.raises((http.client.IncompleteRead, ConnectionResetError)):

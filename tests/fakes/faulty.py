@@ -88,8 +88,8 @@ class Site:
         return self.chat(model_id, stream=True, **fields)
 
     @contextlib.contextmanager
-    def opened(self, question: Question, model: str) -> Iterator["OpenStream"]:
-        """Ask for a stream and read until it says "one"; the provider may be silent from then on."""
+    def opened(self, question: Question, model: str, until: bytes = b"one") -> Iterator["OpenStream"]:
+        """Ask for a stream and read its head and until it says "one"; then the provider may be silent."""
         connection = http.client.HTTPConnection(urlsplit(self.daemon.base_url).netloc, timeout=30)
         with contextlib.closing(connection):
             headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
@@ -97,7 +97,7 @@ class Site:
             answer = connection.getresponse()
             assert answer.status == 200
             got = b""
-            while b"one" not in got:
+            while until not in got:
                 part = answer.read1(65536)
                 assert part, got
                 got += part

@@ -121,6 +121,23 @@ async def test_a_client_that_leaves_while_it_waits_ends_the_work() -> None:
                 await asyncio.sleep(0.01)
 
 
+async def test_a_stop_is_told_in_the_stream_or_its_status() -> None:
+    asked, quick = Asked(soon()), Asked(Streams())
+    async with serving([asked.row(), quick.row("/y")]) as client:
+        reply = await asyncio.wait_for(client.get("/x"), 5)
+        waiting = asyncio.create_task(client.get("/y"))
+        asked.streams.stop()
+        body = await reply.read()
+        while not quick.streams.is_waiting:
+            await asyncio.sleep(0.01)
+        quick.streams.stop()
+        assert (await waiting).status == 503
+    assert asked.has_ended
+    assert quick.has_ended
+    assert b'data: {"error":{"message":"cannot get an answer: the gateway stops"' in body
+    assert not asked.streams.is_waiting
+
+
 async def test_a_client_of_the_older_protocol_is_served_too() -> None:
     asked = Asked(soon())
     async with serving([asked.row()]) as client:
