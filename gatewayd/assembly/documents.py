@@ -15,7 +15,6 @@ from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.chat.attachments import Documents as AttachedDocuments
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
-from gatewayd.extract.records import Sandbox
 from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.chunking import ChunkRules
 from gatewayd.ingest.files import Files, UploadRules
@@ -40,6 +39,7 @@ from gatewayd.knowledge.sync import Sync
 from gatewayd.knowledge.uploads import Uploads
 from gatewayd.knowledge.wholes import Wholes
 from gatewayd.sandbox import confinement
+from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.settings import Settings
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.database import Database

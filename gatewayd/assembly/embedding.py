@@ -7,6 +7,7 @@ from typing import Final
 
 from gatewayd.ingest.interfaces import Embedder
 from gatewayd.knowledge.interfaces import Reranker
+from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.settings import Settings
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.embedders import EmbedderOptions, OllamaEmbedder, OpenAiEmbedder
@@ -113,7 +114,8 @@ def make_reranker(settings: Settings, tasks: Tasks) -> AnyReranker | None:
         return ExternalReranker(service, model)
     if settings.rag_reranking_engine == "local":
         kind = LocalKind.DIRECTORY if model.startswith("/") else LocalKind.FASTEMBED
-        return LocalReranker(LocalOptions(kind, model, settings.data_dir), tasks)
+        sandbox = Sandbox(settings.ingest_sandbox)
+        return LocalReranker(LocalOptions(kind, model, settings.data_dir, sandbox=sandbox), tasks)
     return None
 
 
@@ -133,6 +135,7 @@ def _local(settings: Settings, kind: LocalKind, model: str) -> LocalOptions:
         model,
         settings.data_dir,
         threads=settings.embedding_threads or len(os.sched_getaffinity(0)),
+        sandbox=Sandbox(settings.ingest_sandbox),
         query_prefix=settings.rag_embedding_query_prefix or None,
         content_prefix=settings.rag_embedding_content_prefix or None,
     )

@@ -11,9 +11,10 @@ import orjson
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.answers import AnswerLimits, pack
 from gatewayd.extract.readers import read
-from gatewayd.extract.records import MB, OVER_MEMORY, Document, Limits, Sandbox
+from gatewayd.extract.records import MB, OVER_MEMORY, Document, Limits
 from gatewayd.ingest.chunking import ChunkRules, cut
-from gatewayd.sandbox.confinement import confine
+from gatewayd.sandbox import confinement
+from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.workers import Parent
 
 
@@ -27,7 +28,8 @@ def main() -> None:
     limits = Limits(text=options["text"])
     rules = ChunkRules(options["size"], options["overlap"], options["tokens"])
     parent = Parent()
-    _confine(Sandbox(options["sandbox"]), Path(sys.argv[2]))
+    # Nothing is left but the folder of the documents.
+    confinement.enter(Sandbox(options["sandbox"]), [Path(sys.argv[2])])
     for message, _ in parent.messages():
         _allow(options["seconds"])
         try:
@@ -41,15 +43,6 @@ def main() -> None:
             parent.refuse(message, GatewayError(Kind.UNAVAILABLE, sentence))
         else:
             parent.answer(message, header, blob)
-
-
-def _confine(sandbox: Sandbox, folder: Path) -> None:
-    """Leave this process nothing but the folder of its documents and its own modules."""
-    if sandbox is Sandbox.OFF:
-        return
-    missing = confine([folder])
-    if missing and sandbox is Sandbox.REQUIRE:
-        sys.exit(f"cannot be confined: {' and '.join(missing)} failed")
 
 
 def _extract(message: dict[str, Any], limits: Limits, rules: ChunkRules) -> tuple[dict[str, Any], bytes]:

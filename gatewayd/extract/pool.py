@@ -16,11 +16,12 @@ import orjson
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.answers import AnswerLimits, unpack
 from gatewayd.extract.reader import Reader
-from gatewayd.extract.records import MB, OVER_MEMORY, Sandbox
+from gatewayd.extract.records import MB, OVER_MEMORY
 from gatewayd.extract.slots import ReaderSlots
 from gatewayd.ingest.chunking import ChunkRules
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
 from gatewayd.ingest.records import Extraction
+from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.tasks import Tasks
 from gatewayd.workers import MAX_HEADER_BYTES, WorkerDiedError, WorkerOptions
 

@@ -12,17 +12,6 @@ OVER_MEMORY: Final = "over_memory"
 """The code of a failure for want of memory, after which the process is not used again."""
 
 
-class Sandbox(StrEnum):
-    """How the processes are confined that read documents."""
-
-    # As far as the kernel can.
-    AUTO = "auto"
-    # Wholly, or no document is read.
-    REQUIRE = "require"
-    # Not at all.
-    OFF = "off"
-
-
 class Format(StrEnum):
     """What a file can be that is read."""
 

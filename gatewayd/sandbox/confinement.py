@@ -4,6 +4,7 @@ import mimetypes
 import site
 import sys
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,17 @@ PACKAGE: Final = Path(__file__).parents[1]
 # Where the system has the libraries that modules are linked with, and what finds them.
 LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
 DEVICES: Final = ("/dev/null", "/dev/urandom", "/dev/random")
+
+
+class Sandbox(StrEnum):
+    """How the processes are confined that read documents or run models."""
+
+    # As far as the kernel can.
+    AUTO = "auto"
+    # Wholly, or the process ends.
+    REQUIRE = "require"
+    # Not at all.
+    OFF = "off"
 
 
 def missing() -> Sequence[str]:
@@ -40,6 +52,16 @@ def confine(readable: Sequence[Path]) -> Sequence[str]:
     except OSError:
         failed.append(SECCOMP)
     return failed
+
+
+def enter(sandbox: Sandbox, readable: Sequence[Path]) -> None:
+    """Confine this process as `confine` does, in the way that the settings say; it ends when that is too
+    little."""
+    if sandbox is Sandbox.OFF:
+        return
+    failed = confine(readable)
+    if failed and sandbox is Sandbox.REQUIRE:
+        sys.exit(f"cannot be confined: {' and '.join(failed)} failed")
 
 
 def _own_files() -> Iterator[Path]:

@@ -123,6 +123,8 @@ def _conditions(pid: int) -> Iterator[tuple[Numbers, list[Instruction]]]:
     # An abort is a signal to oneself.
     yield syscalls.TGKILL, _among(0, [pid])
     yield syscalls.PRLIMIT64, _among(0, [0, pid])
+    # Of the calling thread: PRIO_PROCESS, and no number.
+    yield syscalls.SETPRIORITY, [*_only(0, os.PRIO_PROCESS), *_among(1, [0])]
     # Others let a signal be sent to another process.
     yield syscalls.FCNTL, _among(1, FCNTL_COMMANDS)
     yield syscalls.IOCTL, _among(1, IOCTL_REQUESTS)
@@ -149,6 +151,11 @@ def _among(argument: int, values: Iterable[int]) -> list[Instruction]:
     for value in values:
         block += [(EQUAL, 0, 1, value), (RETURN, 0, 0, ALLOW)]
     return [*block, _refusal(errno.EPERM)]
+
+
+def _only(argument: int, value: int) -> list[Instruction]:
+    """Go on when an argument has a value."""
+    return [_load(argument), (EQUAL, 1, 0, value), _refusal(errno.EPERM)]
 
 
 def _refusal(number: int) -> Instruction:

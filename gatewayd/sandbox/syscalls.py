@@ -126,6 +126,7 @@ OPENAT: Final[Numbers] = (257, 56)
 CLONE: Final[Numbers] = (56, 220)
 TGKILL: Final[Numbers] = (234, 131)
 PRLIMIT64: Final[Numbers] = (302, 261)
+SETPRIORITY: Final[Numbers] = (141, 140)
 FCNTL: Final[Numbers] = (72, 25)
 IOCTL: Final[Numbers] = (16, 29)
 

@@ -73,8 +73,8 @@ class RetrievalFields(BaseSettings):
     ] = setting(
         restart(DOCUMENTS),
         "auto",
-        "Confinement of the processes that extract documents, by Landlock and seccomp: as far as the kernel "
-        "can, wholly or the daemon does not start, or none.",
+        "Confinement of the processes that extract documents or run embedding and reranking models, by "
+        "Landlock and seccomp: as far as the kernel can, wholly or the daemon does not start, or none.",
     )
 
     rag_embedding_engine: Annotated[

@@ -1,7 +1,8 @@
 """The process that runs one embedding model or cross-encoder: `python -m gatewayd.vectors.child`.
 
 The first request is `{"do": "open", "threads", ...}` with the description of a model (`loading`), answered by
-`{"width"}`. Those that follow have `texts` and `priority` (query, passage), and `purpose` or `query` as the
+`{"width"}`. A model in a folder is opened when the process has confined itself to that folder, as `sandbox`
+says. Those that follow have `texts` and `priority` (query, passage), and `purpose` or `query` as the
 model needs it; the answer's bytes are rows of little-endian float32. Passages are worked on by `threads`
 patient threads, queries by one of their own.
 
@@ -15,17 +16,25 @@ import sys
 import threading
 import traceback
 from functools import partial
-from typing import Any, Final, Protocol
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import numpy as np
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.memory import return_memory
+from gatewayd.sandbox import confinement
+from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.vectors.lanes import Lane
-from gatewayd.vectors.loading import Header, Model, load
-from gatewayd.workers import Parent
+from gatewayd.workers import Header, Parent
+
+if TYPE_CHECKING:
+    from gatewayd.vectors.loading import Model
 
 QUERY: Final = "query"
+LOADING: Final = "gatewayd.vectors.loading"
+"""Loaded in the sandbox: a library of it starts a thread, and only threads that begin later are confined."""
 
 
 class Answers(Protocol):
@@ -43,7 +52,7 @@ class Answers(Protocol):
 class Serving:
     """Answers requests with a model."""
 
-    def __init__(self, answers: Answers, model: Model, threads: int) -> None:
+    def __init__(self, answers: Answers, model: "Model", threads: int) -> None:
         self._answers = answers
         self._model = model
         self._passages = Lane("passages", threads, is_patient=True)
@@ -60,7 +69,7 @@ class Serving:
 class _Call:
     """One request."""
 
-    def __init__(self, answers: Answers, model: Model, message: Header) -> None:
+    def __init__(self, answers: Answers, model: "Model", message: Header) -> None:
         self._answers = answers
         self._model = model
         self._message = message
@@ -100,8 +109,10 @@ def main() -> None:
 
 
 def _opened(parent: Parent, message: Header) -> Serving | None:
+    if message["path"] is not None:
+        confinement.enter(Sandbox(message["sandbox"]), [Path(message["path"])])
     try:
-        model = load(message)
+        model = cast("Model", import_module(LOADING).load(message))
     except GatewayError as error:
         parent.refuse(message, error)
         return None

@@ -107,4 +107,5 @@ def _arguments(description: Header, family: type[TextEmbedding] | type[TextCross
         )
     else:
         family.add_custom_model(LOCAL, sources=source, model_file=GRAPH)
-    return {**common, "model_name": LOCAL, "specific_model_path": path}
+    # Without a folder for downloads one is looked for and made, which a confined process cannot.
+    return {**common, "model_name": LOCAL, "specific_model_path": path, "cache_dir": path}

@@ -12,6 +12,7 @@ from typing import Any, Final
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.prefixes import MARK_LENGTH, Prefixes
 from gatewayd.ingest.records import Purpose, Space
+from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.tasks import Tasks
 from gatewayd.vectors import models
 from gatewayd.vectors.models import Builtin
@@ -46,7 +47,8 @@ class LocalOptions:
 
     `model` is a name, or the path of the folder for the kind directory. `folder` is the state directory,
     which models are kept in. Prefixes are put before texts; None means those that belong to the model.
-    `threads` work on passages, one more on queries. `environment` is what a download needs of the
+    `threads` work on passages, one more on queries. `sandbox` is how the process is confined, but for a model
+    that is downloaded. `environment` is what a download needs of the
     environment, for example proxies.
     """
 
@@ -54,6 +56,7 @@ class LocalOptions:
     model: str
     folder: Path
     threads: int = 1
+    sandbox: Sandbox = Sandbox.AUTO
     query_prefix: str | None = None
     content_prefix: str | None = None
     pooling: str = "mean"
@@ -184,6 +187,7 @@ def describe(options: LocalOptions, task: str) -> dict[str, Any]:
         "pooling": options.pooling,
         "cache": str(options.folder / models.MODELS / "fastembed"),
         "threads": options.threads,
+        "sandbox": options.sandbox,
     }
 
 

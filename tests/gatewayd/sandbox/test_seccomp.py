@@ -57,6 +57,7 @@ def test_what_a_process_may_do_and_what_not(architecture: Architecture) -> None:
         (syscalls.CLONE, (thread,)),
         (syscalls.TGKILL, (PID, 7, 6)),
         (syscalls.PRLIMIT64, (0, 0)),
+        (syscalls.SETPRIORITY, (os.PRIO_PROCESS, 0, 10)),
         (syscalls.FCNTL, (3, fcntl.F_SETFD, 1)),
         (syscalls.IOCTL, (3, 0x5451)),
     ]
@@ -67,6 +68,8 @@ def test_what_a_process_may_do_and_what_not(architecture: Architecture) -> None:
         (syscalls.CLONE, (17,)),
         (syscalls.TGKILL, (1, 1, 9)),
         (syscalls.PRLIMIT64, (1, 0)),
+        (syscalls.SETPRIORITY, (os.PRIO_PROCESS, 1, 10)),
+        (syscalls.SETPRIORITY, (os.PRIO_USER, 0, 10)),
         (syscalls.FCNTL, (3, fcntl.F_SETOWN, 1)),
         (syscalls.IOCTL, (0, 0x5412)),
     ]

@@ -1,5 +1,6 @@
 import asyncio
 import importlib.util
+import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -8,12 +9,15 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.records import Purpose, Space
+from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.tasks import Tasks
 from gatewayd.vectors import local, models
 from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
 from tests.fakes.embedding import TEXTS, cosines, rows_of
 
 Make = Callable[..., LocalEmbedder]
+FILTERED = "2"
+"""The mode of seccomp in which a filter decides (proc(5))."""
 
 
 @pytest.fixture
@@ -31,7 +35,7 @@ async def make(tasks: Tasks, minilm_state: Path) -> AsyncIterator[Make]:
 
 
 async def test_the_default_model_puts_alike_texts_near(make: Make) -> None:
-    embedder = make()
+    embedder = make(sandbox=Sandbox.REQUIRE)
     rows = rows_of(await embedder.embed(TEXTS, Purpose.PASSAGE))
     near = rows @ rows.T
     assert np.abs(np.diag(near) - 1).max() < 1e-5
@@ -40,6 +44,16 @@ async def test_the_default_model_puts_alike_texts_near(make: Make) -> None:
         assert near[first, second] > max(others) + 0.15
     (question,) = rows_of(await embedder.embed(["where do cats rest"], Purpose.QUERY))
     assert set(np.argsort(rows @ question)[-2:]) == {2, 3}
+    # Texts come from anybody: each thread of the process is confined, and those for passages are patient.
+    threads = list(Path(f"/proc/{embedder.pid}/task").iterdir())
+    assert {field(thread, "Seccomp") for thread in threads} == {FILTERED}
+    assert len({os.getpriority(os.PRIO_PROCESS, int(thread.name)) for thread in threads}) == 2
+
+
+def field(thread: Path, name: str) -> str:
+    """Return a field of the status of a thread (proc(5))."""
+    lines = (thread / "status").read_text().splitlines()
+    return next(line.split()[1] for line in lines if line.startswith(f"{name}:"))
 
 
 async def test_the_fast_form_agrees_with_the_shipped_model(

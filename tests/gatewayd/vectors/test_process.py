@@ -25,7 +25,7 @@ class Opening:
     async def __call__(self) -> Mapping[str, Any]:
         self.count += 1
         description = {"task": "embed", "name": "m", "path": str(self.folder), "pooling": "none"}
-        return {**description, "cache": "", "threads": 1}
+        return {**description, "cache": "", "threads": 1, "sandbox": "auto"}
 
 
 @pytest.fixture
