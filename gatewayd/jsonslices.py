@@ -30,6 +30,9 @@ AT_ONCE_CONTAINERS: Final = 5_000
 AT_ONCE_VALUES: Final = 15_000
 """What the decoder builds in a few milliseconds: no more than a small text may hold."""
 
+SHORT_BYTES: Final = AT_ONCE_CONTAINERS
+"""A text of no more bytes is light, whatever it holds."""
+
 PIECE_BYTES: Final = 64 * 1024
 TEXT_BYTES: Final = 1024 * 1024
 """Bytes of a piece, and of a piece of one long text."""
@@ -126,13 +129,13 @@ async def decode(data: Text, limits: JsonLimits, undecoded: Undecoded | None = N
     has an integer of more than 64 bits, which could not be passed on as it is. No NaN, no lone surrogates.
     """
     if undecoded is None and is_light(data):
-        return _decode_light(data, limits)
+        return decode_light(data, limits)
     return await _Scan(data, limits, undecoded, 0, len(data)).run()
 
 
 def is_light(data: Text) -> bool:
     """Tell whether a text is decoded in a few milliseconds; a short one is, whatever it holds."""
-    return len(data) <= AT_ONCE_CONTAINERS or (
+    return len(data) <= SHORT_BYTES or (
         len(data) <= AT_ONCE_BYTES
         and data.count(b"[") + data.count(b"{") <= AT_ONCE_CONTAINERS
         and data.count(b",") <= AT_ONCE_VALUES
@@ -143,11 +146,17 @@ def decode_at_once(data: Text, limits: JsonLimits = SMALL) -> Any:
     """Return the value of a JSON text that is light, or refuse it; raises as `decode` does."""
     if not is_light(data):
         raise too_many("than can be read at this place")
-    return _decode_light(data, limits)
+    return decode_light(data, limits)
 
 
-def _decode_light(data: Text, limits: JsonLimits) -> Any:
-    value = _loads(data, 0, is_exact=limits.has_exact_integers)
+def decode_light(data: Text, limits: JsonLimits) -> Any:
+    """Return the value of a JSON text that is known to be light; raises as `decode` does."""
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise _not_json(error, 0) from None
+    if limits.has_exact_integers:
+        _check_integers(data)
     if len(data) <= 2 * limits.depth:
         # Each level has a start and an end.
         return value
@@ -447,11 +456,20 @@ def _loads(data: Text, place: int, *, is_exact: bool = True) -> Any:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise _bad(f"{error.msg} (byte {place + error.pos})", place) from None
-    # The expression is slow, and few texts have so many digits in a row.
-    if is_exact and _LONG_RUN in data.translate(_AS_ZEROS) and _LONG_INTEGER.search(data) is not None:
-        json.loads(data, parse_int=_exact)
+        raise _not_json(error, place) from None
+    if is_exact:
+        _check_integers(data)
     return value
+
+
+def _check_integers(data: Text) -> None:
+    # The expression is slow, and few texts have so many digits in a row.
+    if _LONG_RUN in data.translate(_AS_ZEROS) and _LONG_INTEGER.search(data) is not None:
+        json.loads(data, parse_int=_exact)
+
+
+def _not_json(error: orjson.JSONDecodeError, place: int) -> GatewayError:
+    return _bad(f"{error.msg} (byte {place + error.pos})", place)
 
 
 def _bad(reason: str, place: int) -> GatewayError:

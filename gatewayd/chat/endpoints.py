@@ -15,6 +15,13 @@ _ACTED_UPON: Final = frozenset(
         *("previous_response_id", "conversation", "tools"),
     }
 )
+_USUAL: Final = frozenset(
+    {
+        *("model", "messages", "prompt", "input", "tools"),
+        *("stream", "stream_options", "temperature", "top_p", "max_tokens", "stop"),
+    }
+)
+"""The fields that nearly all requests do with."""
 
 
 def model_of(value: Mapping[str, Any]) -> str:
@@ -30,6 +37,8 @@ def check_names(value: Mapping[str, Any]) -> None:
 
     They read names of fields whatever their case: a second `Model` would be the model that they ask.
     """
+    if _USUAL.issuperset(value):
+        return
     for name in value:
         if not (name.islower() and name.isascii()) and name.casefold() in _ACTED_UPON:
             meant = name.casefold()

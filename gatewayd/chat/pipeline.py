@@ -1,6 +1,6 @@
 """The one pipeline: every chat request, in every dialect, goes through `Pipeline.run`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -95,6 +95,8 @@ class Pipeline:
         model = candidates[0].model
         record = self._apply_record(request, model, actor)
         chain = await self._choose(request, model, actor)
+        if request.scope is None and _needs_scope(request, chain, model):
+            request.scope = self._scope(request, model, actor)
         if chain.inlets:
             candidates = await self._filtered(request, actor, chain, model)
             model = candidates[0].model
@@ -127,18 +129,18 @@ class Pipeline:
                 answer.completion = _with_sources(answer.completion, answer.sources)
         return answer
 
-    async def _choose(self, request: ChatRequest, model: Model, actor: Actor) -> FilterChain:
-        """Return the filters, and see to it that whoever needs a scope has one."""
+    def _choose(self, request: ChatRequest, model: Model, actor: Actor) -> Awaitable[FilterChain]:
         if self._has_own_scopes and request.scope is None:
             request.scope = self._scope(request, model, actor)
-        chain = await self._filters.choose(request, model, actor)
-        if request.scope is None and _needs_scope(request, chain, model):
-            request.scope = self._scope(request, model, actor)
-        return chain
+        return self._filters.choose(request, model, actor)
 
-    async def _candidates(self, request: ChatRequest, actor: Actor) -> Candidates:
-        candidates = await self._catalog.candidates(request.model, actor)
-        return placed(candidates, request.source) if request.source else candidates
+    def _candidates(self, request: ChatRequest, actor: Actor) -> Awaitable[Candidates]:
+        if request.source:
+            return self._placed(request, actor)
+        return self._catalog.candidates(request.model, actor)
+
+    async def _placed(self, request: ChatRequest, actor: Actor) -> Candidates:
+        return placed(await self._catalog.candidates(request.model, actor), request.source)
 
     def _apply_record(self, request: ChatRequest, model: Model, actor: Actor) -> ModelRecord | None:
         record = self._catalog.find_record(model.id)

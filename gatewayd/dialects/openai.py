@@ -31,6 +31,8 @@ _SHAPES: Final[tuple[tuple[str, tuple[type, ...], str], ...]] = (
     ("response_format", (dict,), "an object"),
 )
 
+_SHAPED: Final = frozenset(name for name, _, _ in _SHAPES)
+
 WITHOUT_ID: Final = frozenset({"text", "url", "web_search"})
 """Types of references that carry what they refer to."""
 
@@ -58,9 +60,12 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
         raise invalid("cannot accept stream: expected true or false", param="stream")
     if body.get("messages") or not has_history(options):
         check_messages(body.get("messages"))
-    files = parse_files(options.pop("files", None))
-    _spread_params(body, options.get("params"))
-    _check_shapes(body)
+    files: list[dict[str, Any]] = []
+    if options:
+        files = parse_files(options.pop("files", None))
+        _spread_params(body, options.get("params"))
+    if not _SHAPED.isdisjoint(body):
+        _check_shapes(body)
     if not stream:
         body.pop("stream_options", None)
     return ChatRequest(model=model, body=body, stream=stream, files=files, options=options)

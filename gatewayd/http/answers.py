@@ -124,7 +124,7 @@ class Streams:
             request, self._beats, edge.ping(), headers, seconds=self._head_seconds, pause=self._seconds
         )
         try:
-            async with early:
+            with early:
                 answer = await self._first(asked)
             return await follow(answer, early.reply)
         except GatewayError as error:

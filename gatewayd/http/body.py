@@ -74,7 +74,9 @@ async def read_object(
     request: web.Request, limit: int = SMALL_BODY, limits: JsonLimits = jsonslices.SMALL
 ) -> dict[str, Any]:
     """Return the body as a JSON object; invalid_request when it is something else."""
-    value = await jsonslices.decode(await read_bytes(request, limit), limits)
+    data = await read_bytes(request, limit)
+    is_short = len(data) <= jsonslices.SHORT_BYTES
+    value = jsonslices.decode_light(data, limits) if is_short else await jsonslices.decode(data, limits)
     if not isinstance(value, dict):
         raise invalid("cannot read the body: expected a JSON object", param="body")
     return value

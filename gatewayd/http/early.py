@@ -13,7 +13,7 @@ from gatewayd.tasks import Tasks
 
 
 class EarlyHead:
-    """Inside an `async with` block, waits `seconds` for an answer and then begins the stream without it.
+    """Inside a `with` block, waits `seconds` for an answer and then begins the stream without it.
 
     `reply` is the stream that was begun, None while nothing was sent. `ping` is what keeps it alive, and is
     sent again every `pause` seconds. Without `seconds` nothing is ever sent. A timer is all that an answer
@@ -40,13 +40,13 @@ class EarlyHead:
         self._over: asyncio.Event | None = None
         self.reply: web.StreamResponse | None = None
 
-    async def __aenter__(self) -> Self:
+    def __enter__(self) -> Self:
         """Begin to count."""
         if self._seconds is not None:
             self._timer = asyncio.get_running_loop().call_later(self._seconds, self._begin)
         return self
 
-    async def __aexit__(
+    def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End: what follows is the caller's to send."""

@@ -244,14 +244,14 @@ class Edge:
         return around
 
     async def _reply(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if is_unsafe(single_slashes(request.raw_path.partition("?")[0])):
+        if is_unsafe(request.raw_path.partition("?")[0]):
             unsafe = GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
             return await self._unrouted(_refuse(unsafe), request)
         hosts = request.headers.getall(hdrs.HOST, ())
         if len(hosts) > 1:
             ambiguous = invalid("cannot serve the request: it has more than one Host", param=hdrs.HOST)
             return await self._unrouted(_refuse(ambiguous), request)
-        if hosts and hosts[0] and SANE_HOST.fullmatch(hosts[0]) is None:
+        if hosts and hosts[0] and not is_host(hosts[0]):
             malformed = invalid("cannot serve the request: its Host is no host name", param=hdrs.HOST)
             return await self._unrouted(_refuse(malformed), request)
         if request.match_info.http_exception is not None:
@@ -286,7 +286,13 @@ def single_slashes(path: str) -> str:
 @lru_cache(maxsize=256)
 def is_unsafe(path: str) -> bool:
     """Tell whether a path has parts that a proxy in front may read in another way than we do."""
-    return UNSAFE_PATH.search(path) is not None
+    return UNSAFE_PATH.search(single_slashes(path)) is not None
+
+
+@lru_cache(maxsize=64)
+def is_host(name: str) -> bool:
+    """Tell whether a Host is a host name or an address, with a port or without one."""
+    return SANE_HOST.fullmatch(name) is not None
 
 
 def dialect_of(route: Route, request: web.Request) -> Dialect:

@@ -37,7 +37,8 @@ class OriginRules:
         Which credential it carries does not matter. Programs that are no browsers send no Origin (ASVS 5.0,
         3.5.1 and 3.5.2).
         """
-        if self.is_own(request):
+        headers = request.headers
+        if (FETCH_SITE not in headers and hdrs.ORIGIN not in headers) or self.is_own(request):
             return
         origin = request.headers.get(hdrs.ORIGIN)
         if "*" in self.allowed or origin in self.allowed:

@@ -11,7 +11,11 @@ from gatewayd.upstream.failures import Failures
 from gatewayd.upstream.sse import FramingError
 
 SLICE_BYTES = 16 * 1024
-"""Bytes of an answer that are looked at before others have their turn."""
+"""Bytes of an answer that are looked at before others have their turn, whatever they hold."""
+
+LARGE_SLICE_BYTES = 64 * 1024
+LARGE_SLICE_LINES = 800
+"""Bytes of such a slice that has no more lines than these, as events of a usual length have."""
 
 Begin = Callable[[], Awaitable[UpstreamResponse]]
 """Sends the request and returns a good answer; raises TransportError or GatewayError."""
@@ -118,7 +122,7 @@ class AnswerChunks:
         self._size += len(read)
         if self._size > MAX_STREAM_BYTES:
             raise FramingError(f"its answer is over {MAX_STREAM_BYTES} bytes")
-        return self._sliced(read) if len(read) > SLICE_BYTES else read
+        return read if len(read) <= SLICE_BYTES or _is_light(read) else self._sliced(read)
 
     async def _next_slice(self) -> bytes:
         """Return more of what came, after others had their turn."""
@@ -160,6 +164,10 @@ class AnswerChunks:
 
     def _reported(self, error: object) -> Exception:
         return error if isinstance(error, FramingError) else self._failures.from_event(error)
+
+
+def _is_light(read: bytes) -> bool:
+    return len(read) <= LARGE_SLICE_BYTES and b"\r" not in read and read.count(b"\n") <= LARGE_SLICE_LINES
 
 
 def media_type(response: UpstreamResponse) -> str:

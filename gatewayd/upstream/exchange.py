@@ -9,7 +9,7 @@ from gatewayd import jsonparts, jsonslices
 from gatewayd.catalog.interfaces import CallContext, RefusedAnswer, RuntimeRefusalError
 from gatewayd.completions.limits import MAX_DEPTH
 from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.jsonslices import JsonLimits
+from gatewayd.jsonslices import SHORT_BYTES, JsonLimits, decode_light
 from gatewayd.upstream.answer import AnswerChunks, StreamReader, Whole, media_type
 from gatewayd.upstream.client import TransportError, UpstreamClient, UpstreamResponse, open_client
 from gatewayd.upstream.config import ProviderConfig
@@ -61,7 +61,7 @@ class Exchange:
         self, path: str, body: Mapping[str, Any], context: CallContext | None = None
     ) -> tuple[bytes, dict[str, Any]]:
         """Send a JSON body and return the JSON object that comes back, as bytes and decoded."""
-        raw, answer = await self._whole("POST", path, body, context)
+        raw, answer = await self._read_whole(self._send("POST", path, body, context))
         return raw, self._object(answer)
 
     async def put(self, path: str, content: bytes, headers: Mapping[str, str]) -> object:
@@ -121,13 +121,8 @@ class Exchange:
         headers = self._headers if body is None else self._json_headers
         if self._identity is not None and context is not None:
             headers = {**self._identity.for_model(context), **headers}
-        content = None if body is None else await _encode(body)
+        content = None if body is None else _encode_light(body) or await _encode(body)
         return await self._client.request(method, self._base + path, headers, content)
-
-    async def _whole(
-        self, method: str, path: str, body: Mapping[str, Any] | None, context: CallContext | None = None
-    ) -> tuple[bytes, dict[str, Any] | list[Any]]:
-        return await self._read_whole(self._send(method, path, body, context))
 
     async def _read_whole(
         self, sending: Awaitable[UpstreamResponse], limit: int = MAX_ANSWER
@@ -186,7 +181,9 @@ class Exchange:
         self, response: UpstreamResponse, raw: bytes
     ) -> tuple[bytes, dict[str, Any] | list[Any]]:
         try:
-            answer = await jsonslices.decode(raw, ANSWER)
+            answer = (
+                decode_light(raw, ANSWER) if len(raw) <= SHORT_BYTES else await jsonslices.decode(raw, ANSWER)
+            )
         except jsonslices.DepthError as error:
             raise self.failures.broken("its JSON nests too deep") from error
         except GatewayError as error:
@@ -224,24 +221,27 @@ async def _read_start(response: UpstreamResponse, limit: int) -> bytes:
     return body
 
 
+def _encode_light(body: Mapping[str, Any]) -> bytes | None:
+    """Return a request as JSON; None unless its messages are few and short texts, as nearly all are."""
+    messages = body.get("messages")
+    if not isinstance(messages, list) or len(messages) > FEW_MESSAGES:
+        return None
+    for message in messages:
+        content = message.get("content") if isinstance(message, dict) else None
+        if not isinstance(content, str) or len(content) > FEW_CHARACTERS:
+            return None
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError as error:
+        raise _unwritable(error) from error
+
+
 async def _encode(body: Mapping[str, Any]) -> bytes:
     try:
-        if _is_light(body.get("messages")):
-            return orjson.dumps(body)
         return b"".join(await jsonparts.encode(body))
     except orjson.JSONEncodeError as error:
-        raise invalid(f"cannot send the request as JSON: {error}") from error
+        raise _unwritable(error) from error
 
 
-def _is_light(messages: object) -> bool:
-    """Tell whether messages are few and short texts, as nearly all are."""
-    return (
-        isinstance(messages, list)
-        and len(messages) <= FEW_MESSAGES
-        and all(
-            isinstance(message, dict)
-            and isinstance(content := message.get("content"), str)
-            and len(content) <= FEW_CHARACTERS
-            for message in messages
-        )
-    )
+def _unwritable(error: orjson.JSONEncodeError) -> GatewayError:
+    return invalid(f"cannot send the request as JSON: {error}")

@@ -63,7 +63,10 @@ class ChatRoutes:
             return await self._streams.begin(
                 request, asked, OpenAiFrames(), partial(self._send, request, chat)
             )
-        return await self._send(request, chat, await asked)
+        answer = await asked
+        if isinstance(answer, Answer) and answer.completion is not None and not chat.stream:
+            return body.raw_reply(request, answer.completion.raw, warning_headers(answer.warnings))
+        return await self._send(request, chat, answer)
 
     async def _send(
         self,
@@ -75,8 +78,6 @@ class ChatRoutes:
         if isinstance(answer, Started):
             return body.json_reply(_show_started(answer))
         headers = warning_headers(answer.warnings)
-        if answer.completion is not None and not chat.stream:
-            return body.raw_reply(request, answer.completion.raw, headers)
         if answer.chunks is None:
             return await send_whole(request, openai_frames(answer, chat), headers, begun)
         first = b""
