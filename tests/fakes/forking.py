@@ -103,6 +103,12 @@ def _loaded(program: str) -> socket.socket:
     return ours
 
 
+def load() -> None:
+    """Start the processes that others are forked from, for tests that count their children."""
+    for program in PROGRAMS:
+        _loaded(program)
+
+
 def start(program: str, args: Sequence[str], env: Mapping[str, str], streams: Sequence[int]) -> Forked:
     """Start a program with three file descriptors as its standard streams; they stay the caller's."""
     request = json.dumps([list(args), dict(env), str(Path.cwd())]).encode()

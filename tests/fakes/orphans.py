@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.fakes import forking
+
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -38,6 +40,7 @@ class Orphans:
 @contextmanager
 def adopting() -> Iterator[Orphans]:
     """Be the parent of what is left behind by the processes that are started inside."""
+    forking.load()
     _adopt(1)
     try:
         yield Orphans()
