@@ -114,7 +114,7 @@ def test_the_manual_is_asked_as_it_is_printed(quick: Quick, tmp_path: Path) -> N
 @pytest.mark.parametrize("library", ["openai", "anthropic", "ollama"])
 def test_readme_snippet_answers(quick: Quick, library: str) -> None:
     text = README.read_text()
-    found = re.search(rf"(?ms)^[^\n]*`pip install {library}`[^\n]*\n\n```sh\n(.*?)^```$", text)
+    found = re.search(rf"(?ms)^[^\n]*`pip install {library}`[^\n]*\n\n~~~sh\n(.*?)^~~~$", text)
     assert found, f"the README has no lines for {library}"
     script = found[1]
     assert "http://127.0.0.1:8080/" in script
