@@ -10,10 +10,11 @@ from gatewayd.catalog.interfaces import Forwarded
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.filtered_streams import EVENTS, MAX_WHOLE_BYTES
 from gatewayd.chat.interfaces import ResponseIdStore
-from gatewayd.chat.response_references import MAX_REFERENCES, ids_in, references_in
-from gatewayd.completions.foreign import mapping
+from gatewayd.chat.response_references import MAX_REFERENCES, Reference, ids_in, references_in
+from gatewayd.completions.foreign import mapping, sequence
 from gatewayd.errors import GatewayError, invalid, not_found, shortened
 from gatewayd.jsonslices import JsonLimits
+from gatewayd.pace import Pace
 
 KEPT_SECONDS: Final = 30 * 86_400
 """For how long an id is remembered."""
@@ -29,8 +30,11 @@ _DONE: Final = b"data: [DONE]"
 _READ: Final = (*_LAST, b"event: response.created\n", b"event: response.output_item.done\n")
 """How the events begin in which new ids stand."""
 
-_ANY: Final = JsonLimits(containers=2**31, values=2**31, depth=200, has_exact_integers=False)
-"""What the answers of providers may hold was checked when they came."""
+_LIMITS: Final = JsonLimits(containers=50_000, values=500_000, depth=200, has_exact_integers=False)
+"""What an answer may hold whose ids are kept."""
+
+SLICE_ITEMS: Final = 500
+"""Items of an input that are looked at before others have their turn."""
 
 
 class ResponseIds:
@@ -46,7 +50,7 @@ class ResponseIds:
         Raises not_found, or invalid_request with the code previous_response_not_found: whether somebody else
         has received it is not told.
         """
-        found = list(islice(references_in(body), MAX_REFERENCES + 1))
+        found = await _references(body)
         if not found:
             return
         if len(found) > MAX_REFERENCES:
@@ -158,9 +162,22 @@ class RememberedAnswer:
         await self._known.remember(given, self._user_id)
 
 
+async def _references(body: Body) -> list[Reference]:
+    """Return what a request names, up to one more than it may name."""
+    pace = Pace()
+    items = sequence(body.get("input"))
+    found = list(islice(references_in({**body, "input": items[:SLICE_ITEMS]}), MAX_REFERENCES + 1))
+    for start in range(SLICE_ITEMS, len(items), SLICE_ITEMS):
+        if len(found) > MAX_REFERENCES:
+            break
+        found += references_in({"input": items[start : start + SLICE_ITEMS]})
+        await pace.turn()
+    return found
+
+
 async def _decoded(raw: bytes) -> Any:
     try:
-        return await jsonslices.decode(raw.strip(), _ANY)
+        return await jsonslices.decode(raw.strip(), _LIMITS)
     except GatewayError:
-        # Of a whole answer over 1 MiB only the start was looked at: what is no JSON gives no ids.
+        # A whole answer over 1 MiB was not checked for being JSON, and one may hold too much: neither gives ids.
         return None
