@@ -179,5 +179,5 @@ async def _decoded(raw: bytes) -> Any:
     try:
         return await jsonslices.decode(raw.strip(), _LIMITS)
     except GatewayError:
-        # A whole answer over 1 MiB was not checked for being JSON, and one may hold too much: neither gives ids.
+        # What is no JSON gives no ids, as a whole answer over 1 MiB may be, nor what holds too much.
         return None
