@@ -3,8 +3,8 @@
     python -m tests.fakes.healthprobe URL PID
 
 A line for each request: milliseconds without those in which a thread of the daemon, or the probe, had to wait
-for a processor, and those, which other processes are to blame for. A thread that waits may hold the lock of the
-interpreter, for which the loop waits then. The probe ends with its standard input.
+for a processor, and those, which other processes are to blame for. A thread that waits may hold the lock of
+the interpreter, for which the loop waits then. The probe ends with its standard input.
 """
 
 import contextlib
