@@ -9,6 +9,9 @@ from gatewayd.catalog.records import Grant
 SWITCHES: Final = "switches"
 """Where `meta` of a plugin from a file keeps what was switched by hand: `{"is_active", "is_global"}`."""
 
+DERIVED: Final = frozenset({"description", "manifest", "toggle", "has_user_valves", SWITCHES})
+"""Members of a shown `meta` that clients do not keep there: columns, and facts of the source."""
+
 
 class Family(StrEnum):
     """The two name spaces of plugins: an id may be used once in each (peer-compatible)."""

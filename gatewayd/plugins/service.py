@@ -19,7 +19,7 @@ from gatewayd.plugins.interfaces import PluginStore
 from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import refused
-from gatewayd.plugins.records import SWITCHES, Family, Origin, Plugin, log_fields
+from gatewayd.plugins.records import DERIVED, SWITCHES, Family, Origin, Plugin, log_fields
 from gatewayd.plugins.registry import END_TIMEOUT, LOAD, Registry
 
 log = logging.getLogger(__name__)
@@ -353,8 +353,8 @@ def _switched(plugin: Plugin, name: str, value: bool) -> Plugin:
 
 
 def _free(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what clients may keep in `meta`; the rest has fields of its own."""
-    return {key: value for key, value in meta.items() if key not in ("description", "manifest", SWITCHES)}
+    """Return what clients may keep in `meta`, who send back what they were shown."""
+    return {key: value for key, value in meta.items() if key not in DERIVED}
 
 
 def _kept(meta: Mapping[str, Any]) -> dict[str, Any]:

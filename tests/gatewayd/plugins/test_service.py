@@ -87,6 +87,18 @@ async def test_a_new_function_is_inactive_and_for_no_model() -> None:
         assert not (await plugins.set_active(ADMIN, Family.FUNCTION, "seen")).is_active
 
 
+@pytest.mark.parametrize("family", Family)
+async def test_what_the_source_says_is_not_kept_as_what_a_client_says(family: Family) -> None:
+    flags = {"toggle": True, "has_user_valves": True}
+    shown = {**flags, "description": "x", "manifest": {"title": "x"}, "more": 1}
+    async with service() as (plugins, _):
+        content = TOOL if family is Family.TOOL else FILTER
+        made = await plugins.create(ADMIN, family, NewPlugin("one", content, meta=shown))
+        assert made.meta == {"more": 1}
+        changed = await plugins.change(ADMIN, family, "one", PluginChange(meta=shown))
+        assert changed.meta == {"more": 1}
+
+
 async def test_a_new_tool_has_its_specs_and_belongs_to_who_made_it() -> None:
     async with service() as (plugins, _):
         made = await plugins.create(MAKER, Family.TOOL, NewPlugin("t", TOOL, name="Mine"))

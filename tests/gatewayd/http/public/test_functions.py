@@ -205,6 +205,7 @@ async def test_what_is_exported_can_be_synced_again() -> None:
     """)
     first = plugin_of("a", content, valves={"limit": 5}, is_active=False)
     async with serving_plugins(first, plugin_of("f", FILTER, description="Sees")) as site:
+        await site.plugged.registry.loaded(Family.FUNCTION, "f")
         plain = await site.ok("GET", f"{FUNCTIONS}/export")
         assert [one["content"] for one in plain] == [first.content, FILTER]
         assert not any("valves" in one for one in plain)
