@@ -37,6 +37,13 @@ PIECE_BYTES: Final = 64 * 1024
 TEXT_BYTES: Final = 1024 * 1024
 """Bytes of a piece, and of a piece of one long text."""
 
+MAX_TEXT_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of memory of one text: it is joined of its pieces in one go, which nothing can interrupt.
+
+A character takes one in a text that is ASCII, four in one with a character over U+FFFF, two in any other
+(PEP 393, which would give one to Latin-1 as well).
+"""
+
 TOKENS_AT_ONCE: Final = 1_000
 
 _TOKEN: Final = re.compile(rb'"[^"\\]{0,256}+"|["\[\]{}]')
@@ -344,6 +351,7 @@ class _Scan:
     async def _long_text(self, start: int, end: int) -> str:
         data = self._data
         parts: list[str] = []
+        characters = width = 0
         position = start + 1
         while position < end - 1:
             found = _CHARACTERS.match(data, position, min(position + TEXT_BYTES, end - 1))
@@ -352,7 +360,12 @@ class _Scan:
             cut = found.end()
             while data[cut] & 0xC0 == 0x80:
                 cut += 1
-            parts.append(_loads(_quoted(data[position:cut]), position, is_exact=False))
+            part: str = _loads(_quoted(data[position:cut]), position, is_exact=False)
+            characters += len(part)
+            width = max(width, _width(part))
+            if characters * width > MAX_TEXT_BYTES:
+                raise _longer(MAX_TEXT_BYTES // width)
+            parts.append(part)
             position = cut
             await self._pace.turn()
         return "".join(parts)
@@ -446,6 +459,20 @@ class _Scan:
 def too_many(what: str) -> GatewayError:
     """Return the error for a text that holds too much."""
     return GatewayError(Kind.TOO_LARGE, f"cannot read the body as JSON: it has more {what}")
+
+
+def _longer(characters: int) -> GatewayError:
+    return GatewayError(
+        Kind.TOO_LARGE,
+        f"cannot read the body as JSON: a text of it has more than {characters} characters",
+    )
+
+
+def _width(text: str) -> int:
+    """Return how many bytes of memory each character of a text takes at most."""
+    if text.isascii():
+        return 1
+    return 2 if len(text.encode("utf-16-le")) == 2 * len(text) else 4
 
 
 def _quoted(text: Text) -> bytes:

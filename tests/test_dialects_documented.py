@@ -294,6 +294,7 @@ LIMITS = {
     "bytes of a body of which nothing else is said": body.SMALL_BODY,
     "lists and objects of it": jsonslices.SMALL.containers,
     "values of it": jsonslices.SMALL.values,
+    "bytes of memory of one text": jsonslices.MAX_TEXT_BYTES,
     "lists and objects of a request to a model": jsonslices.LARGE.containers,
     "values of a request to a model": jsonslices.LARGE.values,
     "bytes of a chat or a message": chats.MAX_CHAT_BYTES,

@@ -31,6 +31,7 @@ from gatewayctl.wire import (
     users,
 )
 from gatewayd.http.routes import Route
+from gatewayd.jsonslices import MAX_TEXT_BYTES
 from tests.fakes.site import AUTHS, CHATS, RUNTIME, SCIM
 
 MIB = 2**20
@@ -40,6 +41,9 @@ BODY = 32 * MIB
 
 TEXT = 64 * MIB
 SCIM_BODY = 4 * MIB
+
+WIDE = MAX_TEXT_BYTES // 4
+"""Bytes of a text that has a character over U+FFFF, and about as many characters."""
 
 LIMITS: dict[str, int] = {
     "/api/v1/chats/new": 32 * MIB,
@@ -257,8 +261,8 @@ def _many(unit: bytes, count: int, size: int) -> bytes:
 
 KINDS: dict[str, Callable[[int, int], bytes]] = {
     "text": lambda size, _: _text("x", size),
-    "multi-byte": lambda size, _: _text("\u6f22\U0001f600", size),
-    "one wide": lambda size, _: _text("x", size)[:-5] + '\U0001f600"'.encode(),
+    "multi-byte": lambda size, _: _text("\u6f22\U0001f600", min(size, 3 * WIDE)),
+    "one wide": lambda size, _: _text("x", min(size, WIDE))[:-5] + '\U0001f600"'.encode(),
     "escapes": lambda size, _: _text("\\n", size),
     "NULs": lambda size, _: _text("\\u0000", size),
     "integers": lambda size, many: _many(b"7", many, size),

@@ -155,6 +155,27 @@ async def test_a_long_text_of_escapes_is_built_of_small_parts(
     assert max(sizes) <= jsonslices.TEXT_BYTES + 5
 
 
+@pytest.mark.parametrize(
+    ("first", "characters"),
+    [
+        ("a", 8_000_000),
+        ("\u00e9", 4_000_000),
+        ("\u6f22", 4_000_000),
+        ("\U0001f600", 2_000_000),
+        ("\\ud83d\\ude00", 2_000_000),
+    ],
+)
+async def test_the_memory_of_one_text_is_bounded(
+    monkeypatch: pytest.MonkeyPatch, first: str, characters: int
+) -> None:
+    monkeypatch.setattr("gatewayd.jsonslices.MAX_TEXT_BYTES", 8_000_000)
+    for text in (first + "x" * (characters - 1), "x" * (characters - 1) + first):
+        [found] = await decode(f'["{text}"]'.encode(), SMALL)
+        assert len(found) == characters
+        with pytest.raises(GatewayError, match=f"more than {characters} characters"):
+            await decode(f'["{text}x"]'.encode(), SMALL)
+
+
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize(
     "bad", ["\\ud83d", "\\ud83dx", "\\ud83d\\n", "\\udc00", "\\u12", "\\x", "\x01", "\\ud83d\\u00e9"]
