@@ -12,7 +12,7 @@ from gatewayd import jsonslices
 from gatewayd.assembly.gateway import assemble
 from gatewayd.assembly.routes import public_rows
 from gatewayd.catalog import failover, listing, runtimes
-from gatewayd.chat import assembling
+from gatewayd.chat import assembling, modelfacts
 from gatewayd.chat import embeddings as batches
 from gatewayd.chats import plain as storable
 from gatewayd.chats import reading, records, transfer
@@ -87,6 +87,8 @@ NAMES = {
     "formats of embeddings": embeddings.FORMATS,
     "counts of embeddings": batches.COUNTS,
     "what pages of models tell": model_pages.TOLD,
+    "what users read of a record": [*modelfacts.USERS_INFO, *modelfacts.USERS_META],
+    "what users read of a base": modelfacts.SIZES,
     "headers": [warnings.NAME, "anthropic-version", "request-id", "X-Request-Id", "Retry-After"],
     "media types": ["application/json", "application/x-ndjson"],
     "kinds of sources": KINDS,

@@ -1,11 +1,55 @@
 """A model as listings and plugins show it (2.4), with what an administrator keeps about it; pure."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 from gatewayd.catalog.grants import show_grant
 from gatewayd.catalog.records import Model, ModelRecord
-from gatewayd.completions.foreign import sequence
+from gatewayd.completions.foreign import mapping, sequence
+
+USERS_INFO: Final = ("id", "name", "is_active", "updated_at", "created_at")
+"""Members of a record that everybody reads who may use its model.
+
+The others are for administrators: owner, base model, parameters with the system prompt, access list.
+"""
+
+USERS_META: Final = frozenset(
+    {
+        "builtinTools",
+        "capabilities",
+        "defaultFeatureIds",
+        "defaultFilterIds",
+        "description",
+        "hidden",
+        "profile_image_url",
+        "suggestion_prompts",
+        "tags",
+        "tts",
+    }
+)
+"""Members of a record's `meta` that everybody reads who may use its model: what a client shows and offers.
+
+The others are for administrators: documents, tools, filters and actions, which the gateway itself adds to
+requests, and members that it does not know.
+"""
+
+USERS_DETAIL: Final = ("preset", "pipe", "has_user_valves")
+"""Members beside `openai` that tell everybody about a model on top of another one."""
+
+SIZES: Final = frozenset(
+    {
+        "capabilities",
+        "context_length",
+        "context_window",
+        "lifecycle",
+        "max_input_tokens",
+        "max_model_len",
+        "max_output_tokens",
+        "max_tokens",
+    }
+)
+"""What everybody reads of the provider's words about the base of a model: none of it names the base."""
 
 
 def describe_model(model: Model, record: ModelRecord | None) -> dict[str, Any]:
@@ -29,11 +73,28 @@ def describe_model(model: Model, record: ModelRecord | None) -> dict[str, Any]:
 
 
 def show_model(model: Model, record: ModelRecord | None, *, is_whole: bool) -> dict[str, Any]:
-    """Return an element of the model list; how the model is prompted is for those who keep it."""
-    described = describe_model(model, record)
-    if "info" in described and not is_whole:
-        del described["info"]["params"]
+    """Return an element of the model list, whole for administrators.
+
+    Others get what a client needs: not how the model is prompted, nor what it stands on.
+    """
+    if is_whole:
+        return describe_model(model, record)
+    described = describe_model(replace(model, detail=shown_detail(model)), record)
+    if record is not None:
+        info = described["info"]
+        meta = {name: value for name, value in mapping(record.meta).items() if name in USERS_META}
+        described["info"] = {**{name: info[name] for name in USERS_INFO}, "meta": meta}
     return described
+
+
+def shown_detail(model: Model) -> Mapping[str, Any]:
+    """Return what everybody may know of a model beside its name: its source's words, but for a base's."""
+    if not model.detail.get("preset"):
+        return model.detail
+    kept = {name: model.detail[name] for name in USERS_DETAIL if name in model.detail}
+    told = mapping(model.detail.get("openai"))
+    sizes = {name: value for name, value in told.items() if name in SIZES}
+    return {**kept, "openai": sizes} if sizes else kept
 
 
 def render_record(record: ModelRecord) -> dict[str, Any]:

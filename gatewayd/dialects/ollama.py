@@ -321,7 +321,8 @@ def _vectors(answer: Mapping[str, Any]) -> list[Any]:
 def _tag(model: Model) -> Body:
     """Return an element of the list; what the model's own runtime says of it is kept, save its name.
 
-    The digest, by which clients tell models apart, is that of the id where there is none of the weights.
+    Of a model on top of another one nothing is kept, as it would tell which one that is. The digest, by which
+    clients tell models apart, is that of the id where there is none of the weights.
     """
     tag: Body = {
         "name": model.id,
@@ -331,7 +332,8 @@ def _tag(model: Model) -> Body:
         "digest": hashlib.sha256(model.id.encode("utf-8", "surrogatepass")).hexdigest(),
         "details": _details(model),
     }
-    return {**tag, **mapping(model.detail.get("ollama")), "name": model.id, "model": model.id}
+    own = {} if model.detail.get("preset") else mapping(model.detail.get("ollama"))
+    return {**tag, **own, "name": model.id, "model": model.id}
 
 
 def _details(model: Model) -> Body:

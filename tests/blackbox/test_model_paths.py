@@ -8,7 +8,7 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.http.public.bases import BASES
-from tests.fakes.roles import MODELS, PUBLIC_GRANT, Site, opened_roles
+from tests.fakes.roles import AUTHS, MODELS, PUBLIC_GRANT, Site, opened_roles
 from tests.fakes.samples import ASKED, MESSAGES, RUNTIME_ASKED, Row
 from tests.fakes.samples_models import CONTROL_PATHS, MODEL_PATHS, Decision
 from tests.fakes.upstream import Reply as FakeReply
@@ -116,6 +116,37 @@ def test_every_path_is_asked_here_or_shares_its_handler() -> None:
     }
     for _, path in shared:
         assert path in MESSAGES or any(path == base + end for base in BASES for end in ASKED)
+
+
+def key_of_user(site: Site) -> str:
+    site.configure(ENABLE_API_KEYS=True)
+    site.add_group(site.ids["user"], features={"api_keys": True})
+    status, made = site.call("POST", f"{AUTHS}/api_key", {"name": "k"}, site.user)
+    assert status == 200, made
+    return str(made["api_key"])
+
+
+def test_no_list_tells_what_a_model_stands_on_or_how_it_is_prompted(site: Site) -> None:
+    rows = site.call("GET", "/openapi.json")[1]["paths"]
+    listing = [
+        path for path, row in rows.items() if {"models", "runtime"} & set(row.get("get", {}).get("tags", ()))
+    ]
+    places = [
+        place.format(id=model, index=0, path="x") for place in listing for model in ("preset-o", "preset-l")
+    ]
+    asked_here = [("GET", place, None) for place in dict.fromkeys(places)]
+    asked_here.append(("POST", "/ollama/api/show", b'{"model": "preset-l"}'))
+    seen = set()
+    for token in (site.user, key_of_user(site)):
+        for method, path, body in asked_here:
+            reply = site.send(method, path, body, token)
+            told = reply.body.decode()
+            assert reply.status in {200, 403, 404}, (path, reply)
+            assert SECRET not in told, path
+            assert "other" not in told, path
+            if "preset-" in told and reply.status == 200:
+                seen.add(path)
+    assert {f"{base}/models" for base in BASES} | {"/ollama/api/tags"} < seen
 
 
 @EACH

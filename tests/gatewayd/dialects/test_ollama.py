@@ -374,6 +374,14 @@ def test_tags():
     }
 
 
+def test_tag_of_a_model_on_top_of_another_one_does_not_tell_which():
+    base = {"size": 7, "digest": "d", "details": {"parent_model": "q:1b"}, "urls": [0]}
+    model = Model("mine", "Mine", "ollama", "runtime", "q:1b", detail={"ollama": base, "preset": True})
+    (tag,) = render_tags([model])["models"]
+    assert (tag["model"], tag["size"], tag["digest"]) == ("mine", 0, hashlib.sha256(b"mine").hexdigest())
+    assert tag["details"]["parent_model"] == ""
+
+
 def test_show():
     model = Model("gpt", "GPT", "openai", "hosted", "gpt")
     parsed = ollama.ShowResponse.model_validate_json(orjson.dumps(render_show(model)))

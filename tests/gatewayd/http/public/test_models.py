@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anthropic
 import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.http.public.models import ModelRoutes
+from gatewayd.http.public.models import LISTS, ModelRoutes
 from gatewayd.tasks import Tasks
 from tests.fakes.edge import Client, bearer, raw_get, serving
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
@@ -25,7 +26,12 @@ async def listing() -> AsyncIterator[Client]:
         [FakeSource(models=[make_model("acme/m:1", detail={"openai": {"id": "m"}}), make_model("b")])]
     )
     await catalog.list(admin)
-    actors = {"admin": admin, "user": make_actor("u", Role.USER), "pending": make_actor("p", Role.PENDING)}
+    actors = {
+        "admin": admin,
+        "user": make_actor("u", Role.USER),
+        "other": make_actor("o", Role.USER),
+        "pending": make_actor("p", Role.PENDING),
+    }
     async with serving(ModelRoutes(catalog).routes(), actors) as client:
         yield client
     await tasks.close()
@@ -103,17 +109,56 @@ async def test_bad_records_are_refused(form: dict[str, str], status: int) -> Non
         assert reply.status == status
 
 
-async def test_how_a_custom_model_is_prompted_is_for_administrators() -> None:
+USERS = {"id", "name", "is_active", "meta", "updated_at", "created_at"}
+EDITORS = {"user_id", "base_model_id", "params", "access_grants"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "users", "admins"),
+    [
+        *(("GET", path, USERS, USERS | EDITORS) for path in LISTS),
+        *(("GET", f"{path}/c", USERS, USERS | EDITORS) for path in LISTS),
+        ("GET", "/api/models/base", 403, USERS | EDITORS),
+        ("GET", "/api/v1/models/base", 403, USERS | EDITORS),
+        ("GET", "/api/v1/models/list", 403, USERS | EDITORS),
+        ("GET", "/api/v1/models/model?id=c", 403, USERS | EDITORS | {"write_access"}),
+        ("POST", "/api/v1/models/create", 403, USERS | EDITORS),
+        ("POST", "/api/v1/models/model/update", 403, USERS | EDITORS),
+        ("POST", "/api/v1/models/model/access/update", 403, USERS | EDITORS),
+        ("POST", "/api/v1/models/model/toggle?id=c", 403, USERS | EDITORS),
+    ],
+)
+@pytest.mark.parametrize("right", ["read", "write"])
+async def test_who_reads_what_of_a_record(
+    method: str, path: str, users: Any, admins: set[str], right: str
+) -> None:
     async with listing() as client:
-        form = {"id": "c", "base_model_id": "b", "params": {"system": "secret"}, "access_grants": [PUBLIC]}
+        grants = [{**PUBLIC, "principal_id": "u", "permission": right}]
+        form = {"id": "c", "base_model_id": "b", "params": {"system": "secret"}, "access_grants": grants}
+        form["meta"] = {"description": "Helps", "knowledge": [{"id": "k"}]}
         reply = await client.post("/api/v1/models/create", json=form, headers=bearer("admin"))
         assert reply.status == 200, await reply.text()
-        mine = await (await client.get("/api/models", headers=bearer("user"))).json()
-        assert [model["id"] for model in mine["data"]] == ["c"]
-        assert mine["data"][0]["info"]["base_model_id"] == "b"
-        assert "params" not in mine["data"][0]["info"]
-        all_of_them = await (await client.get("/api/models/c", headers=bearer("admin"))).json()
-        assert all_of_them["info"]["params"] == {"system": "secret"}
+        for credential, expected in (
+            ("user", users),
+            ("other", 403 if users == 403 else None),
+            ("admin", admins),
+        ):
+            reply = await client.request(method, path, json=form, headers=bearer(credential))
+            if expected == 403:
+                assert reply.status == 403
+                continue
+            info = _info_of(await reply.json())
+            assert (None if info is None else set(info)) == expected
+            if info is not None:
+                assert ("knowledge" in info["meta"]) is (credential == "admin")
+                assert info["meta"]["description"] == "Helps"
+
+
+def _info_of(answer: Any) -> Any:
+    """Return what an answer tells of the record of model `c`: an element, one of a list, or the record."""
+    listed = answer.get("data") or answer.get("items")
+    found = answer if listed is None else next((one for one in listed if one["id"] == "c"), {})
+    return found.get("info", found if "updated_at" in found else None)
 
 
 async def test_the_official_client_of_the_messages_dialect_lists_models() -> None:
