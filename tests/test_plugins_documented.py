@@ -22,6 +22,7 @@ from gatewayd.events.records import Effect, Helper
 from gatewayd.events.table import EVENT_TYPES, UNSTORED_PREFIX
 from gatewayd.extract.roffchars import unescaped
 from gatewayd.http.public.functions import LARGEST_SOURCE
+from gatewayd.http.public.toolservers import MOST_SERVERS
 from gatewayd.http.socketio import PATH as SOCKET_PATH
 from gatewayd.plugins import arguments, frontmatter, invoke, nesting, output, running, source
 from gatewayd.plugins.builtin import extractive, rate_limit, redact
@@ -31,6 +32,7 @@ from gatewayd.plugins.items import Items
 from gatewayd.plugins.names.catalogue import MODULES, PACKAGE
 from gatewayd.plugins.records import PluginKind
 from gatewayd.settings import definitions
+from gatewayd.upstream import mcp_session, mcp_tools, openapi_tools, operations, serverrequests
 from gatewayd.upstream.identity import OTHER_NAMES
 from tests.fakes.manual import rows
 from tests.fakes.plugins import NotedEvents, make_registry, plugin_of, scope_of
@@ -297,12 +299,25 @@ LIMITS = {
     "characters of the content of a message": MAX_CONTENT_CHARACTERS,
     "values of a list of a message": MAX_ITEMS,
     "bytes of a list of a message": MAX_ITEMS_BYTES,
+    "tool servers of the database": MOST_SERVERS,
+    "MiB of the description of a tool server": openapi_tools.MAX_DESCRIPTION // 2**20,
+    "lists and objects of it": openapi_tools.DESCRIPTION.containers,
+    "values of it": openapi_tools.DESCRIPTION.values,
+    "functions of a tool server": operations.MOST_FUNCTIONS,
+    "parameters of an OpenAPI function in path, query and headers": operations.MOST_PARAMETERS,
+    "characters of the description of a function, which is cut": operations.LONGEST_DESCRIPTION,
+    "pages of a list of MCP tools": mcp_session.MOST_PAGES,
+    "MiB of a result of a tool server": openapi_tools.MAX_RESULT // 2**20,
+    "redirects to the same host that are followed": serverrequests.MOST_REDIRECTS,
+    "sessions with MCP servers": mcp_tools.MOST_SESSIONS,
+    "seconds that an MCP session is kept without a call": int(mcp_session.IDLE_SECONDS),
 }
 
 
 def test_every_limit_is_in_the_page() -> None:
     assert {label: int(number) for label, number in rows(PAGE, "limits")} == LIMITS
     assert f"for {calls.GRACE_SECONDS:g} seconds" in PAGE
+    assert mcp_session.MAX_ANSWER == openapi_tools.MAX_RESULT
 
 
 def test_settings_and_permissions_that_the_page_names_exist() -> None:

@@ -16,6 +16,8 @@ from gatewayd.jsonslices import JsonLimits, JsonMembers, Undecoded
 
 SMALL_BODY: Final = 1024 * 1024
 BODY_TIMEOUT_SECONDS: Final = 30.0
+MIN_BYTES_PER_SECOND: Final = 64 * 1024
+"""Rate at which a body of the largest size comes, behind the first BODY_TIMEOUT_SECONDS."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -64,7 +66,7 @@ async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes | b
             raise _too_large(limit)
         return data
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_SECONDS + limit / 65536):
+        async with asyncio.timeout(BODY_TIMEOUT_SECONDS + limit / MIN_BYTES_PER_SECOND):
             return await _read_up_to(request, limit)
     except TimeoutError:
         raise invalid("cannot read the body: it came too slowly", code="body_timeout") from None
