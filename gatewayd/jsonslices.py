@@ -8,7 +8,7 @@ build at once.
 import json
 import re
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -95,6 +95,10 @@ BULK: Final = JsonLimits(containers=250_000, values=1_000_000)
 """For whole chats and for lists of many things, which are worked through in slices."""
 
 
+CHATS: Final = replace(BULK, depth=120)
+"""For stored chats: around the members of the lists of their messages, which have up to 100 levels."""
+
+
 class JsonMembers:
     """The members of a list, each decoded when its turn comes."""
 
@@ -132,8 +136,8 @@ class Undecoded:
 async def decode(data: Text, limits: JsonLimits, undecoded: Undecoded | None = None) -> Any:
     """Return the value of a JSON text.
 
-    Raises too_large over the limits, and invalid_request for what is no JSON, nests deeper than 64 levels or
-    has an integer of more than 64 bits, which could not be passed on as it is. No NaN, no lone surrogates.
+    Raises too_large over the limits, and invalid_request for what is no JSON, nests too deep or has an
+    integer of more than 64 bits, which could not be passed on as it is. No NaN, no lone surrogates.
     """
     if undecoded is None and is_light(data):
         return decode_light(data, limits)

@@ -305,7 +305,7 @@ LIMITS = {
     "messages of a chat": reading.MAX_MESSAGES,
     "bytes of the messages of a chat that takes more": records.MAX_CHAT_BYTES,
     "values of a message, and of a chat without them": storable.MAX_VALUES,
-    "values of a list of a message that events write": storable.MAX_LIST_VALUES,
+    "values of a member of a list of a message that events write": storable.MAX_MEMBER_VALUES,
     "characters of a text in it that is not ASCII": storable.MAX_TEXT_CHARACTERS,
     "chats of an import": transfer.MAX_IMPORTED,
     "bytes of an import": chats.MAX_IMPORT_BYTES,

@@ -9,6 +9,7 @@ import pytest
 from gatewayd import jsonslices
 from gatewayd.accounts import attempts, devices, passwordrules, passwords, signin, texts
 from gatewayd.chat import embeddings, response_ids
+from gatewayd.chats import plain as plain_values
 from gatewayd.errors import GatewayError
 from gatewayd.events import tickets
 from gatewayd.extract.pool import PoolOptions
@@ -17,7 +18,7 @@ from gatewayd.ingest import embedding, queue
 from gatewayd.knowledge import fusion, retrieval
 from gatewayd.plugins.builtin import redact
 from gatewayd.settings import definitions
-from gatewayd.storage import effects, pgvector
+from gatewayd.storage import chat_sizes, pgvector
 from gatewayd.upstream import exchange, listing, openapi_tools, passing
 from tests import test_dialects_documented as dialects
 
@@ -79,8 +80,9 @@ SENTENCES = {
         f" or {IDS.values} values",
         f"up to {listing.MAX_ID} characters",
         f"less than {exchange.MAX_REFUSAL // 1024} KiB",
-        f"text of {effects.MEASURED_SIZE} or more characters",
-        f"list of {effects.MEASURED_SIZE} or more bytes",
+        f"{jsonslices.CHATS.depth} where it holds stored chats, {plain_values.MAX_MEMBER_DEPTH} of them in",
+        f"counted anew after every {chat_sizes.MEASURED_BYTES} of them",
+        f"takes no event for {chat_sizes.FULL_SECONDS:g} seconds",
         f"of one that is passed on unconverted {passing.MAX_FRAME // 2**20} MiB",
     ],
 }

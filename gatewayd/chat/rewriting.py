@@ -71,7 +71,8 @@ class Rewriting:
             if stored is None:
                 continue
             try:
-                await self._merging.rewrite(chat_id, stored, read_node(changed, "message", message_id))
+                node = await read_node(changed, "message", message_id)
+                await self._merging.rewrite(chat_id, stored, node)
             except GatewayError as error:
                 log.warning("a changed message is not kept: %s", error.message)
 

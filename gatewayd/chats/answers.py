@@ -140,7 +140,7 @@ class Answers:
         """Store the user's message, and return its id."""
         if user_message is None:
             return None
-        node = read_node(user_message, "user_message")
+        node = await read_node(user_message, "user_message")
         node = replace(node, id=node.id or ids.new_id(), values={"role": "user", **node.values})
         if node.id == answer_id:
             raise invalid("cannot accept user_message.id: it is that of the answer", param="user_message.id")

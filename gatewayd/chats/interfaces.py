@@ -13,8 +13,11 @@ from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, Message
 class ChatStore(Protocol):
     """Chats, their tags and what was shared of them."""
 
-    async def add(self, chat: Chat, messages: Sequence[Message]) -> None:
-        """Insert a chat with its messages; conflict when the id is taken."""
+    async def add(self, chat: Chat, messages: Sequence[Message], *, is_copy: bool = False) -> None:
+        """Insert a chat with its messages; conflict when the id is taken.
+
+        Copies of messages that are stored already may be over the limits of a message.
+        """
         ...
 
     async def find(self, chat_id: str) -> Chat | None:

@@ -10,7 +10,7 @@ from gatewayd.errors import GatewayError, invalid, shortened
 
 MAX_DEPTH: Final = 64
 LEAST: Final = -(2**63)
-MOST: Final = 2**63 - 1
+MOST: Final = 2**64 - 1
 SHOWN_FIELD: Final = 200
 
 MAX_TEXT_CHARACTERS: Final = 4 * 2**20
@@ -19,8 +19,11 @@ MAX_TEXT_CHARACTERS: Final = 4 * 2**20
 MAX_VALUES: Final = 20_000
 """Values of one message, or of a chat beside its messages: lists, objects and what is in them."""
 
-MAX_LIST_VALUES: Final = 100_000
-"""Values of a list that events write: 20 for each member that it may have."""
+MAX_MEMBER_VALUES: Final = 100_000
+"""Values of a member of a list that events write."""
+
+MAX_MEMBER_DEPTH: Final = 100
+"""Levels of such a member, as many as the database keeps."""
 
 _ODD_TEXT: Final = "it has a NUL character or half of a surrogate pair"
 
@@ -39,18 +42,18 @@ def is_storable(text: str) -> bool:
     return "\x00" not in text and (text.isascii() or _ODD.search(text) is None)
 
 
-def check(value: Any, where: str, max_values: int = MAX_VALUES) -> None:
+def check(value: Any, where: str, max_values: int = MAX_VALUES, max_depth: int = MAX_DEPTH) -> None:
     """Raise invalid_request, naming the field, unless a value is JSON that can be kept.
 
-    No NUL, no lone surrogates, integers of 64 bits, finite numbers, 64 levels and so many values at most, and
+    No NUL, no lone surrogates, integers of 64 bits, finite numbers, so many levels and values at most, and
     4 Mi characters in a text that is not ASCII.
     """
     around: list[tuple[Any, Iterator[tuple[Any, Any]]]] = []
     name: Any = ""
     for _ in range(max_values):
         reason = _fault(value)
-        if reason is None and len(around) > MAX_DEPTH:
-            reason = f"it nests deeper than {MAX_DEPTH} levels"
+        if reason is None and len(around) > max_depth:
+            reason = f"it nests deeper than {max_depth} levels"
         if reason is not None:
             path = [str(each) for each, _ in around[1:]] + [str(name)] * bool(around)
             raise refused(".".join([where, *path]), reason)
@@ -67,6 +70,25 @@ def check(value: Any, where: str, max_values: int = MAX_VALUES) -> None:
         else:
             return
     raise refused(where, f"it has more than {max_values} values")
+
+
+def check_member(value: Any, where: str) -> None:
+    """Raise invalid_request, naming the list, for a member with more than `check` permits where it is read.
+
+    That is its values and long texts; the database looks at its depth, and refuses or replaces odd values.
+    """
+    left, count = [value], 0
+    while left:
+        one = left.pop()
+        count += 1
+        if isinstance(one, dict):
+            left.extend(one.values())
+        elif isinstance(one, list | tuple):
+            left.extend(one)
+        elif isinstance(one, str) and _is_long(one):
+            raise refused(where, f"a text in it is longer than {MAX_TEXT_CHARACTERS} characters")
+        if count + len(left) > MAX_MEMBER_VALUES:
+            raise refused(where, f"a member has more than {MAX_MEMBER_VALUES} values")
 
 
 def _fault(value: Any) -> str | None:
@@ -89,9 +111,14 @@ def _fault(value: Any) -> str | None:
 
 
 def _fault_of_text(text: str) -> str | None:
-    if not text.isascii() and len(text) > MAX_TEXT_CHARACTERS:
+    if _is_long(text):
         return f"it is longer than {MAX_TEXT_CHARACTERS} characters"
     return None if is_storable(text) else _ODD_TEXT
+
+
+def _is_long(text: str) -> bool:
+    # NUL is replaced by a character that is not ASCII.
+    return len(text) > MAX_TEXT_CHARACTERS and ("\x00" in text or not text.isascii())
 
 
 def mended(value: Any, depth: int = 0) -> Any:

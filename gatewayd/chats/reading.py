@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from gatewayd.chats.plain import MAX_LIST_VALUES, check, refused
+from gatewayd.chats.plain import MAX_MEMBER_DEPTH, MAX_MEMBER_VALUES, check, refused
 from gatewayd.chats.records import ITEM_KINDS, Message
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.pace import Pace
@@ -79,7 +79,7 @@ async def read_document(value: Any, where: str = "chat") -> Document:
         raise refused(where, "expected an object")
     head = {name: member for name, member in value.items() if name not in _OWN}
     check(head, where)
-    title = _read_title(value.get("title"), f"{where}.title")
+    title = read_title(value.get("title"), f"{where}.title")
     history = value.get("history")
     if history is not None and not isinstance(history, Mapping):
         raise refused(f"{where}.history", "expected an object")
@@ -95,7 +95,7 @@ async def read_document(value: Any, where: str = "chat") -> Document:
     return Document(title, head, current_id, await _read_tree(tree, f"{where}.history.messages"))
 
 
-def read_node(value: Any, where: str, node_id: str | None = None) -> Node:
+async def read_node(value: Any, where: str, node_id: str | None = None) -> Node:
     """Return one message as read; `node_id` is the id that its place gives it."""
     if not isinstance(value, Mapping):
         raise refused(where, "expected an object")
@@ -106,7 +106,7 @@ def read_node(value: Any, where: str, node_id: str | None = None) -> Node:
         name: member for name, member in value.items() if name not in _FIELDS and name not in ITEM_KINDS
     }
     check(others, where)
-    items = {kind: _read_items(value[kind], f"{where}.{kind}") for kind in ITEM_KINDS if kind in value}
+    items = {kind: await _read_items(value[kind], f"{where}.{kind}") for kind in ITEM_KINDS if kind in value}
     return Node(node_id or own_id or "", _read_values(value, where), others, items)
 
 
@@ -120,6 +120,19 @@ def read_id(value: Any, where: str) -> str | None:
         raise refused(where, f"it is longer than {MAX_ID} characters")
     check(value, where)
     return value
+
+
+def read_title(value: Any, where: str) -> str | None:
+    """Return the title of a chat, UNTITLED for a blank one; None for null."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise refused(where, "expected text")
+    check(value, where)
+    title = value.strip()
+    if len(title) > MAX_TITLE:
+        raise refused(where, f"it is longer than {MAX_TITLE} characters")
+    return title or UNTITLED
 
 
 async def chained(document: Document, branch: Sequence[Message], new_id: Callable[[], str]) -> Document:
@@ -148,18 +161,6 @@ def _may_be(node: Node, stored: Message) -> bool:
     return node.id == stored.id if node.id else node.values.get("role", stored.role) == stored.role
 
 
-def _read_title(value: Any, where: str) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise refused(where, "expected text")
-    check(value, where)
-    title = value.strip()
-    if len(title) > MAX_TITLE:
-        raise refused(where, f"it is longer than {MAX_TITLE} characters")
-    return title or UNTITLED
-
-
 async def _read_tree(value: Any, where: str) -> tuple[Node, ...]:
     if value is None:
         return ()
@@ -173,7 +174,7 @@ async def _read_tree(value: Any, where: str) -> tuple[Node, ...]:
         node_id = read_id(key, where)
         if node_id is None:
             raise refused(where, "a message has an empty id")
-        nodes.append(read_node(member, f"{where}.{node_id}", node_id))
+        nodes.append(await read_node(member, f"{where}.{node_id}", node_id))
     return tuple(nodes)
 
 
@@ -184,7 +185,7 @@ async def _read_list(values: list[Any], where: str) -> tuple[Node, ...]:
     pace = Pace()
     for position, value in enumerate(values):
         await pace.turn()
-        node = read_node(value, f"{where}.{position}")
+        node = await read_node(value, f"{where}.{position}")
         nodes.append(node)
         if node.id and node.id in known:
             raise refused(f"{where}.{position}.id", "another message of the list has it")
@@ -245,10 +246,13 @@ def _read_timestamp(value: Any, where: str) -> int:
     return int(value)
 
 
-def _read_items(value: Any, where: str) -> list[Any]:
+async def _read_items(value: Any, where: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
         raise refused(where, "expected a list")
-    check(value, where, MAX_LIST_VALUES)
+    pace = Pace()
+    for place, member in enumerate(value):
+        await pace.turn()
+        check(member, f"{where}.{place}", MAX_MEMBER_VALUES, MAX_MEMBER_DEPTH)
     return value

@@ -86,9 +86,14 @@ async def history(
     for each in messages:
         await pace.turn()
         nodes[each.id] = show_message(each, parents[each.id], children[each.id])
-    if current_id not in nodes:
-        current_id = messages[-1].id if messages else None
-    return nodes, current_id
+    return nodes, current_of(messages, current_id)
+
+
+def current_of(messages: Sequence[Message], current_id: str | None) -> str | None:
+    """Return the id of the current message: the last one where `current_id` names none."""
+    if any(message.id == current_id for message in messages):
+        return current_id
+    return messages[-1].id if messages else None
 
 
 def _parents(messages: Sequence[Message]) -> dict[str, str | None]:

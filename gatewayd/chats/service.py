@@ -10,9 +10,9 @@ from gatewayd.accounts.texts import is_plain
 from gatewayd.chats.access import ChatAccess, require_chat
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.merging import Merging, lock_of, new_chat
-from gatewayd.chats.reading import read_document, read_id, read_node
-from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message
-from gatewayd.chats.rendering import show_branch, show_chat, show_element
+from gatewayd.chats.reading import MAX_TITLE, UNTITLED, read_document, read_id, read_node, read_title
+from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, MessageState
+from gatewayd.chats.rendering import current_of, show_branch, show_chat, show_element
 from gatewayd.commits import Transactor
 from gatewayd.errors import invalid, not_found
 from gatewayd.tasks import Tasks
@@ -58,6 +58,27 @@ class Chats:
         chat, messages = await new_chat(actor.user_id, await read_document(document), now)
         await self._store.add(chat, messages)
         return await self.record(chat.id)
+
+    async def copy(self, actor: Actor, chat_id: str, title: str | None = None) -> Record:
+        """Copy a chat that the actor may read into one of its own, and return the copy's record.
+
+        Messages are copied as they are, over today's limits, too.
+        """
+        chat, now = await self.access.owned(actor, chat_id), self._clock()
+        messages = await self._messages.list(chat_id)
+        current_id = current_of(messages, chat.current_id)
+        copy = Chat(
+            id=ids.new_id(),
+            user_id=actor.user_id,
+            title=read_title((title or f"Clone of {chat.title}")[:MAX_TITLE], "title") or UNTITLED,
+            head={**chat.head, "originalChatId": chat.id, "branchPointMessageId": current_id},
+            current_id=current_id,
+            updated_at=now,
+            created_at=now,
+        )
+        idle = [replace(message, state=MessageState.IDLE) for message in messages]
+        await self._store.add(copy, idle, is_copy=True)
+        return await self.record(copy.id)
 
     async def get(self, actor: Actor, chat_id: str) -> Record:
         """Return the record of a chat that the actor may read."""
@@ -126,7 +147,7 @@ class Chats:
         takes the permission chat.edit. Raises invalid_request for what is no message, not_found for a chat
         that is not there or not the actor's.
         """
-        node = read_node(message, "message", read_id(message_id, "message_id"))
+        node = await read_node(message, "message", read_id(message_id, "message_id"))
         if not node.id:
             raise invalid("cannot accept message_id: it is empty", param="message_id")
         async with self._transactor.exclusive(lock_of(chat_id)):

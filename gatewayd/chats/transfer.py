@@ -106,14 +106,12 @@ class Transfer:
 
     async def clone(self, actor: Actor, chat_id: str, title: str | None = None) -> Record:
         """Copy a chat that the actor may read into one of its own, and return the copy's record."""
-        return await self._copy(actor, await self._chats.get(actor, chat_id), title)
+        return await self._chats.copy(actor, chat_id, title)
 
     async def clone_shared(self, actor: Actor, share_id: str) -> Record:
         """Copy what was shared under an id into a chat of the actor's own."""
-        return await self._copy(actor, (await self._chats.access.shared(share_id)).document, None)
-
-    async def _copy(self, actor: Actor, record: Record, title: str | None) -> Record:
-        name = (title or f"Clone of {record['title']}")[:MAX_TITLE]
+        record = (await self._chats.access.shared(share_id)).document
+        name = f"Clone of {record['title']}"[:MAX_TITLE]
         document = {**record["chat"], "title": name, "originalChatId": record["id"]}
         document["branchPointMessageId"] = record["chat"]["history"]["currentId"]
         return await self._chats.create(actor, document)

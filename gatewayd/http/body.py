@@ -93,14 +93,18 @@ async def read_model(
 
 
 async def read_members(
-    request: web.Request, model: type[Model], limit: int, undecoded: Undecoded
+    request: web.Request,
+    model: type[Model],
+    limit: int,
+    undecoded: Undecoded,
+    limits: JsonLimits = jsonslices.BULK,
 ) -> tuple[Model, JsonMembers | None]:
     """Return the body as `model`, in which one list stays empty, and the members of that list.
 
     They are None when the body has no such list: then the model has what stands in its place.
     """
     data = await read_bytes(request, limit)
-    value = await _decoded(data, jsonslices.BULK, undecoded)
+    value = await _decoded(data, limits, undecoded)
     members = value.get(undecoded.name) if isinstance(value, dict) else None
     if not isinstance(members, JsonMembers):
         return validated(model, value), None

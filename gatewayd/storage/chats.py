@@ -34,7 +34,7 @@ CONTAINS: Final = (
 class ChatRows:
     """Implements `chats.interfaces.ChatStore`."""
 
-    async def add(self, chat: Chat, messages: Sequence[Message]) -> None:
+    async def add(self, chat: Chat, messages: Sequence[Message], *, is_copy: bool = False) -> None:
         """Insert a chat with its messages; conflict when the id is taken. Tags are added by `add_tag`."""
         row = ChatRow(
             id=chat.id,
@@ -52,7 +52,7 @@ class ChatRows:
         )
         async with writing("add the chat"):
             await row.save(force_create=True)
-            await message_rows.write(chat.id, messages)
+            await message_rows.write(chat.id, messages, is_copy=is_copy)
 
     async def find(self, chat_id: str) -> Chat | None:
         """Return one chat."""

@@ -6,14 +6,15 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.accounts.texts import mended
-from gatewayd.chats.records import MAX_CHAT_BYTES, MAX_CONTENT_CHARACTERS, chat_too_large
+from gatewayd.chats.plain import MAX_VALUES
+from gatewayd.chats.records import MAX_CONTENT_CHARACTERS
 from gatewayd.pace import in_slices
 from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow
+from gatewayd.storage.chat_sizes import ChatSizes, size_of_text
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, fits
-from gatewayd.storage.mending import encode_mended
 from gatewayd.storage.messagelimits import check_content, check_items, content_too_large
-from gatewayd.storage.messages import append_items, lock, one, replace_items, size_of, size_of_chat
+from gatewayd.storage.messages import append_items, check_list, encode_items, lock, one, replace_items
 from gatewayd.storage.statements import Statement
 from gatewayd.storage.transactions import writing
 from gatewayd.text import MAX_NON_STARTERS, folded, is_continuation
@@ -21,19 +22,22 @@ from gatewayd.text import MAX_NON_STARTERS, folded, is_continuation
 END_CHARACTERS: Final = MAX_NON_STARTERS + 2
 """A character, the combining characters that it may have, and a joiner."""
 
-MEASURED_SIZE: Final = 64 * 1024
-"""Characters of a text, or bytes of a list, from which on the chat is measured: short events stay cheap."""
+VALUES_OF_A_PART: Final = 3
+"""The object, its type and its text."""
 
 
 class EffectRows:
     """Implements `events.interfaces.MessageEffects`."""
+
+    def __init__(self) -> None:
+        self._sizes = ChatSizes()
 
     async def append_content(self, chat_id: str, message_id: str, text: str) -> bool:
         """Add text to the end of the content; to a list, as a part of its own."""
         if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         check_content(text)
-        await _check_room(chat_id, len(text))
+        await self._sizes.check(chat_id, size_of_text(text))
         text = await in_slices(mended, text)
         if not is_continuation(text):
             return await _append(chat_id, message_id, text, await in_slices(folded, text))
@@ -49,7 +53,7 @@ class EffectRows:
         if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         check_content(text)
-        await _check_room(chat_id, len(text))
+        await self._sizes.check(chat_id, size_of_text(text))
         text = await in_slices(mended, text)
         statement = Statement(ChatMessageRow._meta.db)
         said, key = statement.bind(text), statement.bind(await in_slices(folded, text))
@@ -61,40 +65,39 @@ class EffectRows:
         """Add JSON values to the end of a list of a message, in their order."""
         if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
+        encoded = await self._encoded(chat_id, kind, values)
         async with writing("add to the message"):
             found = await lock(chat_id, message_id)
-            if found is not None and values:
-                before = await size_of(found["number"], kind)
-                await _check_room(chat_id, before[1])
-                await append_items(found["number"], kind, values, before=before)
+            if found is not None and encoded:
+                await append_items(found["number"], kind, encoded)
         return found is not None
 
     async def put_item(self, chat_id: str, message_id: str, kind: str, value: Mapping[str, Any]) -> bool:
         """Put an object in the place of the one with the same `type` and `id` of a list, or at its end."""
         if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
-        text = encode_mended(value, kind)
-        check_items(kind, [text])
+        [text] = await self._encoded(chat_id, kind, [value])
         async with writing("add to the message"):
             # Two that come at the same time would both find no object to replace.
             found = await lock(chat_id, message_id)
             if found is None:
                 return False
             statement = Statement(ChatMessageItemRow._meta.db)
-            if not await statement.run(_replacement(statement, found["number"], kind, text)):
-                before = await size_of(found["number"], kind)
-                await _check_room(chat_id, before[1])
-                await append_items(found["number"], kind, [value], before=before)
+            if await statement.run(_replacement(statement, found["number"], kind, text)):
+                await check_list(found["number"], kind)
+            else:
+                await append_items(found["number"], kind, [text])
         return True
 
     async def replace_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
         """Make a list of a message these values."""
         if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
+        encoded = await self._encoded(chat_id, kind, values)
         async with writing("replace a list of the message"):
             found = await lock(chat_id, message_id)
             if found is not None:
-                await replace_items(found["number"], kind, values)
+                await replace_items(found["number"], kind, encoded)
         return found is not None
 
     async def items(self, chat_id: str, message_id: str, kind: str) -> Sequence[Any]:
@@ -110,6 +113,12 @@ class EffectRows:
             )
         return [decode(row["value"], f"the {kind} of message {message_id}") for row in rows]
 
+    async def _encoded(self, chat_id: str, kind: str, values: Sequence[Any]) -> Sequence[str]:
+        """Return values for a list as JSON; too_large for more than a list, or the chat, has room for."""
+        encoded = await encode_items(kind, values)
+        await self._sizes.check(chat_id, check_items(kind, encoded))
+        return encoded
+
 
 async def _append(chat_id: str, message_id: str, text: str, key: str, *, replaced: int = 0) -> bool:
     """Add text to a content, and its folded form in place of so many characters at the end of the key."""
@@ -120,10 +129,13 @@ async def _append(chat_id: str, message_id: str, text: str, key: str, *, replace
     if statement.is_postgres:
         parts = f"parts || {statement.bind(orjson.dumps([part]).decode())}::jsonb"
         length = "COALESCE(length(parts::text), length(content))"
+        values = "(SELECT COUNT(*) FROM jsonb_path_query(parts, 'strict $.**'))"
     else:
         parts = f"json_insert(parts, '$[#]', json({statement.bind(orjson.dumps(part).decode())}))"
         length = "COALESCE(length(parts), length(content))"
+        values = "(SELECT COUNT(*) FROM json_tree(parts))"
     room = statement.bind(MAX_CONTENT_CHARACTERS - len(text))
+    room_of_values = statement.bind(MAX_VALUES - VALUES_OF_A_PART)
     kept = "content_key"
     if replaced:
         kept = f"substr(content_key, 1, length(content_key) - {statement.bind(replaced)})"
@@ -131,7 +143,8 @@ async def _append(chat_id: str, message_id: str, text: str, key: str, *, replace
         f"content = CASE WHEN parts IS NULL THEN content || {said} ELSE content END,"
         f" content_key = {kept} || {added}, parts = {parts}"
     )
-    if await _update(statement, changes, chat_id, message_id, f" AND {length} <= {room}"):
+    condition = f" AND {length} <= {room} AND {values} <= {room_of_values}"
+    if await _update(statement, changes, chat_id, message_id, condition):
         return True
     if await _is_there(chat_id, message_id):
         raise content_too_large()
@@ -166,16 +179,6 @@ async def _update(
     return bool(rows)
 
 
-async def _check_room(chat_id: str, size: int) -> None:
-    """Refuse a long text, or more for a long list, where a chat holds as much as it may; too_large."""
-    if size < MEASURED_SIZE:
-        return
-    with translated("measure the messages of a chat"):
-        held = await size_of_chat(chat_id)
-    if held > MAX_CHAT_BYTES:
-        raise chat_too_large(chat_id)
-
-
 async def _is_there(chat_id: str, message_id: str) -> bool:
     statement = Statement(ChatMessageRow._meta.db)
     message = one(statement, chat_id, message_id)
@@ -184,7 +187,7 @@ async def _is_there(chat_id: str, message_id: str) -> bool:
 
 
 def _replacement(statement: Statement, number: int, kind: str, text: str) -> str:
-    """Return the statement that replaces the objects of a list with the `type` and `id` of an encoded one."""
+    """Return the statement that replaces the first object with the `type` and `id` of an encoded one."""
     encoded = orjson.loads(text)
     written, names = statement.bind(text), ("type", "id")
     if statement.is_postgres:
@@ -196,6 +199,7 @@ def _replacement(statement: Statement, number: int, kind: str, text: str) -> str
     ]
     return (
         f"UPDATE chat_message_items SET value = {written}"  # noqa: S608 - no values
+        " WHERE id = (SELECT MIN(id) FROM chat_message_items"
         f" WHERE message_id = {statement.bind(number)} AND kind = {statement.bind(kind)}"
-        f" AND {' AND '.join(same)} RETURNING id"
+        f" AND {' AND '.join(same)}) RETURNING id"
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.accounts.texts import mended
+from gatewayd.chats.plain import check_member
 from gatewayd.chats.records import Message, MessageChange, MessageState
 from gatewayd.errors import not_found
 from gatewayd.pace import Pace, in_slices
@@ -82,6 +83,7 @@ class MessageRows:
         """Change one message; False when there is none."""
         if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
+        encoded = {kind: await encode_items(kind, values) for kind, values in (change.items or {}).items()}
         async with writing("change the message"):
             found = await lock(chat_id, message_id)
             if found is None:
@@ -97,7 +99,7 @@ class MessageRows:
                 await statement.run(
                     f"UPDATE chat_messages SET {', '.join(pairs)} WHERE number = {number}"  # noqa: S608
                 )
-            for kind, items in (change.items or {}).items():
+            for kind, items in encoded.items():
                 await replace_items(found["number"], kind, items)
         return True
 
@@ -151,14 +153,17 @@ async def lock(chat_id: str, message_id: str) -> dict[str, Any] | None:
     return rows[0] if rows else None
 
 
-async def write(chat_id: str, messages: Sequence[Message]) -> None:
-    """Insert messages, or replace them whole, inside the caller's transaction; of one id the last counts."""
+async def write(chat_id: str, messages: Sequence[Message], *, is_copy: bool = False) -> None:
+    """Insert messages, or replace them whole, inside the caller's transaction; of one id the last counts.
+
+    Copies of what is stored may be over the limits.
+    """
     last = {each.id: each for each in messages}
     pace = Pace()
     records = []
     for each in last.values():
         await pace.turn()
-        records.append(await _columns(chat_id, each))
+        records.append(await _columns(chat_id, each, is_copy=is_copy))
     rows = await upsert(ChatMessageRow, records, ["chat_id", "id"], returning="number, id")
     numbers = {row["id"]: row["number"] for row in rows}
     if numbers:
@@ -170,28 +175,50 @@ async def write(chat_id: str, messages: Sequence[Message]) -> None:
         await pace.turn()
         for kind, values in message.items.items():
             made = [await _item(numbers[message_id], kind, value) for value in values]
-            check_items(kind, [item["value"] for item in made])
+            if not is_copy:
+                check_items(kind, [item["value"] for item in made])
             items += made
     await insert(ChatMessageItemRow, items)
 
 
-async def replace_items(number: int, kind: str, values: Sequence[Any]) -> None:
-    """Replace a list of a message, inside the transaction that has locked it."""
+async def encode_items(kind: str, values: Sequence[Any]) -> Sequence[str]:
+    """Return values for a list of a message as JSON; invalid_request for one that could not be read back."""
+    pace = Pace()
+    encoded = []
+    for value in values:
+        await pace.turn()
+        check_member(value, kind)
+        encoded.append(await encode_large_mended(value, kind))
+    return encoded
+
+
+async def replace_items(number: int, kind: str, values: Sequence[str]) -> None:
+    """Replace a list of a message by encoded values, inside the transaction that has locked it."""
     await ChatMessageItemRow.filter(message_id=number, kind=kind).delete()
-    await append_items(number, kind, values)
+    check_items(kind, values)
+    await _insert_items(number, kind, values)
 
 
-async def append_items(
-    number: int, kind: str, values: Sequence[Any], *, before: tuple[int, int] = (0, 0)
-) -> None:
-    """Add to a list of a message that has so many values and bytes, in the transaction that has locked it."""
-    items = [await _item(number, kind, value) for value in values]
-    count, size = before
-    check_items(kind, [item["value"] for item in items], count=count, size=size)
-    await insert(ChatMessageItemRow, items)
+async def append_items(number: int, kind: str, values: Sequence[str]) -> None:
+    """Add encoded values to a list of a message, inside the transaction that has locked it."""
+    count, size = await _size_of_list(number, kind)
+    check_items(kind, values, count=count, size=size)
+    await _insert_items(number, kind, values)
 
 
-async def size_of(number: int, kind: str) -> tuple[int, int]:
+async def check_list(number: int, kind: str) -> None:
+    """Refuse a list of a message that has become too large; too_large."""
+    count, size = await _size_of_list(number, kind)
+    check_items(kind, (), count=count, size=size)
+
+
+async def _insert_items(number: int, kind: str, values: Sequence[str]) -> None:
+    await insert(
+        ChatMessageItemRow, [{"message_id": number, "kind": kind, "value": value} for value in values]
+    )
+
+
+async def _size_of_list(number: int, kind: str) -> tuple[int, int]:
     """Return how many values a list of a message has, and their bytes."""
     statement = Statement(ChatMessageItemRow._meta.db)
     size = "octet_length(value::text)" if statement.is_postgres else "length(CAST(value AS BLOB))"
@@ -220,13 +247,13 @@ async def _item(number: int, kind: str, value: Any) -> dict[str, Any]:
     return {"message_id": number, "kind": kind, "value": await encode_large_mended(value, kind)}
 
 
-async def _columns(chat_id: str, message: Message) -> dict[str, Any]:
+async def _columns(chat_id: str, message: Message, *, is_copy: bool) -> dict[str, Any]:
     return {
         "chat_id": chat_id,
         "id": message.id,
         "parent_id": message.parent_id,
         "role": message.role,
-        **await _content(message.content, message.parts),
+        **await _content(message.content, message.parts, is_copy=is_copy),
         "done": message.done,
         "state": message.state.value,
         "attributes": await encode_large_mended(message.attributes, "attributes"),
@@ -234,10 +261,11 @@ async def _columns(chat_id: str, message: Message) -> dict[str, Any]:
     }
 
 
-async def _content(content: str, parts: list[Any] | None) -> dict[str, Any]:
+async def _content(content: str, parts: list[Any] | None, *, is_copy: bool = False) -> dict[str, Any]:
     """Return the columns of what a message says: a text, or a list, of which the texts can be searched."""
     if parts is None:
-        check_content(content)
+        if not is_copy:
+            check_content(content)
         text = await in_slices(mended, content)
         return {"content": text, "content_key": await in_slices(folded, text), "parts": None}
     texts = [part.get("text") for part in parts if isinstance(part, dict)]

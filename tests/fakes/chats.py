@@ -52,7 +52,7 @@ class MemoryChats:
     def __init__(self, state: ChatState) -> None:
         self._state = state
 
-    async def add(self, chat: Chat, messages: Sequence[Message]) -> None:
+    async def add(self, chat: Chat, messages: Sequence[Message], *, is_copy: bool = False) -> None:
         """Insert a chat with its messages and tags' ids; conflict when the id is taken."""
         if chat.id in self._state.chats:
             raise GatewayError(Kind.CONFLICT, f"cannot add chat {chat.id!r}: the id is taken")

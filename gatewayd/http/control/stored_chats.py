@@ -26,7 +26,7 @@ from gatewayd.http.control.writes import Writes, answer, audit, find_page, is_se
 from gatewayd.http.errors import body_of, log_broken
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.http.sse import open_stream, send
-from gatewayd.jsonslices import Undecoded
+from gatewayd.jsonslices import CHATS, Undecoded
 
 MAX_IMPORT_BYTES: Final = 64 * 1024 * 1024
 IMPORTED: Final = Undecoded("chats", MAX_IMPORTED)
@@ -114,7 +114,7 @@ class ControlStoredChatRoutes:
 
     async def take(self, request: web.Request) -> web.StreamResponse:
         """Take `ChatImport`, answer `ChatsImported`; all chats are kept, or none."""
-        wanted, members = await read_members(request, wire.ChatImport, MAX_IMPORT_BYTES, IMPORTED)
+        wanted, members = await read_members(request, wire.ChatImport, MAX_IMPORT_BYTES, IMPORTED, CHATS)
         owner = await self._principals.owner(wanted.user)
         async with self._writes.block(request, "chat import", owner.email) as dry_run:
             made = await self._transfer.take(self._operator(request), members, owner.id)

@@ -1,6 +1,7 @@
 """Stored chats, one by one: `/api/v1/chats` (target of events: 2.5)."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from aiohttp import web
@@ -21,12 +22,13 @@ from gatewayd.http.public.chats_bodies import (
 )
 from gatewayd.http.records import send_records
 from gatewayd.http.routes import Access, Noun, Route
-from gatewayd.jsonslices import BULK, LARGE, Undecoded
+from gatewayd.jsonslices import CHATS, LARGE, Undecoded
 
 PREFIX: Final = "/api/v1/chats"
 MAX_CHAT_BYTES: Final = 32 * 2**20
 MAX_IMPORT_BYTES: Final = 128 * 2**20
 IMPORTED: Final = Undecoded("chats", MAX_IMPORTED)
+MESSAGE: Final = replace(LARGE, depth=CHATS.depth)
 _row = Noun(PREFIX, "chats").row
 
 Notify = Callable[[Target, Any], Awaitable[object]]
@@ -78,7 +80,7 @@ class StoredChatRoutes:
         `history` is `{"messages": {id: message}, "currentId"}`; `messages` alone are taken as a chain. There
         are no folders: 404 for a `folder_id`.
         """
-        form = await read_model(request, NewChatBody, MAX_CHAT_BYTES, BULK)
+        form = await read_model(request, NewChatBody, MAX_CHAT_BYTES, CHATS)
         return await large_reply(await self._chats.create(actor(request), form.chat, form.folder_id))
 
     async def import_all(self, request: web.Request) -> web.StreamResponse:
@@ -86,7 +88,7 @@ class StoredChatRoutes:
 
         All are imported, or none. 403 without the permission chat.import. Folders are forgotten.
         """
-        form, members = await read_members(request, ImportBody, MAX_IMPORT_BYTES, IMPORTED)
+        form, members = await read_members(request, ImportBody, MAX_IMPORT_BYTES, IMPORTED, CHATS)
         made = await self._transfer.take(actor(request), form.chats if members is None else members)
         return await send_records(request, self._transfer.records(made))
 
@@ -100,7 +102,7 @@ class StoredChatRoutes:
         Top-level members replace those of their name; `history.messages` is merged by message, and in each
         by member: what is not mentioned stays.
         """
-        form = await read_model(request, ChatBody, MAX_CHAT_BYTES, BULK)
+        form = await read_model(request, ChatBody, MAX_CHAT_BYTES, CHATS)
         return await large_reply(await self._chats.change(actor(request), _id(request), form.chat))
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
@@ -118,7 +120,7 @@ class StoredChatRoutes:
 
         The owner's listeners get `chat:message`.
         """
-        form = await read_model(request, MessageBody, MAX_CHAT_BYTES, LARGE)
+        form = await read_model(request, MessageBody, MAX_CHAT_BYTES, MESSAGE)
         chat_id = _id(request)
         made = await self._chats.put_message(
             actor(request), chat_id, request.match_info["message_id"], form.model_dump(exclude_unset=True)

@@ -72,7 +72,7 @@ async def test_only_what_differs_is_written(trial: Trial, form: Any, written: li
     chat = await trial.open()
     known = await trial.messages.find(chat.id, "a1")
     assert known is not None
-    made = await trial.merging.rewrite(chat.id, known, read_node(form, "message", "a1"))
+    made = await trial.merging.rewrite(chat.id, known, await read_node(form, "message", "a1"))
     assert trial.messages.written == written
     assert await trial.messages.find(chat.id, "a1") == made
 
@@ -82,7 +82,7 @@ async def test_text_takes_the_place_of_parts(trial: Trial) -> None:
     chat = await trial.open(history={"messages": {"m": parts}})
     known = await trial.messages.find(chat.id, "m")
     assert known is not None
-    await trial.merging.rewrite(chat.id, known, read_node({"content": ""}, "message", "m"))
+    await trial.merging.rewrite(chat.id, known, await read_node({"content": ""}, "message", "m"))
     assert trial.messages.written == [MessageChange(content="")]
 
 
@@ -99,9 +99,9 @@ async def test_merging_writes_new_messages_at_once(trial: Trial) -> None:
 
 async def test_a_message_is_added_after_the_current_one(trial: Trial) -> None:
     chat = await trial.open()
-    made = await trial.merging.add(chat, read_node({"content": "x"}, "message", "m"), 20)
+    made = await trial.merging.add(chat, await read_node({"content": "x"}, "message", "m"), 20)
     assert made == Message("m", "a1", "user", "x", timestamp=20)
-    made = await trial.merging.add(chat, read_node({"parentId": "q1"}, "message", "n"), 20)
+    made = await trial.merging.add(chat, await read_node({"parentId": "q1"}, "message", "n"), 20)
     assert (made.parent_id, made.role) == ("q1", "assistant")
 
 
@@ -119,8 +119,8 @@ async def test_a_chat_that_holds_too_much_takes_nothing_more(
             await trial.merging.merge(chat, document_, 11)
         assert (caught.value.kind, caught.value.param) == (Kind.TOO_LARGE, "messages")
     with pytest.raises(GatewayError, match="its messages hold over"):
-        await trial.merging.add(chat, read_node({"content": "y"}, "message"), 11)
+        await trial.merging.add(chat, await read_node({"content": "y"}, "message"), 11)
     [known] = await trial.messages.list(chat.id)
     with pytest.raises(GatewayError, match="its messages hold over"):
-        await trial.merging.rewrite(chat.id, known, read_node({"content": "y"}, "message"))
+        await trial.merging.rewrite(chat.id, known, await read_node({"content": "y"}, "message"))
     assert trial.messages.written == []

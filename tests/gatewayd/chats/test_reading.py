@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from gatewayd.chats.plain import MAX_LIST_VALUES, MAX_VALUES
+from gatewayd.chats.plain import MAX_MEMBER_DEPTH, MAX_MEMBER_VALUES, MAX_VALUES, check_member
 from gatewayd.chats.reading import UNTITLED, chained, read_document, read_id, read_node
 from gatewayd.chats.records import MAX_ITEMS, Message
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage import fields
 from tests.fakes.chats_site import document
 
 
@@ -25,28 +26,30 @@ async def test_a_whole_document() -> None:
     assert (answer.fresh(9).parent_id, answer.fresh(9).done) == ("q1", True)
 
 
-def test_the_lists_of_a_message() -> None:
-    read = read_node({"role": "user", "files": [{"id": "f"}], "sources": None, "tags": [1]}, "message", "m")
+async def test_the_lists_of_a_message() -> None:
+    read = await read_node(
+        {"role": "user", "files": [{"id": "f"}], "sources": None, "tags": [1]}, "message", "m"
+    )
     assert read.items == {"files": [{"id": "f"}], "sources": []}
     assert read.fresh(3) == Message(
         "m", None, "user", attributes={"tags": [1]}, items={"files": [{"id": "f"}]}, timestamp=3
     )
 
 
-def test_a_partial_message_loses_nothing() -> None:
+async def test_a_partial_message_loses_nothing() -> None:
     stored = Message("m", "p", "assistant", "text", attributes={"model": "x"}, items={"files": [1]})
-    assert read_node({"childrenIds": ["c"]}, "message", "m").merged(stored) == stored
-    changed = read_node({"favorite": True, "files": []}, "message", "m").merged(stored)
+    assert (await read_node({"childrenIds": ["c"]}, "message", "m")).merged(stored) == stored
+    changed = (await read_node({"favorite": True, "files": []}, "message", "m")).merged(stored)
     assert (changed.content, changed.attributes) == ("text", {"model": "x", "favorite": True})
     assert changed.items == {}
 
 
-def test_contents_in_parts() -> None:
+async def test_contents_in_parts() -> None:
     parts = [{"type": "text", "text": "x"}]
-    read = read_node({"content": parts}, "message", "m").fresh(1)
+    read = (await read_node({"content": parts}, "message", "m")).fresh(1)
     assert (read.content, read.parts) == ("", parts)
-    assert read_node({"content": "y"}, "message", "m").merged(read).parts is None
-    assert read_node({"content": None}, "message", "m").merged(read).content == ""
+    assert (await read_node({"content": "y"}, "message", "m")).merged(read).parts is None
+    assert (await read_node({"content": None}, "message", "m")).merged(read).content == ""
 
 
 async def test_a_list_alone_is_a_chain() -> None:
@@ -94,6 +97,13 @@ def in_node(**members: Any) -> dict[str, Any]:
     return {"history": {"messages": {"m": members}}}
 
 
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
 BAD = [
     ([], "chat"),
     ({"title": 1}, "chat.title"),
@@ -137,11 +147,25 @@ async def test_bad_documents_name_the_field(value: Any, name: str) -> None:
     assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, name)
 
 
-def test_a_list_that_events_have_filled_can_be_read_back() -> None:
+async def test_a_list_that_events_have_filled_can_be_read_back() -> None:
     status = {"action": "search", "description": "Searching", "done": False, "urls": ["a", "b"]}
-    node = read_node({"id": "m", "statusHistory": [status] * MAX_ITEMS}, "chat.m")
+    node = await read_node({"id": "m", "statusHistory": [status] * MAX_ITEMS}, "chat.m")
     assert len(node.items["statusHistory"]) == MAX_ITEMS
-    for name, most in (("statusHistory", MAX_LIST_VALUES), ("other", MAX_VALUES)):
-        read_node({"id": "m", name: [1] * (most - 2)}, "chat.m")
-        with pytest.raises(GatewayError, match=f"it has more than {most} values"):
-            read_node({"id": "m", name: [1] * most}, "chat.m")
+    with pytest.raises(GatewayError, match=f"it has more than {MAX_VALUES} values"):
+        await read_node({"id": "m", "other": [1] * MAX_VALUES}, "chat.m")
+
+
+async def test_a_member_that_events_write_can_be_read_back() -> None:
+    most = [1] * (MAX_MEMBER_VALUES - 1)
+    check_member(most, "sources")
+    await read_node({"id": "m", "sources": [most, most]}, "chat.m")
+    with pytest.raises(GatewayError, match="more than"):
+        check_member([*most, 1], "sources")
+    with pytest.raises(GatewayError, match="it has more than") as caught:
+        await read_node({"id": "m", "sources": [1, [*most, 1]]}, "chat.m")
+    assert caught.value.param == "chat.m.sources.1"
+    assert MAX_MEMBER_DEPTH == fields.MAX_DEPTH
+    deepest = nested(MAX_MEMBER_DEPTH)
+    await read_node({"id": "m", "sources": [deepest]}, "chat.m")
+    with pytest.raises(GatewayError, match="it nests deeper"):
+        await read_node({"id": "m", "sources": [[deepest]]}, "chat.m")

@@ -36,6 +36,18 @@ FULL = chat(
 )
 
 
+async def test_a_copy_may_be_over_the_limits_of_a_message(
+    stored: Chatting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewayd.storage.messagelimits.MAX_CONTENT_CHARACTERS", 3)
+    monkeypatch.setattr("gatewayd.storage.messagelimits.MAX_ITEMS", 1)
+    messages = [message("m1", content="long", items={"files": [1, 2]})]
+    with pytest.raises(GatewayError, match="cannot write the message"):
+        await stored.chats.add(chat("c3"), messages)
+    await stored.chats.add(chat("c3"), messages, is_copy=True)
+    assert list(await stored.messages.list("c3")) == messages
+
+
 @pytest.fixture
 async def rows(database: Database) -> ChatRows:
     await make_chatting()

@@ -4,15 +4,24 @@ from typing import Any
 
 import pytest
 
-from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES, ChatQuery
+from gatewayd.chats.plain import MAX_MEMBER_VALUES, MAX_TEXT_CHARACTERS, MAX_VALUES
+from gatewayd.chats.reading import read_node
+from gatewayd.chats.records import (
+    MAX_CONTENT_CHARACTERS,
+    MAX_ITEMS,
+    MAX_ITEMS_BYTES,
+    ChatQuery,
+    MessageChange,
+)
+from gatewayd.chats.rendering import show_message
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.chat_rows import ChatMessageItemRow
 from gatewayd.storage.database import Database
-from gatewayd.storage.effects import MEASURED_SIZE
 from tests.fakes.chatting import message
 from tests.gatewayd.storage.conftest import Chatting
 
 VALUES: list[Any] = [{"b": 1, "a": [None]}, "text", '"quoted"', 1, 2.5, True, None, [], "ü\n"]
+EXECUTION = {"type": "code_execution", "id": "e"}
 
 SPLIT = [
     ("cafe", "\u0301"),
@@ -250,22 +259,71 @@ async def test_a_list_stays_within_its_limits(live: Chatting, values: list[Any])
     assert await live.effects.append_items("c1", "m1", "files", more)
 
 
-async def test_a_chat_that_holds_too_much_takes_no_long_text_and_no_longer_list(
+async def test_a_value_that_could_not_be_read_back_is_refused(stored: Chatting) -> None:
+    await stored.messages.put("c1", [message("m1", items={"sources": [EXECUTION]})])
+    most: list[Any] = [2**64 - 1] * (MAX_MEMBER_VALUES - 4)
+    await stored.effects.put_item("c1", "m1", "sources", {**EXECUTION, "c": most})
+    for many, reason in (
+        ([*most, 1], "a member has more than"),
+        ("ü" * (MAX_TEXT_CHARACTERS + 1), "a text in it is longer than"),
+        ("\x00" * (MAX_TEXT_CHARACTERS + 1), "a text in it is longer than"),
+    ):
+        value = {**EXECUTION, "c": many}
+        for refused in (
+            stored.effects.append_items("c1", "m1", "sources", [value]),
+            stored.effects.replace_items("c1", "m1", "embeds", [value]),
+            stored.effects.put_item("c1", "m1", "sources", value),
+            stored.messages.change("c1", "m1", MessageChange(items={"files": [value]})),
+        ):
+            with pytest.raises(GatewayError, match=reason):
+                await refused
+    found = await stored.messages.find("c1", "m1")
+    assert found is not None
+    await read_node(show_message(found, None, []), "message")
+
+
+async def test_a_list_of_parts_stays_within_what_can_be_read_back(stored: Chatting) -> None:
+    parts: list[Any] = [{"a": [1] * (MAX_VALUES - 6)}]
+    await stored.messages.put("c1", [message("m1", content="", parts=parts)])
+    assert await stored.effects.append_content("c1", "m1", "x")
+    with pytest.raises(GatewayError, match="its parts over 20000 values"):
+        await stored.effects.append_content("c1", "m1", "x")
+    found = await stored.messages.find("c1", "m1")
+    assert found is not None
+    assert found.parts == [*parts, {"type": "text", "text": "x"}]
+    await read_node(show_message(found, None, []), "message")
+
+
+async def test_an_object_takes_one_place_and_stays_within_the_limits_of_the_list(
     stored: Chatting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    long = "x" * MEASURED_SIZE
-    await stored.messages.put("c1", [message("m1", content="", items={"files": [long]})])
-    monkeypatch.setattr("gatewayd.storage.effects.MAX_CHAT_BYTES", MEASURED_SIZE)
+    await stored.messages.put("c1", [message("m1", items={"sources": [EXECUTION] * 3})])
+    longer = {**EXECUTION, "code": "x"}
+    assert await stored.effects.put_item("c1", "m1", "sources", longer)
+    held = [longer, EXECUTION, EXECUTION]
+    assert list(await stored.effects.items("c1", "m1", "sources")) == held
+    monkeypatch.setattr("gatewayd.storage.messagelimits.MAX_ITEMS_BYTES", 200)
+    with pytest.raises(GatewayError, match="its sources would have over"):
+        await stored.effects.put_item("c1", "m1", "sources", {**EXECUTION, "code": "x" * 100})
+    assert list(await stored.effects.items("c1", "m1", "sources")) == held
+
+
+@pytest.mark.parametrize("text", ["x", "x" * 100])
+async def test_a_full_chat_takes_no_event(
+    stored: Chatting, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    await stored.messages.put("c1", [message("m1", content="", items={"files": ["x" * 100]})])
+    monkeypatch.setattr("gatewayd.storage.chat_sizes.MAX_CHAT_BYTES", 100)
+    monkeypatch.setattr("gatewayd.storage.chat_sizes.MEASURED_BYTES", len(text))
     effects = stored.effects
-    assert await effects.append_content("c1", "m1", "short")
-    assert await effects.append_items("c1", "m1", "embeds", ["short"])
     for refused in (
-        effects.append_content("c1", "m1", long),
-        effects.replace_content("c1", "m1", long),
-        effects.append_items("c1", "m1", "files", ["short"]),
-        effects.put_item("c1", "m1", "files", {"type": "a", "id": "b"}),
+        effects.append_content("c1", "m1", text),
+        effects.replace_content("c1", "m1", text),
+        effects.append_items("c1", "m1", "files", [text]),
+        effects.replace_items("c1", "m1", "embeds", [text]),
+        effects.put_item("c1", "m1", "files", {**EXECUTION, "code": text}),
     ):
         with pytest.raises(GatewayError, match="its messages hold over") as caught:
             await refused
         assert caught.value.kind is Kind.TOO_LARGE
-    assert list(await effects.items("c1", "m1", "files")) == [long]
+    assert await stored.messages.find("c1", "m1") == message("m1", content="", items={"files": ["x" * 100]})

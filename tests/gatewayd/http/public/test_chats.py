@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
+from gatewayd.chats.plain import MAX_MEMBER_DEPTH
+from gatewayd.chats.records import MessageChange
 from gatewayd.events.records import Target
 from gatewayd.http.openapi import describe
 from tests.fakes.accounts import check_access
@@ -315,7 +317,11 @@ async def test_pins_and_the_archive(site: ChatSite) -> None:
 
 async def test_copies(site: ChatSite) -> None:
     made = await site.chat()
-    for form, title in ((None, "Clone of Birds"), ({"title": "Mine"}, "Mine")):
+    for form, title in (
+        (None, "Clone of Birds"),
+        ({"title": " Mine "}, "Mine"),
+        ({"title": " "}, "New Chat"),
+    ):
         copy = await site.ok("POST", f"/{made['id']}/clone", None, form)
         assert (copy["title"], copy["chat"]["originalChatId"]) == (title, made["id"])
         assert copy["id"] != made["id"]
@@ -367,6 +373,24 @@ async def test_export_and_import(site: ChatSite) -> None:
     same = {"title", "chat", "pinned", "meta", "created_at", "updated_at", "current_message_id"}
     assert {name: taken[name] for name in same} == {name: record[name] for name in same}
     assert (taken["user_id"], taken["id"] != made["id"]) == (site.other.id, True)
+
+
+async def test_what_an_event_has_kept_goes_out_and_comes_in_again(site: ChatSite) -> None:
+    made = await site.chat()
+    deep: Any = "end"
+    for _ in range(MAX_MEMBER_DEPTH):
+        deep = {"a": deep}
+    change = MessageChange(items={"sources": [deep]})
+    assert await site.house.messages.change(made["id"], made["current_message_id"], change)
+    record = await site.ok("GET", f"/{made['id']}/export")
+    (taken,) = await site.ok("POST", "/import", site.other, {"chats": [record]})
+    assert taken["chat"] == record["chat"]
+    assert (await site.ok("POST", f"/{made['id']}", None, {"chat": record["chat"]}))["chat"] == record["chat"]
+    copy = await site.ok("POST", f"/{made['id']}/clone")
+    assert copy["chat"]["history"] == record["chat"]["history"]
+    message = record["chat"]["history"]["messages"][made["current_message_id"]]
+    path = f"/{made['id']}/messages/{made['current_message_id']}"
+    await site.ok("POST", path, None, {"sources": message["sources"], "content": "x"})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,66 @@
+"""Refuses events to chats that hold as much as they may."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from gatewayd.chats.records import MAX_CHAT_BYTES, chat_too_large
+from gatewayd.storage.failures import translated
+from gatewayd.storage.messages import size_of_chat
+
+MEASURED_BYTES: Final = 1024 * 1024
+"""Bytes that events write to a chat until it is measured again."""
+
+FULL_SECONDS: Final = 10.0
+"""For how long a chat that was found full is not measured again."""
+
+MAX_COUNTED_CHATS: Final = 10_000
+
+
+@dataclass(slots=True)
+class WrittenBytes:
+    """What events have written to one chat since it was measured, and until when it counts as full."""
+
+    count: int = 0
+    full_until: float = 0.0
+
+
+class ChatSizes:
+    """Counts the bytes that events write to each chat, and measures a chat when they come to MEASURED_BYTES.
+
+    To measure a chat is to read all of it, which is too much for each short event. Each process counts by
+    itself, and forgets the chat of the oldest event when there are over MAX_COUNTED_CHATS of them. So a chat
+    passes its limit by at most one event and MEASURED_BYTES for each process.
+    """
+
+    def __init__(self) -> None:
+        self._written: dict[str, WrittenBytes] = {}
+
+    async def check(self, chat_id: str, size: int) -> None:
+        """Count an event of so many bytes; too_large when the chat is full without it."""
+        written = self._count(chat_id, size)
+        now = asyncio.get_running_loop().time()
+        if now < written.full_until:
+            raise chat_too_large(chat_id)
+        if written.count < MEASURED_BYTES:
+            return
+        written.count = 0
+        with translated("measure the messages of a chat"):
+            held = await size_of_chat(chat_id)
+        if held > MAX_CHAT_BYTES:
+            written.count = MEASURED_BYTES
+            written.full_until = now + FULL_SECONDS
+            raise chat_too_large(chat_id)
+
+    def _count(self, chat_id: str, size: int) -> WrittenBytes:
+        written = self._written.pop(chat_id, None) or WrittenBytes()
+        if len(self._written) >= MAX_COUNTED_CHATS:
+            del self._written[next(iter(self._written))]
+        self._written[chat_id] = written
+        written.count += size
+        return written
+
+
+def size_of_text(text: str) -> int:
+    """Return how many bytes a text has at most."""
+    return len(text) if text.isascii() else 4 * len(text)
