@@ -13,7 +13,7 @@ FRESH_SECONDS: Final = 1.0
 DEADLINE_SECONDS: Final = 2.0
 """Seconds that a caller waits who cannot be told anything recent."""
 
-WAIT_SECONDS: Final = 0.1
+WAIT_SECONDS: Final = 0.05
 MAX_AGE_SECONDS: Final = 10.0
 """Seconds for which the result of a probe is told while the next one waits."""
 
