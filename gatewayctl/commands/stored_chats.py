@@ -160,7 +160,8 @@ def import_chats(
 ) -> None:
     """Take chats in that were exported here or from another gateway of this family; they get new ids.
 
-    All of them are checked before the first one is kept.
+    All of them are checked before the first one is kept. They are sent in parts of 8 MiB or 1000 chats, or of
+    one larger chat; each part is kept whole or not at all. Users write to their chats meanwhile.
     """
     parts = list(batches(read_chats(file), BATCH_BYTES))
     if len(parts) > 1 and not dry_run:

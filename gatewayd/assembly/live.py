@@ -53,6 +53,9 @@ async def open_live(settings: Settings, accounts: Accounts, tasks: Tasks, stack:
     calls = Calls(hub, timeout=settings.websocket_event_caller_timeout)
     answers = Answers(stores.messages, stores.chats, accounts.commits)
     await answers.end_running()
+    # No reader finds them, so the start does not wait for their removal.
+    unfinished = await stores.chats.list_unfinished()
+    tasks.spawn("removal of unfinished chats", stores.chats.purge(unfinished))
     tasks.spawn("keep-alive of event streams", hub.run())
     return Live(
         stores=stores,
@@ -86,5 +89,5 @@ def make_chats(settings: Settings, accounts: Accounts, stores: ChatStores, tasks
         chats=chats,
         tags=ChatTags(stores.chats, chats.access),
         sharing=Sharing(chats, stores.chats),
-        transfer=Transfer(chats, stores.chats, accounts.commits),
+        transfer=Transfer(chats, stores.chats),
     )

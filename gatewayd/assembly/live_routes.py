@@ -11,7 +11,6 @@ from gatewayd.http.control.principals import Principals
 from gatewayd.http.control.stored_chats import ControlStoredChatRoutes
 from gatewayd.http.control.tasks import ControlTaskRoutes
 from gatewayd.http.control.viewers import Viewers
-from gatewayd.http.control.writes import Writes
 from gatewayd.http.public.chats import StoredChatRoutes
 from gatewayd.http.public.chats_lists import ChatListRoutes
 from gatewayd.http.public.completed import CompletedRoutes
@@ -36,12 +35,12 @@ def public_live_rows(
 
 
 def control_live_rows(
-    live: Live, answering: Answering, accounts: Accounts, viewers: Viewers, writes: Writes
+    live: Live, answering: Answering, accounts: Accounts, viewers: Viewers
 ) -> Sequence[Route]:
     """Return the rows of the nouns chat, task and event of the control socket."""
     principals, chats = Principals(accounts.users, accounts.groups), live.chats.chats
     return [
-        *ControlStoredChatRoutes(live.chats, principals, viewers, writes).routes(),
+        *ControlStoredChatRoutes(live.chats, principals, viewers).routes(),
         *ControlTaskRoutes(answering.stopping, chats, principals, viewers).routes(),
         *ControlEventRoutes(live.hub, live.calls, chats, principals).routes(),
     ]

@@ -220,7 +220,7 @@ def control_rows(parts: Parts) -> Sequence[Route]:
             parts.catalog, parts.documents.collections, parts.extensions, accounts, viewers, writes
         ),
         *control_plugin_rows(parts.extensions, parts.servers, accounts, viewers, writes),
-        *control_live_rows(parts.live, parts.answering, accounts, viewers, writes),
+        *control_live_rows(parts.live, parts.answering, accounts, viewers),
         *control_document_rows(parts.settings, parts.documents, accounts, viewers, writes),
         *control_links.LinkRoutes(parts.provisioning.links, users, groups, writes).routes(),
         *control_scim_tokens.ScimTokenRoutes(parts.provisioning.keeper).routes(),

@@ -4,10 +4,19 @@ All changes are committed when a method returns, or, inside a block of `commits.
 write to a message never rewrites its chat: it touches `updated_at` alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, MessageChange, SharedChat, Tag
+from gatewayd.chats.records import (
+    Chat,
+    ChatChange,
+    ChatQuery,
+    Message,
+    MessageChange,
+    NewChat,
+    SharedChat,
+    Tag,
+)
 
 
 class ChatStore(Protocol):
@@ -18,6 +27,18 @@ class ChatStore(Protocol):
 
         Copies of messages that are stored already may be over the limits of a message.
         """
+        ...
+
+    async def add_all(self, chats: AsyncIterator[NewChat]) -> None:
+        """Insert chats with their messages and tags, all or none; conflict when an id is taken.
+
+        No reader finds one before all are stored. Others may write meanwhile. When the process dies, no chat
+        is found, and `list_unfinished` returns what is left.
+        """
+        ...
+
+    async def check(self, messages: Sequence[Message]) -> None:
+        """Raise too_large for a message over the limits of a stored one."""
         ...
 
     async def find(self, chat_id: str) -> Chat | None:
@@ -37,11 +58,26 @@ class ChatStore(Protocol):
         ...
 
     async def remove(self, chat_id: str) -> bool:
-        """Delete a chat with its messages, tags and what was shared of it."""
+        """Delete a chat with its messages, tags and what was shared of it.
+
+        No reader finds it from the beginning on. Others may write meanwhile.
+        """
         ...
 
     async def remove_all(self, user_id: str) -> int:
-        """Delete every chat of a user; return how many there were."""
+        """Delete every chat of a user, as `remove` does; return how many there were."""
+        ...
+
+    async def list_unfinished(self) -> Sequence[str]:
+        """Return the ids of the chats of which a process that died has left a part; for the start alone."""
+        ...
+
+    async def purge(self, chat_ids: Sequence[str]) -> None:
+        """Delete unfinished chats."""
+        ...
+
+    async def archive_all(self, user_id: str, *, archived: bool) -> None:
+        """Set `archived` of every chat of a user; `updated_at` stays. Others may write meanwhile."""
         ...
 
     async def add_tag(self, chat_id: str, tag: Tag) -> None:

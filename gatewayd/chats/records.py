@@ -1,5 +1,6 @@
 """Chats and their messages."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -106,6 +107,19 @@ class Tag:
     id: str
     name: str
     user_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewChat:
+    """A chat to store with its messages and tags.
+
+    Copies of messages that are stored already may be over the limits of a message.
+    """
+
+    chat: Chat
+    messages: Sequence[Message]
+    tags: Sequence[Tag] = ()
+    is_copy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

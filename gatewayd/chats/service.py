@@ -138,7 +138,7 @@ class Chats:
             current_id = await self._merging.merge(chat, read, now)
             head = {**chat.head, **read.head} if read.head else None
             await self._store.change(chat_id, ChatChange(read.title, head, current_id), now)
-            return await self.record(chat_id)
+        return await self.record(chat_id)
 
     async def put_message(self, actor: Actor, chat_id: str, message_id: str, message: Any) -> Message:
         """Change a message, or add it after the current one, which it then is; return it.
@@ -196,20 +196,15 @@ class Chats:
         return await self.record(chat_id)
 
     async def archive_all(self, actor: Actor, *, archived: bool) -> None:
-        """Archive every chat of the actor's, or none."""
-        async with self._transactor.transaction():
-            found, _ = await self.find(actor, ChatQuery(archived=not archived))
-            for chat in found:
-                await self._store.change(chat.id, ChatChange(archived=archived), chat.updated_at)
+        """Archive every chat of the actor's, or take all out of the archive."""
+        await self._store.archive_all(actor.user_id, archived=archived)
 
     async def remove(self, actor: Actor, chat_id: str) -> None:
         """Stop what runs for a chat and delete it; takes the permission chat.delete. Raises not_found."""
         require_chat(actor, "delete")
         await self.access.owned(actor, chat_id)
         await self._stop(chat_id)
-        async with self._transactor.exclusive(lock_of(chat_id)):
-            is_removed = await self._store.remove(chat_id)
-        if not is_removed:
+        if not await self._store.remove(chat_id):
             raise not_found("chat", chat_id)
 
     async def remove_all(self, actor: Actor) -> int:

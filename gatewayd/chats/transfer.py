@@ -1,7 +1,7 @@
 """Chats as whole records: out by export, in by import, and copied."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final, Protocol, runtime_checkable
 
 from gatewayd import ids
@@ -11,10 +11,9 @@ from gatewayd.chats.interfaces import ChatStore
 from gatewayd.chats.merging import new_chat
 from gatewayd.chats.plain import check, refused
 from gatewayd.chats.reading import LATEST, MAX_TITLE, read_document
-from gatewayd.chats.records import Chat, ChatQuery, Message, Tag
+from gatewayd.chats.records import Chat, ChatQuery, NewChat, Tag
 from gatewayd.chats.service import Chats, Record
 from gatewayd.chats.tags import make_tag
-from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind
 
 MAX_IMPORTED: Final = 10_000
@@ -33,32 +32,39 @@ class Forms(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """One chat to import as it is read."""
-
-    chat: Chat
-    messages: Sequence[Message]
-    tags: Sequence[Tag] = field(default_factory=tuple)
-
-
 class Transfer:
     """Takes chats in, gives them out, and copies them."""
 
-    def __init__(
-        self, chats: Chats, store: ChatStore, transactor: Transactor, clock: ids.Clock = ids.now
-    ) -> None:
+    def __init__(self, chats: Chats, store: ChatStore, clock: ids.Clock = ids.now) -> None:
         self._chats = chats
         self._store = store
-        self._transactor = transactor
         self._clock = clock
 
     async def take(self, actor: Actor, forms: Any, owner_id: str | None = None) -> Sequence[Chat]:
         """Import records, all or none, and return the chats that they have become, with new ids.
 
+        Takes and raises what `check` does. All are checked before the first is stored, and no reader finds
+        one before all are stored. An import that fails leaves nothing; the next start deletes what one of a
+        process that died has left. Others write meanwhile. The same records again make other chats.
+        """
+        made: list[Chat] = []
+
+        async def noted(chats: AsyncIterator[NewChat]) -> AsyncIterator[NewChat]:
+            async for each in chats:
+                made.append(_shown(each))
+                yield each
+
+        await self.check(actor, forms, owner_id)
+        await self._store.add_all(noted(_each(owner_id or actor.user_id, forms, self._clock())))
+        return made
+
+    async def check(self, actor: Actor, forms: Any, owner_id: str | None = None) -> Sequence[Chat]:
+        """Return the chats that records would become, and store nothing.
+
         `forms` is `Forms` of `{"chat", "meta"?, "pinned"?, "archived"?, "created_at"?, "updated_at"?}`,
         as `give` gives them. Takes the permission chat.import. Administrators may name another owner, others
-        get forbidden. Raises invalid_request that names the member at fault (`chats.0.chat...`).
+        get forbidden. Raises invalid_request that names the member at fault (`chats.0.chat...`), and
+        too_large.
         """
         require_chat(actor, "import")
         user_id = actor.user_id if owner_id is None else owner_id
@@ -70,17 +76,10 @@ class Transfer:
             raise refused("chats", "expected a list")
         if len(forms) > MAX_IMPORTED:
             raise refused("chats", f"there are more than {MAX_IMPORTED}")
-        now = self._clock()
-        # All are read before the first is stored: a list with a fault in it keeps nobody from writing.
-        async for _ in _each(user_id, forms, now):
-            pass
         made = []
-        async with self._transactor.transaction():
-            async for each in _each(user_id, forms, now):
-                await self._store.add(each.chat, each.messages)
-                for tag in each.tags:
-                    await self._store.add_tag(each.chat.id, tag)
-                made.append(replace(each.chat, tags=tuple(sorted({tag.id for tag in each.tags}))))
+        async for each in _each(user_id, forms, self._clock()):
+            await self._store.check(each.messages)
+            made.append(_shown(each))
         return made
 
     def records(self, chats: Sequence[Chat]) -> AsyncIterator[Record]:
@@ -123,14 +122,19 @@ class Transfer:
                 yield found
 
 
-async def _each(user_id: str, forms: Forms, now: int) -> AsyncIterator[Imported]:
+def _shown(new: NewChat) -> Chat:
+    """Return a chat with its tags, without `head` and `meta`, which may be large."""
+    return replace(new.chat, head={}, meta={}, tags=tuple(sorted({tag.id for tag in new.tags})))
+
+
+async def _each(user_id: str, forms: Forms, now: int) -> AsyncIterator[NewChat]:
     place = 0
     async for form in forms.each():
         yield await _read(user_id, form, f"chats.{place}", now)
         place += 1
 
 
-async def _read(user_id: str, form: Any, where: str, now: int) -> Imported:
+async def _read(user_id: str, form: Any, where: str, now: int) -> NewChat:
     if not isinstance(form, Mapping):
         raise refused(where, "expected an object")
     meta = form.get("meta")
@@ -147,7 +151,7 @@ async def _read(user_id: str, form: Any, where: str, now: int) -> Imported:
         created_at=created_at,
         updated_at=_read_time(form, "updated_at", where, created_at),
     )
-    return Imported(chat, messages, _read_tags(user_id, (meta or {}).get("tags"), f"{where}.meta.tags"))
+    return NewChat(chat, messages, _read_tags(user_id, (meta or {}).get("tags"), f"{where}.meta.tags"))
 
 
 def _read_tags(user_id: str, names: Any, where: str) -> Sequence[Tag]:

@@ -1,22 +1,23 @@
 """Chats, their tags and what was shared of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd import jsonparts
-from gatewayd.accounts.texts import mended
-from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, SharedChat, Tag
+from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, NewChat, SharedChat, Tag
 from gatewayd.errors import invalid, not_found
 from gatewayd.pace import Pace
-from gatewayd.storage import messages as message_rows
+from gatewayd.storage import chat_slices
 from gatewayd.storage.chat_rows import ChatRow, ChatTagRow, SharedChatRow
+from gatewayd.storage.chat_slices import IS_WHOLE, UNFINISHED, title_columns
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode_large, fits
 from gatewayd.storage.mending import encode_large_mended
+from gatewayd.storage.messagelimits import check_content
+from gatewayd.storage.messages import encode_list
 from gatewayd.storage.statements import Statement, containing
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.upserts import upsert
-from gatewayd.text import folded
 
 ORDERS: Final = {"updated_at": "updated_at", "created_at": "created_at", "title": "title_key"}
 """The column that each order of a listing goes by."""
@@ -25,6 +26,9 @@ SELECT: Final = (
     "SELECT c.id, c.user_id, c.title, c.head, c.current_id, c.archived, c.pinned, c.folder_id, c.meta,"
     f" c.last_read_at, c.updated_at, c.created_at, s.id AS share_id{FROM}"
 )
+MAX_ARCHIVED_ROWS: Final = 200
+"""Maximum number of chats that one transaction archives."""
+
 CONTAINS: Final = (
     "(c.title_key {like} OR EXISTS"
     " (SELECT 1 FROM chat_messages m WHERE m.chat_id = c.id AND m.content_key {like}))"
@@ -36,23 +40,24 @@ class ChatRows:
 
     async def add(self, chat: Chat, messages: Sequence[Message], *, is_copy: bool = False) -> None:
         """Insert a chat with its messages; conflict when the id is taken. Tags are added by `add_tag`."""
-        row = ChatRow(
-            id=chat.id,
-            user_id=chat.user_id,
-            **_title(chat.title),
-            head=await encode_large_mended(chat.head, "chat"),
-            current_id=chat.current_id,
-            archived=chat.archived,
-            pinned=chat.pinned,
-            folder_id=chat.folder_id,
-            meta=await encode_large_mended(chat.meta, "meta"),
-            last_read_at=chat.last_read_at,
-            updated_at=chat.updated_at,
-            created_at=chat.created_at,
-        )
-        async with writing("add the chat"):
-            await row.save(force_create=True)
-            await message_rows.write(chat.id, messages, is_copy=is_copy)
+
+        async def one() -> AsyncIterator[NewChat]:
+            yield NewChat(chat, messages, is_copy=is_copy)
+
+        await self.add_all(one())
+
+    async def add_all(self, chats: AsyncIterator[NewChat]) -> None:
+        """Insert chats with their messages and tags, all or none; conflict when an id is taken."""
+        await chat_slices.add(chats)
+
+    async def check(self, messages: Sequence[Message]) -> None:
+        """Raise too_large for a message over the limits of a stored one."""
+        pace = Pace()
+        for message in messages:
+            await pace.turn()
+            check_content(message.content)
+            for kind, values in message.items.items():
+                await encode_list(kind, values)
 
     async def find(self, chat_id: str) -> Chat | None:
         """Return one chat."""
@@ -60,7 +65,7 @@ class ChatRows:
             return None
         with translated("read a chat"):
             statement = Statement(ChatRow._meta.db)
-            found = await _read(statement, f"{SELECT} WHERE c.id = {statement.bind(chat_id)}")
+            found = await _read(statement, f"{SELECT} WHERE c.id = {statement.bind(chat_id)} AND {IS_WHOLE}")
         return found[0] if found else None
 
     async def list(self, query: ChatQuery) -> tuple[Sequence[Chat], int]:
@@ -71,7 +76,7 @@ class ChatRows:
         conditions = _conditions(statement, query)
         if conditions is None:
             return [], 0
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        where = f" WHERE {' AND '.join(conditions)}"
         counting = statement.copy()
         column = f"c.{ORDERS[query.sort_by]}"
         if query.sort_by == "title" and statement.is_postgres:
@@ -102,23 +107,43 @@ class ChatRows:
         return bool(found)
 
     async def remove(self, chat_id: str) -> bool:
-        """Delete a chat; its messages, tags and what was shared of it go along by their foreign keys."""
+        """Delete a chat with its messages, tags and what was shared of it."""
         if not fits(ChatRow, id=chat_id):
             return False
-        async with writing("remove the chat"):
-            return await ChatRow.filter(id=chat_id).delete() > 0
+        hidden = await chat_slices.hide("id", chat_id)
+        await chat_slices.purge(hidden)
+        return bool(hidden)
 
     async def remove_all(self, user_id: str) -> int:
         """Delete every chat of a user; return how many there were."""
         if not fits(ChatRow, user_id=user_id):
             return 0
-        async with writing("remove the chats") as client:
-            statement = Statement(client)
-            # SQLite's own count has what goes along in it.
-            gone = await statement.run(
-                f"DELETE FROM chats WHERE user_id = {statement.bind(user_id)} RETURNING id"  # noqa: S608
+        hidden = await chat_slices.hide("user_id", user_id)
+        await chat_slices.purge(hidden)
+        return len(hidden)
+
+    async def list_unfinished(self) -> Sequence[str]:
+        """Return the ids of the chats of which a process that died has left a part."""
+        return await chat_slices.list_unfinished()
+
+    async def purge(self, chat_ids: Sequence[str]) -> None:
+        """Delete unfinished chats."""
+        await chat_slices.purge(chat_ids)
+
+    async def archive_all(self, user_id: str, *, archived: bool) -> None:
+        """Set `archived` of every chat of a user, in several transactions; `updated_at` stays."""
+        if not fits(ChatRow, user_id=user_id):
+            return
+        with translated("read the chats"):
+            finding = Statement(ChatRow._meta.db)
+            user, other = finding.bind(user_id), finding.bind(not archived)
+            found = await finding.run(
+                f"SELECT c.id FROM chats c WHERE c.user_id = {user} AND c.archived = {other} AND {IS_WHOLE}"  # noqa: S608
             )
-        return len(gone)
+        for start in range(0, len(found), MAX_ARCHIVED_ROWS):
+            some = [row["id"] for row in found[start : start + MAX_ARCHIVED_ROWS]]
+            async with writing("change the chat"):
+                await ChatRow.filter(id__in=some).update(archived=archived)
 
     async def add_tag(self, chat_id: str, tag: Tag) -> None:
         """Give a chat a tag; nothing happens when it has it. Raises not_found when there is no such chat."""
@@ -130,7 +155,7 @@ class ChatRows:
         """Take these tags from a chat, or all."""
         if not fits(ChatTagRow, chat_id=chat_id):
             return
-        gone = ChatTagRow.filter(chat_id=chat_id)
+        gone = ChatTagRow.filter(chat_id=chat_id).exclude(tag=UNFINISHED)
         if tag_ids is not None:
             gone = gone.filter(tag__in=[each for each in tag_ids if fits(ChatTagRow, tag=each)])
         async with writing("remove tags"):
@@ -139,13 +164,13 @@ class ChatRows:
     async def tags(self, *, user_id: str | None = None, chat_id: str | None = None) -> Sequence[Tag]:
         """Return the tags of a chat, or all that the chats of a user have, each once, by name."""
         statement = Statement(ChatTagRow._meta.db)
-        conditions = []
+        conditions = [IS_WHOLE]
         for column, value in (("c.user_id", user_id), ("c.id", chat_id)):
             if value is not None:
                 if not fits(ChatRow, id=value):
                     return []
                 conditions.append(f"{column} = {statement.bind(value)}")
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        where = f" WHERE {' AND '.join(conditions)}"
         with translated("read tags"):
             rows = await statement.run(
                 "SELECT t.tag AS id, MIN(t.name) AS name, c.user_id AS user_id FROM chats c"  # noqa: S608
@@ -171,11 +196,13 @@ class ChatRows:
             return None
         with translated("read a shared chat"):
             row = await SharedChatRow.get_or_none(id=share_id)
-        if row is None:
+            chat_id = "" if row is None else str(row.chat_id)  # type: ignore[attr-defined]
+            is_gone = await ChatTagRow.filter(chat_id=chat_id, tag=UNFINISHED).exists()
+        if row is None or is_gone:
             return None
         return SharedChat(
             id=row.id,
-            chat_id=str(row.chat_id),  # type: ignore[attr-defined]
+            chat_id=chat_id,
             user_id=row.user_id,
             document=await decode_large(row.document, f"the shared chat {row.id}"),
             created_at=row.created_at,
@@ -189,11 +216,6 @@ class ChatRows:
             return await SharedChatRow.filter(chat_id=chat_id).delete() > 0
 
 
-def _title(title: str) -> dict[str, str]:
-    text = mended(title)
-    return {"title": text, "title_key": folded(text)}
-
-
 async def _changed(change: ChatChange) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for name in ("current_id", "archived", "pinned", "folder_id", "last_read_at"):
@@ -201,7 +223,7 @@ async def _changed(change: ChatChange) -> dict[str, Any]:
         if value is not None:
             columns[name] = None if value == "" else value
     if change.title is not None:
-        columns |= _title(change.title)
+        columns |= title_columns(change.title)
     if change.head is not None:
         columns["head"] = await encode_large_mended(change.head, "chat")
     if change.meta is not None:
@@ -218,6 +240,7 @@ def _conditions(statement: Statement, query: ChatQuery) -> list[str] | None:
         return None
     exact = {**texts, "archived": query.archived, "pinned": query.pinned}
     conditions = [f"c.{name} = {statement.bind(value)}" for name, value in exact.items() if value is not None]
+    conditions.append(IS_WHOLE)
     if query.shared is not None:
         conditions.append(f"s.id IS {'NOT ' if query.shared else ''}NULL")
     conditions += [

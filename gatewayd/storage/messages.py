@@ -153,17 +153,14 @@ async def lock(chat_id: str, message_id: str) -> dict[str, Any] | None:
     return rows[0] if rows else None
 
 
-async def write(chat_id: str, messages: Sequence[Message], *, is_copy: bool = False) -> None:
-    """Insert messages, or replace them whole, inside the caller's transaction; of one id the last counts.
-
-    Copies of what is stored may be over the limits.
-    """
+async def write(chat_id: str, messages: Sequence[Message]) -> None:
+    """Insert messages, or replace them whole, inside the caller's transaction; of one id the last counts."""
     last = {each.id: each for each in messages}
     pace = Pace()
     records = []
     for each in last.values():
         await pace.turn()
-        records.append(await _columns(chat_id, each, is_copy=is_copy))
+        records.append(await columns_of(chat_id, each))
     rows = await upsert(ChatMessageRow, records, ["chat_id", "id"], returning="number, id")
     numbers = {row["id"]: row["number"] for row in rows}
     if numbers:
@@ -174,20 +171,36 @@ async def write(chat_id: str, messages: Sequence[Message], *, is_copy: bool = Fa
     for message_id, message in last.items():
         await pace.turn()
         for kind, values in message.items.items():
-            made = [await _item(numbers[message_id], kind, value) for value in values]
-            if not is_copy:
-                check_items(kind, [item["value"] for item in made])
-            items += made
+            encoded = await encode_list(kind, values)
+            items += [{"message_id": numbers[message_id], "kind": kind, "value": value} for value in encoded]
     await insert(ChatMessageItemRow, items)
+
+
+async def encode_list(kind: str, values: Sequence[Any], *, is_copy: bool = False) -> Sequence[str]:
+    """Return a whole list of a message as JSON, a text for each value.
+
+    Raises too_large for a list over its limits, unless it is a copy of one that is stored.
+    """
+    encoded = await _encoded(kind, values)
+    if not is_copy:
+        check_items(kind, encoded)
+    return encoded
 
 
 async def encode_items(kind: str, values: Sequence[Any]) -> Sequence[str]:
     """Return values for a list of a message as JSON; invalid_request for one that could not be read back."""
     pace = Pace()
-    encoded = []
     for value in values:
         await pace.turn()
         check_member(value, kind)
+    return await _encoded(kind, values)
+
+
+async def _encoded(kind: str, values: Sequence[Any]) -> Sequence[str]:
+    pace = Pace()
+    encoded = []
+    for value in values:
+        await pace.turn()
         encoded.append(await encode_large_mended(value, kind))
     return encoded
 
@@ -243,11 +256,8 @@ async def size_of_chat(chat_id: str) -> int:
     return int(row["size"])
 
 
-async def _item(number: int, kind: str, value: Any) -> dict[str, Any]:
-    return {"message_id": number, "kind": kind, "value": await encode_large_mended(value, kind)}
-
-
-async def _columns(chat_id: str, message: Message, *, is_copy: bool) -> dict[str, Any]:
+async def columns_of(chat_id: str, message: Message, *, is_copy: bool = False) -> dict[str, Any]:
+    """Return the columns of a message; too_large for a text over its limit, unless it is a copy."""
     return {
         "chat_id": chat_id,
         "id": message.id,

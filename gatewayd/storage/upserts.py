@@ -11,9 +11,14 @@ BATCH: Final = 500
 """Rows of one statement; SQLite takes 32766 parameters."""
 
 
-async def insert(row: type[Model], records: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows given by column, in their order; all have the same columns."""
-    await _run(row, records, "")
+async def insert(
+    row: type[Model], records: Sequence[Mapping[str, Any]], *, returning: str = ""
+) -> list[dict[str, Any]]:
+    """Insert rows given by column, in their order; all have the same columns.
+
+    Return the columns `returning` of every row, in no order.
+    """
+    return await _run(row, records, f" RETURNING {returning}" if returning else "")
 
 
 async def upsert(

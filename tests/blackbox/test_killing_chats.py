@@ -9,6 +9,7 @@ import contextlib
 import random
 import shutil
 import uuid
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.fakes.living import CHATS, COMPLETIONS, Person, living, messages_of
 from tests.fakes.postgres import Postgres
 
 SEED = 20_261_122
+IMPORTED_MESSAGES = 150
 RESTARTED = {"content": "the gateway was restarted while this was answered"}
 
 Record = dict[str, Any]
@@ -95,6 +97,34 @@ class Chats(ChatClient):
         assert not self.gone & listed.keys()
         for chat_id in list(self.gone)[-3:]:
             assert self.caller.ask("GET", f"{CHATS}/{chat_id}").status == 404
+
+
+class Imports(ChatClient):
+    """Imports several chats at a time, which take several transactions; all are there, or none."""
+
+    def __init__(self, caller: Writer, seed: int) -> None:
+        super().__init__(caller, seed)
+        self.sizes: dict[str, int] = {}
+        self.unsure: dict[str, int] = {}
+
+    def change(self) -> None:
+        nodes = [{"role": "user", "content": f"text {number}"} for number in range(IMPORTED_MESSAGES)]
+        count, title = self.random.randrange(1, 5), f"import {next(self.numbers)}"
+        self.unsure = {title: count}
+        form = {"chat": {"title": title, "messages": nodes}, "archived": True}
+        assert len(self.caller.call("POST", f"{CHATS}/import", {"chats": [form] * count})) == count
+        self.sizes |= self.unsure
+        self.unsure = {}
+
+    def check(self) -> None:
+        listed = self.caller.call("GET", f"{CHATS}/archived")
+        found = Counter(item["title"] for item in listed)
+        self.sizes |= {title: count for title, count in self.unsure.items() if title in found}
+        self.unsure = {}
+        assert found == self.sizes
+        for item in listed[:2]:
+            record = self.caller.call("GET", f"{CHATS}/{item['id']}")
+            assert len(record["chat"]["history"]["messages"]) == IMPORTED_MESSAGES
 
 
 class Messages(ChatClient):
@@ -229,7 +259,7 @@ class Lives:
         self.random = random.Random(seed)
         self.caller = Writer()
         self.people: dict[str, Person] | None = None
-        kinds = (Chats, Messages, Events, Answers)
+        kinds = (Chats, Messages, Events, Answers, Imports)
         self.clients = [kind(self.caller, seed + place) for place, kind in enumerate(kinds)]
 
     @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Stored chats in memory: what `gatewayd.chats.interfaces` and `MessageEffects` promise, over one state."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -13,6 +13,7 @@ from gatewayd.chats.records import (
     Message,
     MessageChange,
     MessageState,
+    NewChat,
     SharedChat,
     Tag,
 )
@@ -54,10 +55,30 @@ class MemoryChats:
 
     async def add(self, chat: Chat, messages: Sequence[Message], *, is_copy: bool = False) -> None:
         """Insert a chat with its messages and tags' ids; conflict when the id is taken."""
-        if chat.id in self._state.chats:
-            raise GatewayError(Kind.CONFLICT, f"cannot add chat {chat.id!r}: the id is taken")
+        self._check_free(chat.id)
         self._state.chats[chat.id] = deepcopy(chat)
         self._state.messages[chat.id] = {message.id: deepcopy(message) for message in messages}
+
+    def _check_free(self, chat_id: str) -> None:
+        if chat_id in self._state.chats:
+            raise GatewayError(Kind.CONFLICT, f"cannot add chat {chat_id!r}: the id is taken")
+
+    async def add_all(self, chats: AsyncIterator[NewChat]) -> None:
+        """Insert chats with their messages and tags, all or none."""
+        added = [each async for each in chats]
+        for new in added:
+            self._check_free(new.chat.id)
+        for new in added:
+            await self.add(new.chat, new.messages)
+            for tag in new.tags:
+                await self.add_tag(new.chat.id, tag)
+
+    async def check(self, messages: Sequence[Message]) -> None:
+        """Raise too_large for a message over the limits of a stored one."""
+        for message in messages:
+            check_content(message.content)
+            for kind, values in message.items.items():
+                check_items(kind, [encode_mended(value, kind) for value in values])
 
     async def find(self, chat_id: str) -> Chat | None:
         """Return one chat."""
@@ -106,6 +127,20 @@ class MemoryChats:
         for chat_id in mine:
             await self.remove(chat_id)
         return len(mine)
+
+    async def list_unfinished(self) -> Sequence[str]:
+        """Return nothing: all ends with the process."""
+        return ()
+
+    async def purge(self, chat_ids: Sequence[str]) -> None:
+        """Delete unfinished chats."""
+        assert not chat_ids
+
+    async def archive_all(self, user_id: str, *, archived: bool) -> None:
+        """Set `archived` of every chat of a user."""
+        for chat in list(self._state.chats.values()):
+            if chat.user_id == user_id:
+                self._state.chats[chat.id] = replace(chat, archived=archived)
 
     async def add_tag(self, chat_id: str, tag: Tag) -> None:
         """Give a chat a tag; not_found when there is no such chat."""

@@ -41,7 +41,7 @@ class ChatHouse:
         )
         self.tags = ChatTags(self.store, self.chats.access)
         self.sharing = Sharing(self.chats, self.store, clock)
-        self.transfer = Transfer(self.chats, self.store, commits, clock)
+        self.transfer = Transfer(self.chats, self.store, clock)
         self.services = ChatServices(self.chats, self.tags, self.sharing, self.transfer)
 
     async def notify(self, target: Target, event: Any) -> bool:

@@ -1,16 +1,13 @@
 """Stored chats, tasks and events behind the control socket."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from copy import deepcopy
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gatewayd.accounts.records import Actor, CredentialKind, User
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.chat.stopping import Stopping
-from gatewayd.commits import Transactor
 from gatewayd.events.calls import Calls
 from gatewayd.events.hub import Hub
 from gatewayd.events.records import Target
@@ -20,29 +17,11 @@ from gatewayd.http.control.principals import Principals
 from gatewayd.http.control.stored_chats import ControlStoredChatRoutes
 from gatewayd.http.control.tasks import ControlTaskRoutes
 from gatewayd.http.control.viewers import Viewers
-from gatewayd.http.control.writes import Writes
 from gatewayd.http.routes import Route
 from gatewayd.tasks import Purpose
 from tests.fakes.accounts import Accounts
-from tests.fakes.chats import ChatState, MemoryEffects
+from tests.fakes.chats import MemoryEffects
 from tests.fakes.chats_site import ChatHouse, document
-
-
-class Undoing:
-    """The transactor of the accounts, whose rehearsals take chats back, too."""
-
-    def __init__(self, inner: Transactor, state: ChatState) -> None:
-        self._inner = inner
-        self._state = state
-        self.transaction = inner.transaction
-        self.exclusive = inner.exclusive
-
-    @asynccontextmanager
-    async def rehearsal(self) -> AsyncIterator[None]:
-        before = deepcopy(vars(self._state))
-        async with self._inner.rehearsal():
-            yield
-        vars(self._state).update(before)
 
 
 @dataclass
@@ -61,10 +40,9 @@ class LiveServices:
         self.events = Events(MemoryEffects(self.house.state), self.hub, self.calls)
 
     def rows(self, viewers: Viewers) -> Sequence[Route]:
-        writes = Writes(Undoing(self.accounts.commits, self.house.state))
         principals = Principals(self.accounts.users, self.accounts.groups)
         chats = self.house.chats
-        stored = ControlStoredChatRoutes(self.house.services, principals, viewers, writes)
+        stored = ControlStoredChatRoutes(self.house.services, principals, viewers)
         tasks = ControlTaskRoutes(Stopping(self.tasks, chats), chats, principals, viewers)
         return [
             *stored.routes(),

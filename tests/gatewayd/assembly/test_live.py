@@ -1,5 +1,6 @@
 """Tests for gatewayd.assembly.live."""
 
+import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from gatewayd.assembly.live import event_limits
 from gatewayd.chats.records import Chat, Message, MessageState
 from gatewayd.events.records import Target
 from gatewayd.settings import Settings, load
+from gatewayd.storage import chat_slices
+from gatewayd.storage.chat_rows import ChatRow
 
 
 def settings_for(state: Path, **values: str) -> Settings:
@@ -26,6 +29,20 @@ async def test_an_answer_that_died_with_the_daemon_is_done_at_the_next_start(sta
         assert found is not None
         assert (found.content, found.done, found.state) == ("so far", True, MessageState.IDLE)
         assert "restarted" in found.attributes["error"]["content"]
+
+
+async def test_a_chat_that_was_incomplete_when_the_daemon_died_is_deleted(state: Path) -> None:
+    async with AsyncExitStack() as stack:
+        gateway = await assemble(settings_for(state), stack)
+        user = (await gateway.accounts.setup.run("a@example.org", "A", "a password")).user
+        await gateway.live.stores.chats.add(Chat("c", user.id, "A chat"), [Message("m", None, "user", "x")])
+        await chat_slices.hide("id", "c")
+    async with AsyncExitStack() as stack:
+        chats = (await assemble(settings_for(state), stack)).live.stores.chats
+        assert await chats.find("c") is None
+        while await chats.list_unfinished():
+            await asyncio.sleep(0)
+        assert await ChatRow.all().count() == 0
 
 
 async def test_an_event_is_heard(state: Path) -> None:

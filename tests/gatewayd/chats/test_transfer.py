@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Role
-from gatewayd.chats.records import ChatQuery
+from gatewayd.chats.records import MAX_ITEMS, ChatQuery
 from gatewayd.chats.transfer import MAX_IMPORTED
-from gatewayd.errors import GatewayError
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.pace import Pace
 from tests.fakes.chats_site import ChatHouse, document
 
@@ -37,6 +37,31 @@ async def test_what_goes_out_comes_in() -> None:
     taken = [record async for record in house.transfer.records(made)]
     assert [record["chat"] for record in taken] == [record["chat"] for record in records]
     assert (taken[0]["updated_at"], taken[0]["archived"]) == (records[0]["updated_at"], False)
+
+
+async def test_the_same_import_again_makes_other_chats_and_a_check_makes_none() -> None:
+    house = ChatHouse()
+    actor = await house.accounts.actor(await house.accounts.add_user())
+    forms = Listed([{"chat": document(), "meta": {"tags": ["A b"]}}] * 2)
+    checked = await house.transfer.check(actor, forms)
+    assert [(chat.title, chat.tags) for chat in checked] == [("Birds", ("a_b",))] * 2
+    assert (await house.chats.list(actor, ChatQuery()))[1] == 0
+    made = [*await house.transfer.take(actor, forms), *await house.transfer.take(actor, forms)]
+    found, total = await house.chats.list(actor, ChatQuery())
+    assert {chat.id for chat in made} == {chat["id"] for chat in found}
+    assert total == 4
+
+
+async def test_a_large_message_is_refused_before_anything_is_stored() -> None:
+    house = ChatHouse()
+    actor = await house.accounts.actor(await house.accounts.add_user())
+    large = document()
+    large["history"]["messages"]["a1"]["files"] = [1] * (MAX_ITEMS + 1)
+    for method in (house.transfer.check, house.transfer.take):
+        with pytest.raises(GatewayError) as caught:
+            await method(actor, Listed([{"chat": document()}, {"chat": large}]))
+        assert caught.value.kind is Kind.TOO_LARGE
+    assert (await house.chats.list(actor, ChatQuery()))[1] == 0
 
 
 async def test_a_chat_that_is_deleted_meanwhile_is_left_out() -> None:

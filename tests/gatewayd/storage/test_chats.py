@@ -1,11 +1,22 @@
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gatewayd.chats.records import ChatChange, ChatQuery, MessageChange, SharedChat, Tag
+from gatewayd.chats.records import (
+    MAX_CONTENT_CHARACTERS,
+    MAX_ITEMS,
+    ChatChange,
+    ChatQuery,
+    MessageChange,
+    NewChat,
+    SharedChat,
+    Tag,
+)
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage import chats
 from gatewayd.storage.chat_rows import (
     ChatMessageItemRow,
     ChatMessageRow,
@@ -260,6 +271,44 @@ async def test_all_chats_of_a_user_go_and_are_counted(chatting: Chatting) -> Non
     assert await chatting.chats.remove_all("u1") == 2
     assert await listed(chatting) == ["c3"]
     assert await chatting.chats.remove_all("u1") == 0
+
+
+async def test_all_chats_of_a_user_are_archived_and_come_back(
+    chatting: Chatting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chats, "MAX_ARCHIVED_ROWS", 2)
+    made = [chat(f"c{number}", updated_at=number) for number in range(5)]
+    for each in (*made, chat("other", "u2")):
+        await chatting.chats.add(each, [])
+    for archived in (True, False):
+        await chatting.chats.archive_all("u1", archived=archived)
+        await chatting.chats.archive_all("x\x00", archived=archived)
+        assert await chatting.chats.find("c3") == replace(made[3], archived=archived)
+        assert len(await listed(chatting, archived=archived)) == 5 + (not archived)
+
+
+async def test_several_chats_are_added_or_none(chatting: Chatting) -> None:
+    async def each(*ids: str) -> AsyncIterator[NewChat]:
+        for chat_id in ids:
+            yield NewChat(chat(chat_id), [message("m")], [Tag("t", "T", "u1")])
+
+    await chatting.chats.add_all(each("c1", "c2"))
+    with pytest.raises(GatewayError) as caught:
+        await chatting.chats.add_all(each("c3", "c2"))
+    assert caught.value.kind is Kind.CONFLICT
+    assert await listed(chatting, sort_by="title", tags=("t",)) == ["c2", "c1"]
+    assert len(await chatting.messages.list("c2")) == 1
+
+
+async def test_messages_over_the_limits_are_refused_before_they_are_stored(chatting: Chatting) -> None:
+    await chatting.chats.check([message("m", items={"files": [1] * MAX_ITEMS})])
+    for large in (
+        message("m", content="x" * (MAX_CONTENT_CHARACTERS + 1)),
+        message("m", items={"files": [1] * (MAX_ITEMS + 1)}),
+    ):
+        with pytest.raises(GatewayError) as caught:
+            await chatting.chats.check([large])
+        assert caught.value.kind is Kind.TOO_LARGE
 
 
 async def test_a_removed_user_takes_the_chats_along(rows: ChatRows) -> None:

@@ -1,0 +1,173 @@
+"""Tests for gatewayd.storage.chat_slices."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from gatewayd.chats.records import ChatQuery, Message, NewChat, SharedChat, Tag
+from gatewayd.errors import GatewayError
+from gatewayd.storage import chat_slices
+from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow, ChatRow, ChatTagRow
+from gatewayd.storage.chats import ChatRows
+from gatewayd.storage.database import Database
+from gatewayd.storage.messages import MessageRows
+from tests.fakes.chatting import chat, message
+from tests.gatewayd.storage.conftest import make_chatting
+
+LISTS = {"files": [{"a": 1}, {"a": 2}, {"a": 3}], "embeds": ["x"]}
+LONG = [message("m0", items=LISTS), message("m1"), message("m2", items=LISTS), message("m3", items=LISTS)]
+SQLITE = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+async def rows(database: Database, monkeypatch: pytest.MonkeyPatch) -> ChatRows:
+    """Return chats of which a transaction stores two rows."""
+    monkeypatch.setattr(chat_slices, "MAX_SLICE_ROWS", 2)
+    monkeypatch.setattr(chat_slices, "MAX_SLICE_SECONDS", 1e-9)
+    await make_chatting()
+    return ChatRows()
+
+
+def new(chat_id: str, messages: Sequence[Message] = LONG) -> NewChat:
+    return NewChat(chat(chat_id), messages, [Tag("t", "T", "u1"), Tag("t", "t", "u1")])
+
+
+async def each(*chats: NewChat) -> AsyncIterator[NewChat]:
+    for one in chats:
+        yield one
+
+
+async def assert_hidden(rows: ChatRows, chat_id: str, others: int = 0) -> None:
+    assert await rows.find(chat_id) is None
+    assert (await rows.list(ChatQuery(user_id="u1")))[1] == others
+    assert len(await rows.tags(user_id="u1")) == 0
+
+
+@pytest.mark.parametrize("size", [5, 10**6])
+async def test_chats_come_back_as_they_were(
+    rows: ChatRows, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(chat_slices, "MAX_SLICE_CHARACTERS", size)
+    await rows.add_all(each(new("c1"), new("c2", []), new("c3", [message("m", content="x" * 20)])))
+    found = await rows.find("c1")
+    assert found is not None
+    assert found.tags == ("t",)
+    assert await rows.tags(chat_id="c1") == [Tag("t", "T", "u1")]
+    assert await MessageRows().list("c1") == LONG
+    assert len(await MessageRows().list("c3")) == 1
+    assert (await rows.list(ChatQuery(user_id="u1")))[1] == 3
+    assert await rows.list_unfinished() == []
+
+
+async def test_of_one_id_the_last_message_is_stored(rows: ChatRows) -> None:
+    await rows.add_all(each(new("c1", [message("m", content="a"), message("m", content="b")])))
+    assert [each.content for each in await MessageRows().list("c1")] == ["b"]
+
+
+@SQLITE
+async def test_others_write_meanwhile_and_find_nothing_of_it(rows: ChatRows) -> None:
+    async def slow() -> AsyncIterator[NewChat]:
+        yield new("c1")
+        assert await ChatMessageRow.filter(chat_id="c1").count() > 0
+        await assert_hidden(rows, "c1")
+        # One that waits for the end of the whole change would wait for ever.
+        await asyncio.wait_for(rows.add(chat("other", "u2"), [message("m")]), 10)
+        assert await rows.list_unfinished() == ["c1"]
+        yield new("c2")
+
+    await rows.add_all(slow())
+    assert (await rows.list(ChatQuery()))[1] == 3
+    assert await rows.list_unfinished() == []
+
+
+async def test_all_are_stored_or_none(rows: ChatRows) -> None:
+    with pytest.raises(GatewayError, match="does not exist"):
+        await rows.add_all(each(new("c1"), NewChat(chat("c2", "nobody"), LONG)))
+
+    async def breaking() -> AsyncIterator[NewChat]:
+        yield new("c1")
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await rows.add_all(breaking())
+    for table in (ChatRow, ChatMessageRow, ChatMessageItemRow, ChatTagRow):
+        assert await table.all().count() == 0
+
+
+@SQLITE
+async def test_a_commit_whose_end_nobody_waits_for_keeps_all(
+    rows: ChatRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = chat_slices.writing
+
+    @asynccontextmanager
+    async def cut_off(what: str) -> AsyncIterator[Any]:
+        async with inner(what) as client:
+            yield client
+        if not await rows.list_unfinished():
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(chat_slices, "writing", cut_off)
+    with pytest.raises(asyncio.CancelledError):
+        await rows.add_all(each(new("c1"), new("c2")))
+    assert [await MessageRows().list(chat_id) for chat_id in ("c1", "c2")] == [LONG, LONG]
+    assert (await rows.list(ChatQuery()))[1] == 2
+
+
+@SQLITE
+async def test_what_a_killed_process_leaves_is_hidden_and_deleted(
+    rows: ChatRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(_: Any) -> None:
+        """Stand for a process that is dead."""
+
+    await rows.add(chat("whole"), LONG)
+    await rows.share(SharedChat("s", "whole", "u1", {}))
+    with monkeypatch.context() as dying, pytest.raises(GatewayError):
+        dying.setattr(chat_slices, "purge", nothing)
+        await rows.add_all(each(new("c1"), NewChat(chat("c2", "nobody"), [])))
+    with monkeypatch.context() as dying:
+        dying.setattr(chat_slices, "purge", nothing)
+        assert await rows.remove("whole")
+        assert not await rows.remove("whole")
+        await rows.remove_tags("whole")
+    for chat_id in ("c1", "whole"):
+        await assert_hidden(rows, chat_id)
+    assert await rows.find_shared("s") is None
+    unfinished = await rows.list_unfinished()
+    assert sorted(unfinished) == ["c1", "whole"]
+    await rows.purge(unfinished)
+    for table in (ChatRow, ChatMessageRow, ChatMessageItemRow, ChatTagRow):
+        assert await table.all().count() == 0
+
+
+@SQLITE
+async def test_others_write_while_a_long_chat_is_deleted(
+    rows: ChatRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await rows.add(chat("c1"), [message(f"m{number}") for number in range(40)])
+    inner, left, left_to_others = chat_slices._delete_some, [], []
+    is_begun = asyncio.Event()
+
+    async def counted(client: Any, chat_id: str, count: int) -> bool:
+        is_gone = await inner(client, chat_id, count)
+        left.append(await ChatMessageRow.filter(chat_id=chat_id).count())
+        is_begun.set()
+        return is_gone
+
+    async def other() -> None:
+        await is_begun.wait()
+        await rows.add(chat("other", "u2"), [])
+        left_to_others.append(left[-1])
+
+    monkeypatch.setattr(chat_slices, "_delete_some", counted)
+    other_task = asyncio.ensure_future(other())
+    await asyncio.sleep(0)
+    assert await rows.remove("c1")
+    await other_task
+    assert left[0] == 40 - chat_slices.FIRST_DELETED_ROWS
+    assert 0 < left_to_others[0] <= left[0]
+    assert left[-1] == 0
