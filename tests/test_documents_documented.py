@@ -16,11 +16,12 @@ from gatewayd.chat import attachments
 from gatewayd.extract.detect import detect
 from gatewayd.extract.readers import READERS
 from gatewayd.extract.records import MB, Format, Limits, Source
-from gatewayd.http.public import collection_replies, retrieval
+from gatewayd.http import uploads
+from gatewayd.http.public import collection_replies, files, knowledge, knowledge_sync, retrieval
 from gatewayd.ingest import names, shapes
 from gatewayd.ingest.files import UploadRules
 from gatewayd.ingest.records import FileStatus
-from gatewayd.knowledge import directories, grants, members, sync, trees
+from gatewayd.knowledge import collections, directories, grants, members, sync, trees
 from gatewayd.knowledge import retrieval as searching
 from gatewayd.settings import Settings, definitions
 from gatewayd.tasks import Tasks
@@ -172,6 +173,11 @@ LIMITS = {
     "files that a changed collection tells": collection_replies.MOST_TOLD,
     "rows of an access list": grants.MAX_GRANTS,
     "seconds that file/add waits": int(members.LONGEST_WAIT),
+    "MiB of a request with a tree to compare": knowledge_sync.MAX_MANIFEST_BYTES // 2**20,
+    "MiB of a request with files to add": knowledge.LARGEST_BATCH // 2**20,
+    "bytes of the fields beside the file of an upload": uploads.MAX_FIELD,
+    "files that a search by name tells": files.MOST_FOUND,
+    "characters of the description of a collection": collections.MAX_DESCRIPTION,
 }
 
 

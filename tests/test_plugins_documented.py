@@ -21,8 +21,8 @@ from gatewayd.events import calls, tickets
 from gatewayd.events.records import Effect, Helper
 from gatewayd.events.table import EVENT_TYPES, UNSTORED_PREFIX
 from gatewayd.extract.roffchars import unescaped
-from gatewayd.http.public.functions import LARGEST_SOURCE
-from gatewayd.http.public.toolservers import MOST_SERVERS
+from gatewayd.http.public.functions import LARGEST_SOURCE, LARGEST_SYNC
+from gatewayd.http.public.toolservers import LARGEST_BODY, MOST_SERVERS
 from gatewayd.http.socketio import PATH as SOCKET_PATH
 from gatewayd.plugins import arguments, frontmatter, invoke, nesting, output, running, source
 from gatewayd.plugins.builtin import extractive, rate_limit, redact
@@ -286,7 +286,8 @@ def test_what_is_said_of_the_redaction_is_so() -> None:
 
 LIMITS = {
     "characters of an id": source.LONGEST_ID,
-    "MB of a source": LARGEST_SOURCE // 2**20,
+    "MiB of a request with a source": LARGEST_SOURCE // 2**20,
+    "MiB of a request with all functions": LARGEST_SYNC // 2**20,
     "seconds that a pipe may take to tell its models": int(functions.LISTING_SECONDS),
     "seconds for valves and hooks": int(running.PATIENCE),
     "seconds for the description of valves": int(running.PROMPTNESS),
@@ -300,6 +301,7 @@ LIMITS = {
     "values of a list of a message": MAX_ITEMS,
     "bytes of a list of a message": MAX_ITEMS_BYTES,
     "tool servers of the database": MOST_SERVERS,
+    "MiB of a request with tool servers": LARGEST_BODY // 2**20,
     "MiB of the description of a tool server": openapi_tools.MAX_DESCRIPTION // 2**20,
     "lists and objects of it": openapi_tools.DESCRIPTION.containers,
     "values of it": openapi_tools.DESCRIPTION.values,

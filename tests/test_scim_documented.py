@@ -199,6 +199,20 @@ def test_the_filters_of_the_page_are_understood(site: Site) -> None:
         assert site.search(USER, text).json["totalResults"] > 0
 
 
+def test_put_replaces_what_the_page_says(site: Site) -> None:
+    number = next(NUMBERS)
+    mail = {"value": f"put{number}@example.org"}
+    given = {**PERSON, "userName": mail["value"], "emails": [mail], "externalId": f"put-{number}"}
+    made = site.ask("POST", "/Users", given).json
+    bare = {"userName": f"bare{number}@example.org"}
+    kept = site.ask("PUT", f"/Users/{made['id']}", bare).json
+    said = re.search(r"(?s)PUT replaces\n(.+?)\.\nAn\n(.+?)\nthat is absent", PAGE)
+    assert said
+    replaced, absent = (re.findall(r"\.Ic (\w+)", part) for part in said.groups())
+    assert {name for name in PERSON if kept.get(name) != made[name]} == set(replaced)
+    assert {name for name in PERSON if kept.get(name) == made[name]} == set(absent) - {"members"}
+
+
 # Limits ---------------------------------------------------------------------------------------------------
 
 COUNTS = {

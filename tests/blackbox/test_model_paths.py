@@ -178,6 +178,15 @@ def test_prompt_and_parameters_of_a_record_reach_the_model_and_nobody_else(
 
 
 @ANYWHERE
+def test_an_answer_names_the_model_as_it_was_asked_for_or_as_its_source_does(site: Site, path: str) -> None:
+    model = f"tuned-{kind_of(path)}"
+    reply = ask(site, path, model, stream=False)
+    assert reply.status == 200, reply
+    own = "other" if path in {"/api/chat/completions", "/api/responses"} else model
+    assert reply.json.get("model", own) == own
+
+
+@ANYWHERE
 def test_record_without_a_prompt_holds_everywhere(site: Site, path: str) -> None:
     reply = ask(site, path, f"tuned-{kind_of(path)}", stream=False, temperature=1)
     assert reply.status == 200, reply
