@@ -21,7 +21,7 @@ from gatewayd.events import calls, tickets
 from gatewayd.events.records import Effect, Helper
 from gatewayd.events.table import EVENT_TYPES, UNSTORED_PREFIX
 from gatewayd.extract.roffchars import unescaped
-from gatewayd.http.public.functions import LARGEST_SOURCE, LARGEST_SYNC
+from gatewayd.http.public.functions import LARGEST_SYNC
 from gatewayd.http.public.toolservers import LARGEST_BODY, MOST_SERVERS
 from gatewayd.http.socketio import PATH as SOCKET_PATH
 from gatewayd.plugins import arguments, frontmatter, invoke, nesting, output, running, source
@@ -286,7 +286,7 @@ def test_what_is_said_of_the_redaction_is_so() -> None:
 
 LIMITS = {
     "characters of an id": source.LONGEST_ID,
-    "MiB of a request with a source": LARGEST_SOURCE // 2**20,
+    "MiB of a source, and of a request with one": source.LARGEST_SOURCE // 2**20,
     "MiB of a request with all functions": LARGEST_SYNC // 2**20,
     "seconds that a pipe may take to tell its models": int(functions.LISTING_SECONDS),
     "seconds for valves and hooks": int(running.PATIENCE),

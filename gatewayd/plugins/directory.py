@@ -15,9 +15,6 @@ from gatewayd.plugins.records import Family, Origin, Plugin, PluginKind
 
 log = logging.getLogger(__name__)
 
-LARGEST: Final = 8 * 2**20
-"""Bytes of a source."""
-
 _CLASS: Final = re.compile(r"^class\s+(\w+)", re.MULTILINE)
 
 
@@ -64,8 +61,8 @@ def _read(path: Path) -> tuple[str, int]:
         # Reading a pipe or a device may never end.
         raise invalid("cannot read it: it is no regular file")
     facts = path.stat()
-    if facts.st_size > LARGEST:
-        raise invalid(f"cannot read the file: it has more than {LARGEST} bytes")
+    if facts.st_size > source.LARGEST_SOURCE:
+        raise invalid(f"cannot read the file: it has more than {source.LARGEST_SOURCE} bytes")
     return path.read_text("utf-8-sig"), int(facts.st_mtime)
 
 

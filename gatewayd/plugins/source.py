@@ -28,6 +28,9 @@ AWAIT_NAME: Final = "__gatewayd_await__"
 
 LONGEST_ID: Final = 128
 
+LARGEST_SOURCE: Final = 8 * 2**20
+"""Bytes of a source in a file, and of a request that holds one."""
+
 _FORMER: Final = ("utils", "apps", "main", "config")
 _PIPELINES: Final = "Pipeline"
 

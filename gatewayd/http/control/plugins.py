@@ -20,6 +20,7 @@ from gatewayd.plugins.checking import Checker
 from gatewayd.plugins.installing import Installing, Wanted, check_own, rehearse_switch
 from gatewayd.plugins.records import Family, Plugin, PluginKind
 from gatewayd.plugins.service import NewPlugin, Plugins
+from gatewayd.plugins.source import LARGEST_SOURCE
 
 ROOT = "/v1/plugins"
 ONE = f"{ROOT}/{{family}}/{{id}}"
@@ -89,7 +90,7 @@ class PluginRoutes:
 
         In a dry run a new source is loaded in a process of its own.
         """
-        given = await read_model(request, wire.NewPlugin)
+        given = await read_model(request, wire.NewPlugin, LARGEST_SOURCE)
         family, dry_run = family_of(request), is_set(request, "dry_run")
         owner = await self._principals.owner(given.user)
         operator = self._operator(request)
@@ -134,7 +135,7 @@ class PluginRoutes:
 
     async def check(self, request: web.Request) -> web.StreamResponse:
         """Take `PluginSource`, answer `PluginReport`; nothing is kept."""
-        asked = await read_model(request, wire.PluginSource)
+        asked = await read_model(request, wire.PluginSource, LARGEST_SOURCE)
         report = await self._checker.check(asked.id, asked.content, family_of(request))
         return answer(show_report(report))
 

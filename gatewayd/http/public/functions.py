@@ -15,10 +15,10 @@ from gatewayd.http.public.plugin_valves import ValveRoutes, plugin_id
 from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.plugins.records import Family, Origin
 from gatewayd.plugins.service import Plugins
+from gatewayd.plugins.source import LARGEST_SOURCE
 from gatewayd.plugins.syncing import FunctionSync
 from gatewayd.plugins.uservalves import UserValves
 
-LARGEST_SOURCE: Final = 8 * 2**20
 LARGEST_SYNC: Final = 64 * 2**20
 _noun: Final = Noun("/api/v1/functions", "functions")
 _row: Final = _noun.row

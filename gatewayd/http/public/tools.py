@@ -9,13 +9,14 @@ from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Actor
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
-from gatewayd.http.public.functions import LARGEST_SOURCE, PluginServices
+from gatewayd.http.public.functions import PluginServices
 from gatewayd.http.public.knowledge_bodies import ShareBody
 from gatewayd.http.public.plugin_bodies import ToolBody, ToolChangeBody
 from gatewayd.http.public.plugin_shapes import show_server
 from gatewayd.http.public.plugin_valves import ValveRoutes, plugin_id
 from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.plugins.records import Family, Origin, Plugin
+from gatewayd.plugins.source import LARGEST_SOURCE
 from gatewayd.plugins.toolservers import ToolServer
 
 _noun: Final = Noun("/api/v1/tools", "tools")

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from gatewayd.plugins import directory
+from gatewayd.plugins import directory, source
 from gatewayd.plugins.records import Family, Origin, PluginKind
 
 
@@ -73,7 +73,7 @@ def test_what_is_no_file_of_a_sensible_size_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder.py").mkdir()
     (tmp_path / "gone.py").symlink_to(tmp_path / "nothing")
     with (tmp_path / "huge.py").open("wb") as file:
-        file.truncate(directory.LARGEST + 1)
+        file.truncate(source.LARGEST_SOURCE + 1)
     write(tmp_path, "good.py", "class Tools: pass")
     found = directory.read_directory(tmp_path)
     assert [plugin.id for plugin in found.plugins] == ["good"]

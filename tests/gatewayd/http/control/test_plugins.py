@@ -7,6 +7,7 @@ import pytest
 from gatewayctl.failures import CommandError
 from gatewayctl.wire.plugins import NewPlugin, PluginChange, PluginSource
 from gatewayd.plugins.records import Family
+from gatewayd.plugins.source import LARGEST_SOURCE
 from tests.fakes.control import Control
 from tests.fakes.control_documents import boss, refused
 from tests.fakes.control_plugins import BROKEN, FILTER, TOOL
@@ -41,6 +42,14 @@ async def test_a_function_comes_and_goes(control: Control, caplog: pytest.LogCap
     gone = await call(client.remove_plugin, FUNCTION, "loud")
     assert (gone.outcome, gone.id) == ("removed", "loud")
     assert (await refused(control, client.get_plugin, FUNCTION, "loud")).kind == "not_found"
+
+
+async def test_a_source_is_as_large_as_over_http(control: Control) -> None:
+    large = f"{FILTER}\n# {'x' * 2**20}\n"
+    made = await control.call(control.client.install_plugin, FUNCTION, "loud", NewPlugin(content=large))
+    assert made.outcome == "created"
+    over = NewPlugin(content="#" * LARGEST_SOURCE)
+    assert (await refused(control, control.client.install_plugin, FUNCTION, "loud", over)).kind == "too_large"
 
 
 async def test_lists_are_of_one_family_and_kind(control: Control) -> None:
