@@ -57,15 +57,15 @@ class ChatStore(Protocol):
         """Set `updated_at` alone."""
         ...
 
-    async def remove(self, chat_id: str) -> bool:
-        """Delete a chat with its messages, tags and what was shared of it.
+    async def hide(self, chat_id: str) -> bool:
+        """Make a chat unfinished, as the first step to delete it; False when there is none.
 
-        No reader finds it from the beginning on. Others may write meanwhile.
+        No reader finds it from then on. `purge` deletes it.
         """
         ...
 
-    async def remove_all(self, user_id: str) -> int:
-        """Delete every chat of a user, as `remove` does; return how many there were."""
+    async def hide_all(self, user_id: str) -> Sequence[str]:
+        """Make every chat of a user unfinished, and return their ids."""
         ...
 
     async def list_unfinished(self) -> Sequence[str]:
@@ -73,7 +73,7 @@ class ChatStore(Protocol):
         ...
 
     async def purge(self, chat_ids: Sequence[str]) -> None:
-        """Delete unfinished chats."""
+        """Delete unfinished chats, their messages, tags and what was shared. Others may write meanwhile."""
         ...
 
     async def archive_all(self, user_id: str, *, archived: bool) -> None:

@@ -204,8 +204,12 @@ class Chats:
         require_chat(actor, "delete")
         await self.access.owned(actor, chat_id)
         await self._stop(chat_id)
-        if not await self._store.remove(chat_id):
+        # A change that is under way ends first; one that comes later finds no chat.
+        async with self._transactor.exclusive(lock_of(chat_id)):
+            is_hidden = await self._store.hide(chat_id)
+        if not is_hidden:
             raise not_found("chat", chat_id)
+        await self._store.purge([chat_id])
 
     async def remove_all(self, actor: Actor) -> int:
         """Delete every chat of the actor's, and return how many there were."""
@@ -213,7 +217,9 @@ class Chats:
         found, _ = await self.find(actor, ChatQuery())
         for chat in found:
             await self._stop(chat.id)
-        return await self._store.remove_all(actor.user_id)
+        hidden = await self._store.hide_all(actor.user_id)
+        await self._store.purge(hidden)
+        return len(hidden)
 
     async def _search(self, query: ChatQuery) -> tuple[Sequence[Chat], int]:
         if query.sort_by not in SORTINGS:

@@ -62,7 +62,8 @@ async def hide(column: str, value: str) -> Sequence[str]:
         statement = Statement(client)
         rows = await statement.run(
             f"INSERT INTO chat_tags (chat_id, tag, name) SELECT c.id, '{UNFINISHED}', '{UNFINISHED}'"  # noqa: S608
-            f" FROM chats c WHERE c.{column} = {statement.bind(value)} AND {IS_WHOLE} RETURNING chat_id"
+            f" FROM chats c WHERE c.{column} = {statement.bind(value)}"
+            " ON CONFLICT DO NOTHING RETURNING chat_id"
         )
     return [row["chat_id"] for row in rows]
 

@@ -106,28 +106,20 @@ class ChatRows:
                 return await ChatRow.filter(id=chat_id).update(updated_at=at) > 0
         return bool(found)
 
-    async def remove(self, chat_id: str) -> bool:
-        """Delete a chat with its messages, tags and what was shared of it."""
-        if not fits(ChatRow, id=chat_id):
-            return False
-        hidden = await chat_slices.hide("id", chat_id)
-        await chat_slices.purge(hidden)
-        return bool(hidden)
+    async def hide(self, chat_id: str) -> bool:
+        """Make a chat unfinished, as the first step to delete it; False when there is none."""
+        return fits(ChatRow, id=chat_id) and bool(await chat_slices.hide("id", chat_id))
 
-    async def remove_all(self, user_id: str) -> int:
-        """Delete every chat of a user; return how many there were."""
-        if not fits(ChatRow, user_id=user_id):
-            return 0
-        hidden = await chat_slices.hide("user_id", user_id)
-        await chat_slices.purge(hidden)
-        return len(hidden)
+    async def hide_all(self, user_id: str) -> Sequence[str]:
+        """Make every chat of a user unfinished, and return their ids."""
+        return await chat_slices.hide("user_id", user_id) if fits(ChatRow, user_id=user_id) else []
 
     async def list_unfinished(self) -> Sequence[str]:
         """Return the ids of the chats of which a process that died has left a part."""
         return await chat_slices.list_unfinished()
 
     async def purge(self, chat_ids: Sequence[str]) -> None:
-        """Delete unfinished chats."""
+        """Delete unfinished chats, their messages, tags and what was shared."""
         await chat_slices.purge(chat_ids)
 
     async def archive_all(self, user_id: str, *, archived: bool) -> None:

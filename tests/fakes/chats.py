@@ -113,28 +113,28 @@ class MemoryChats:
         """Set `updated_at` alone."""
         return await self.change(chat_id, ChatChange(), at)
 
-    async def remove(self, chat_id: str) -> bool:
-        """Delete a chat with all that hangs on it."""
+    async def hide(self, chat_id: str) -> bool:
+        """Delete a chat with all that hangs on it: nobody can see the difference."""
         found = self._state.chats.pop(chat_id, None)
         self._state.messages.pop(chat_id, None)
         self._state.tags.pop(chat_id, None)
         await self.unshare(chat_id)
         return found is not None
 
-    async def remove_all(self, user_id: str) -> int:
-        """Delete every chat of a user."""
+    async def hide_all(self, user_id: str) -> Sequence[str]:
+        """Delete every chat of a user, and return their ids."""
         mine = [chat.id for chat in self._state.chats.values() if chat.user_id == user_id]
         for chat_id in mine:
-            await self.remove(chat_id)
-        return len(mine)
+            await self.hide(chat_id)
+        return mine
 
     async def list_unfinished(self) -> Sequence[str]:
         """Return nothing: all ends with the process."""
         return ()
 
     async def purge(self, chat_ids: Sequence[str]) -> None:
-        """Delete unfinished chats."""
-        assert not chat_ids
+        """Delete unfinished chats, which are gone already."""
+        assert not self._state.chats.keys() & set(chat_ids)
 
     async def archive_all(self, user_id: str, *, archived: bool) -> None:
         """Set `archived` of every chat of a user."""

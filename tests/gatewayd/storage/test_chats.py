@@ -85,9 +85,9 @@ async def test_what_is_absent_is_none_or_false(chatting: Chatting) -> None:
         assert await chatting.chats.find_shared(chat_id) is None
         assert not await chatting.chats.change(chat_id, ChatChange(title="t"), 1)
         assert not await chatting.chats.touch(chat_id, 1)
-        assert not await chatting.chats.remove(chat_id)
+        assert not await chatting.chats.hide(chat_id)
         assert not await chatting.chats.unshare(chat_id)
-        assert await chatting.chats.remove_all(chat_id) == 0
+        assert list(await chatting.chats.hide_all(chat_id)) == []
         await chatting.chats.remove_tags(chat_id)
         assert list(await chatting.chats.tags(user_id=chat_id)) == []
         assert list(await chatting.chats.tags(chat_id=chat_id)) == []
@@ -252,8 +252,9 @@ async def test_a_removed_chat_leaves_nothing(rows: ChatRows) -> None:
         await rows.add(chat(chat_id), [message("m1", items={"files": [1]}), message("m2", "m1")])
         await rows.add_tag(chat_id, Tag("a", "a", "u1"))
         await rows.share(SharedChat(f"s {chat_id}", chat_id, "u1", {}))
-    assert await rows.remove("c1")
-    assert not await rows.remove("c1")
+    assert await rows.hide("c1")
+    assert not await rows.hide("c1")
+    await rows.purge(["c1"])
     for table, left in (
         (ChatRow, 1),
         (ChatMessageRow, 2),
@@ -268,9 +269,10 @@ async def test_all_chats_of_a_user_go_and_are_counted(chatting: Chatting) -> Non
     await chatting.chats.add(chat("c1"), [message("m1"), message("m2")])
     await chatting.chats.add(chat("c2"), [])
     await chatting.chats.add(chat("c3", "u2"), [])
-    assert await chatting.chats.remove_all("u1") == 2
+    assert sorted(await chatting.chats.hide_all("u1")) == ["c1", "c2"]
+    await chatting.chats.purge(["c1", "c2"])
     assert await listed(chatting) == ["c3"]
-    assert await chatting.chats.remove_all("u1") == 0
+    assert list(await chatting.chats.hide_all("u1")) == []
 
 
 async def test_all_chats_of_a_user_are_archived_and_come_back(
