@@ -16,6 +16,7 @@ from gatewayd.assembly import plugins as assembly
 from gatewayd.chat import filtering, functions, toolbox
 from gatewayd.chat.records import Endpoint
 from gatewayd.chat.scopes import OWN_FIELDS
+from gatewayd.chats.plain import MAX_MEMBER_VALUES, MAX_TEXT_CHARACTERS
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES
 from gatewayd.events import calls, tickets
 from gatewayd.events.records import Effect, Helper
@@ -299,6 +300,8 @@ LIMITS = {
     "seconds that a ticket is good for": tickets.LIFE_SECONDS,
     "characters of the content of a message": MAX_CONTENT_CHARACTERS,
     "values of a list of a message": MAX_ITEMS,
+    "values of JSON in one of them": MAX_MEMBER_VALUES,
+    "characters of a text in it that is not ASCII": MAX_TEXT_CHARACTERS,
     "bytes of a list of a message": MAX_ITEMS_BYTES,
     "tool servers of the database": MOST_SERVERS,
     "MiB of a request with tool servers": LARGEST_BODY // 2**20,

@@ -8,6 +8,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.merging import Merging
+from gatewayd.chats.plain import MAX_VALUES, count_values
 from gatewayd.chats.reading import MAX_ID, read_node
 from gatewayd.chats.records import MessageChange
 from gatewayd.completions.foreign import mapping, sequence, text
@@ -39,7 +40,8 @@ class Rewriting:
     async def keep_contents(self, chat_id: str, before: Messages, after: Messages) -> None:
         """Keep the contents that differ, and the old ones as `originalContent`.
 
-        Only messages with an id that both lists have are looked at.
+        Only messages with an id that both lists have are looked at, and of those the ones that could be read
+        back.
         """
         known = _by_id(before)
         for message_id, message in _by_id(after).items():
@@ -47,6 +49,9 @@ class Rewriting:
                 continue
             old, new = known[message_id].get("content"), message["content"]
             if old == new:
+                continue
+            if count_values([old, new]) > MAX_VALUES:
+                log.warning("a changed content is not kept: it has over %d values", MAX_VALUES)
                 continue
             attributes = {"originalContent": old}
             if isinstance(new, str):

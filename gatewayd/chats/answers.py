@@ -7,7 +7,7 @@ from typing import Any, Final
 from gatewayd import ids
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.merging import Merging, lock_of
-from gatewayd.chats.plain import mended
+from gatewayd.chats.plain import fitting, mended
 from gatewayd.chats.reading import MAX_ID, read_id, read_node
 from gatewayd.chats.records import ITEM_KINDS, Chat, ChatChange, Message, MessageChange, MessageState
 from gatewayd.commits import Transactor
@@ -77,7 +77,8 @@ class Answers:
         """End an answer: `done`, and nobody writes it any more. False when its message is gone.
 
         Without `content` the message keeps what it has. `attributes` (`usage`, `error`, `output`, ...) are
-        merged; a list of ITEM_KINDS among them replaces what events put there.
+        merged, without those that have more values than a message may have; a list of ITEM_KINDS among them
+        replaces what events put there.
         """
         given = mended(dict(attributes or {}))
         items = {kind: given.pop(kind) for kind in ITEM_KINDS if isinstance(given.get(kind), list)}
@@ -85,7 +86,7 @@ class Answers:
             content=None if content is None else mended(content),
             done=True,
             state=MessageState.IDLE,
-            attributes=given or None,
+            attributes=fitting(given) or None,
             items=items or None,
         )
         if not await self._messages.change(chat_id, message_id, change):

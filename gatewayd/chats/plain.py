@@ -2,11 +2,12 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from gatewayd.accounts import texts
-from gatewayd.errors import GatewayError, invalid, shortened
+from gatewayd.errors import GatewayError, Kind, invalid, shortened
 
 MAX_DEPTH: Final = 64
 LEAST: Final = -(2**63)
@@ -73,22 +74,54 @@ def check(value: Any, where: str, max_values: int = MAX_VALUES, max_depth: int =
 
 
 def check_member(value: Any, where: str) -> None:
-    """Raise invalid_request, naming the list, for a member with more than `check` permits where it is read.
+    """Raise too_large, naming the list, for a member with more than `check` permits where it is read.
 
     That is its values and long texts; the database looks at its depth, and refuses or replaces odd values.
     """
-    left, count = [value], 0
+    for count, one in enumerate(_each(value), 1):
+        if count > MAX_MEMBER_VALUES:
+            raise _too_large(where, f"{MAX_MEMBER_VALUES} values in it")
+        if isinstance(one, str) and _is_long(one):
+            raise _too_large(where, f"{MAX_TEXT_CHARACTERS} characters in a text that is not ASCII")
+
+
+def _too_large(where: str, most: str) -> GatewayError:
+    return GatewayError(
+        Kind.TOO_LARGE, f"cannot write the message: one of its {where} has over {most}", param=where
+    )
+
+
+def count_values(value: Any, most: int = MAX_VALUES) -> int:
+    """Return how many values there are in a value, itself among them, or `most` + 1 when there are more."""
+    return sum(1 for _ in islice(_each(value), most + 1))
+
+
+def fitting(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return members of a message; those with the most values are None where it has no room for all."""
+    counts = {name: count_values(value) for name, value in members.items()}
+    left = MAX_VALUES - 1 - len(members)
+    kept = dict(members)
+    for name in sorted(counts, key=counts.__getitem__):
+        left -= counts[name] - 1
+        if left < 0:
+            kept[name] = None
+    return kept
+
+
+def _each(value: Any) -> Iterator[Any]:
+    """Yield a value, and every value in it."""
+    left = [iter((value,))]
     while left:
-        one = left.pop()
-        count += 1
-        if isinstance(one, dict):
-            left.extend(one.values())
-        elif isinstance(one, list | tuple):
-            left.extend(one)
-        elif isinstance(one, str) and _is_long(one):
-            raise refused(where, f"a text in it is longer than {MAX_TEXT_CHARACTERS} characters")
-        if count + len(left) > MAX_MEMBER_VALUES:
-            raise refused(where, f"a member has more than {MAX_MEMBER_VALUES} values")
+        for one in left[-1]:
+            yield one
+            if isinstance(one, dict):
+                left.append(iter(one.values()))
+                break
+            if isinstance(one, list | tuple):
+                left.append(iter(one))
+                break
+        else:
+            left.pop()
 
 
 def _fault(value: Any) -> str | None:

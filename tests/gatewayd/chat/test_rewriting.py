@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gatewayd.chat.rewriting import Rewriting, messages_of
+from gatewayd.chats.plain import MAX_VALUES
 from gatewayd.chats.records import Chat, Message
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
@@ -66,6 +67,7 @@ async def test_changed_contents_are_kept_with_the_original(world: World) -> None
         [{"id": "new", "content": "x"}],
         [{"id": "a"}],
         [{"id": "a", "content": 7}],
+        [{"id": "a", "content": [{"type": "text"}] * MAX_VALUES}],
         [{"id": "a\0", "content": "x"}],
         ["x", None],
     ],

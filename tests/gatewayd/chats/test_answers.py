@@ -6,8 +6,10 @@ import pytest
 
 from gatewayd.chats.answers import RESTARTED, Answers
 from gatewayd.chats.merging import new_chat
-from gatewayd.chats.reading import read_document
+from gatewayd.chats.plain import MAX_VALUES
+from gatewayd.chats.reading import read_document, read_node
 from gatewayd.chats.records import ChatChange, Message, MessageState
+from gatewayd.chats.rendering import show_message
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
 from tests.fakes.chats_site import document, node
@@ -119,6 +121,16 @@ async def test_saving_and_finishing(trial: Trial) -> None:
     chat = await trial.chats.find(trial.chat_id)
     assert chat is not None
     assert chat.updated_at == 70
+
+
+async def test_an_answer_keeps_no_attributes_that_could_not_be_read_back(trial: Trial) -> None:
+    await trial.answers.begin(trial.chat_id, "a2", "q1", "m")
+    usage = {"n": [1] * (MAX_VALUES - 10)}
+    given = {"output": [[1] * MAX_VALUES], "usage": usage, "error": {"content": "x"}, "sources": [usage] * 2}
+    assert await trial.answers.finish(trial.chat_id, "a2", content="whole", attributes=given)
+    message = await trial.message("a2")
+    assert message.attributes == {"model": "m", "usage": usage, "error": {"content": "x"}}
+    await read_node(show_message(message, None, []), "message")
 
 
 async def test_what_is_gone(trial: Trial) -> None:

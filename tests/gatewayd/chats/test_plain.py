@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.chats.plain import check, is_storable, mended, refused
+from gatewayd.chats.plain import MAX_VALUES, check, count_values, fitting, is_storable, mended, refused
 from gatewayd.errors import GatewayError
 
 
@@ -43,6 +43,26 @@ def test_what_cannot(value: Any, name: str) -> None:
         check(value, "chat")
     assert caught.value.param == name
     check(mended(value), "chat")
+
+
+def test_values_are_counted_as_they_are_checked() -> None:
+    for value, count in ((1, 1), ([], 1), ({"a": [1, {"b": (2, 3)}], "c": {}}, 8)):
+        assert count_values(value) == count
+        check(mended(value), "chat", count)
+        assert count_values(value, count - 1) == count
+        with pytest.raises(GatewayError, match="more than"):
+            check(mended(value), "chat", count - 1)
+    assert count_values([1] * MAX_VALUES) == MAX_VALUES + 1
+
+
+def test_members_with_the_most_values_are_left_out() -> None:
+    members = {"a": [1] * 9_000, "b": "x", "c": [1] * 12_000, "d": None}
+    assert fitting(members) == {**members, "c": None}
+    most = {"a": [1] * (MAX_VALUES - 3), "b": 1}
+    assert fitting(most) == most
+    check(most, "message")
+    over = {"a": [1] * (MAX_VALUES - 2), "b": 1}
+    assert fitting(over) == {"a": None, "b": 1}
 
 
 def test_texts_are_mended() -> None:
