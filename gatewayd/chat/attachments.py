@@ -26,6 +26,9 @@ FULL: Final = "full"
 # What makes a reference unusable, and no reason to fail the request.
 OF_A_REFERENCE: Final = frozenset({Kind.NOT_FOUND, Kind.FORBIDDEN, Kind.EMPTY_CONTENT, Kind.INVALID_REQUEST})
 
+UNREADABLE: Final = frozenset({Kind.NOT_FOUND, Kind.FORBIDDEN})
+NOT_FOR_CALLER: Final = "cannot use a document of the model: it is not there, or not for the caller"
+
 Reference = dict[str, Any]
 
 
@@ -79,7 +82,8 @@ class DocumentAttachments:
                 request.warnings.append("cannot use the files of this request: no user message has a text")
             return list(found)
         allowance = Allowance(options.full_context_limit, request.warnings)
-        work = _Attaching(self._documents, options, actor, query, allowance)
+        of_model = () if actor.is_admin else request.model_files
+        work = _Attaching(self._documents, options, actor, query, allowance, of_model)
         sources = [*found, *await work.sources(_distinct(request))]
         if sources:
             text = render(options.template, context_of(sources), query)
@@ -90,13 +94,17 @@ class DocumentAttachments:
 
 @dataclass(slots=True)
 class _Attaching:
-    """One request: every reference becomes a source or a warning."""
+    """One request: every reference becomes a source or a warning.
+
+    Those `of_model` are in its record, which the caller may not read: a warning does not name them.
+    """
 
     documents: Documents
     options: AttachmentOptions
     actor: Actor
     query: str
     allowance: Allowance
+    of_model: Sequence[Reference] = ()
     question: Question | None = None
     seen: set[str] = field(default_factory=set)
 
@@ -109,7 +117,7 @@ class _Attaching:
             except GatewayError as error:
                 if error.kind not in OF_A_REFERENCE:
                     raise
-                self._warn(_told(reference), error.message)
+                self._warn_of(reference, error)
                 continue
             if source is not None:
                 sources.append(source)
@@ -224,6 +232,13 @@ class _Attaching:
 
     def _is_whole(self, reference: Reference) -> bool:
         return self.options.full_context or reference.get("context") == FULL
+
+    def _warn_of(self, reference: Reference, error: GatewayError) -> None:
+        """Warn about a reference that cannot be looked up."""
+        if error.kind not in UNREADABLE or reference not in self.of_model:
+            self._warn(_told(reference), error.message)
+        elif NOT_FOR_CALLER not in self.allowance.warnings:
+            self.allowance.warnings.append(NOT_FOR_CALLER)
 
     def _warn(self, what: str, reason: str) -> None:
         self.allowance.warnings.append(f"cannot use {what}: {reason}")

@@ -55,7 +55,9 @@ def apply_record(
     if record.params:
         _apply_params(request, record, actor, clock)
     if record.meta and (references := documents_of(record)):
-        request.files = [*request.files, *(item for item in references if item not in request.files)]
+        added = [item for item in references if item not in request.files]
+        request.files = [*request.files, *added]
+        request.model_files = [*request.model_files, *added]
 
 
 def is_altering(record: ModelRecord | None) -> bool:

@@ -31,17 +31,19 @@ class ChatRequest:
     """What is asked.
 
     `body` is the OpenAI-shaped request without the gateway's own fields; filters may change it. `files` are
-    references as sent (2.3). `options` holds the gateway's own fields that later steps read. `warnings` are
-    sentences for the caller about parts of the request that could not be honoured. `native` is the request as
-    it came in the messages dialect (4.3), for a source that speaks it too. `facts` are those of the HTTP
-    request. `scope` is what plugins are told: the pipeline makes it unless the caller already has.
-    `endpoint` tells filters what is asked for. `source` names the only provider to ask, "" for any.
+    references as sent (2.3), and `model_files` those of them that the record of the model adds. `options`
+    holds the gateway's own fields that later steps read. `warnings` are sentences for the caller about parts
+    of the request that could not be honoured. `native` is the request as it came in the messages dialect
+    (4.3), for a source that speaks it too. `facts` are those of the HTTP request. `scope` is what plugins are
+    told: the pipeline makes it unless the caller already has. `endpoint` tells filters what is asked for.
+    `source` names the only provider to ask, "" for any.
     """
 
     model: str
     body: Body
     stream: bool
     files: list[dict[str, Any]] = field(default_factory=list)
+    model_files: list[dict[str, Any]] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     request_id: str = ""

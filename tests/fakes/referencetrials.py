@@ -20,12 +20,19 @@ REFERENCES: Mapping[tuple[str, str], Mapping[str, Any]] = {
 }
 
 
-async def ask(world: World, reference: Mapping[str, Any], text: str = QUESTION, **options: Any) -> Any:
+async def ask(
+    world: World,
+    reference: Mapping[str, Any],
+    text: str = QUESTION,
+    *,
+    is_of_model: bool = False,
+    **options: Any,
+) -> Any:
     """Return the sources and the warnings for a reference; the id @ is that of the collection."""
     found, _ = await world.collections.list(ANN)
     given = {**reference, "id": found[0].id} if reference.get("id") == "@" else dict(reference)
     body = {"model": "m", "messages": [{"role": "user", "content": text}]}
-    request = ChatRequest("m", body, stream=False, files=[given])
+    request = ChatRequest("m", body, stream=False, files=[given], model_files=[given] if is_of_model else [])
     sources = await DocumentAttachments(world.documents, AttachmentOptions(**options)).attach(request, ANN)
     return sources, request.warnings
 
@@ -55,6 +62,9 @@ async def without_reranker(world: World) -> Any:
 A_FILE = REFERENCES["file", "id"]
 WARNINGS: Mapping[str, Callable[[World], Awaitable[Any]]] = {
     "cannot use file @: @": lambda world: ask(world, {"type": "file", "id": "gone"}),
+    "cannot use a document of the model: it is not there, or not for the caller": lambda world: ask(
+        world, {"type": "file", "id": "gone"}, is_of_model=True
+    ),
     "cannot use collection @: it has no completed files": empty_collection,
     "cannot use file @: nothing in it answers the question": lambda world: ask(
         world, A_FILE, "bread", search=SearchOptions(threshold=0.99)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Actor
+from gatewayd.accounts.records import Actor, Role
 from gatewayd.catalog.records import Grant
 from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.chat.records import ChatRequest
@@ -45,6 +45,25 @@ async def attach(
 
 def said(request: ChatRequest) -> Any:
     return request.body["messages"][-1]["content"]
+
+
+async def test_documents_of_a_model_that_the_caller_may_not_read_are_not_named(world: World) -> None:
+    await world.shelve(a_file("f1", name="ssh.txt"), SSH)
+    secret = await world.collection(ANN, "salaries")
+    of_model = [file("f1"), file("gone"), {"type": "collection", "id": secret}]
+    told = {}
+    for actor in (person("boss", role=Role.ADMIN), BOB):
+        request = ask(*of_model)
+        request.model_files = of_model
+        await attach(world, request, actor)
+        told[actor.user_id] = request.warnings
+    assert told["bob"] == ["cannot use a document of the model: it is not there, or not for the caller"]
+    assert [secret in sentence for sentence in told["boss"]] == [False, True]
+    assert told["boss"][0].startswith("cannot use file 'gone'")
+    # Who names a document knows it.
+    request = ask(file("gone"))
+    await attach(world, request, BOB)
+    assert request.warnings[0].startswith("cannot use file 'gone'")
 
 
 async def test_a_file_becomes_context_and_a_source(world: World) -> None:

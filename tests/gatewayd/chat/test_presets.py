@@ -69,6 +69,7 @@ def test_documents_of_the_record_come_after_those_of_the_request_and_once() -> N
     request.files = [{"type": "collection", "id": "k1"}]
     applied(request, knowledge=[{"id": "k1", "name": "one"}, {"id": "f1", "type": "file"}, 3])
     assert request.files == [{"type": "collection", "id": "k1"}, {"type": "file", "id": "f1"}]
+    assert request.model_files == [{"type": "file", "id": "f1"}]
 
 
 def test_older_forms_of_references_are_known() -> None:
