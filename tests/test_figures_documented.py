@@ -13,7 +13,7 @@ from gatewayd.chats import plain as plain_values
 from gatewayd.errors import GatewayError
 from gatewayd.events import tickets
 from gatewayd.extract.pool import PoolOptions
-from gatewayd.http import body, sse
+from gatewayd.http import body, provisioning, sse
 from gatewayd.ingest import embedding, queue
 from gatewayd.knowledge import fusion, retrieval
 from gatewayd.plugins.builtin import redact
@@ -68,6 +68,7 @@ SENTENCES = {
         f"{WORDS[retrieval.RERANKED]} times rag_top_k_reranker",
         f"at most {pgvector.GRAPH_DIMENSIONS} dimensions",
     ],
+    "gatewayd-scim.7": [f"count them and name the first {WORDS[provisioning.MAX_IDS_SHOWN]}"],
     "gatewayd-dialects.7": [
         *dialects.SENTENCES,
         f"one more for each {body.MIN_BYTES_PER_SECOND // 1024} KiB of the limit",

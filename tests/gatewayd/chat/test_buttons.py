@@ -1,5 +1,7 @@
 """Tests for gatewayd.chat.buttons."""
 
+import sys
+import threading
 from typing import Any
 
 import pytest
@@ -88,8 +90,13 @@ async def test_in_safe_mode_there_are_none() -> None:
 
 async def test_what_takes_long_to_load_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gatewayd.chat.buttons.SECONDS", 0.01)
-    source = "import threading\nthreading.Event().wait(0.5)\nclass Action:\n    def action(self): pass\n"
-    assert (await shown(function("slow", source)))["actions"] == []
+    may_load = threading.Event()
+    monkeypatch.setattr(sys, "may_load", may_load, raising=False)
+    source = "import sys\nsys.may_load.wait(20)\nclass Action:\n    def action(self): pass\n"
+    async with function_world(function("slow", source)) as world:
+        found = await Buttons(world.registry).read()
+        may_load.set()
+    assert found.of(None)["actions"] == []
 
 
 async def test_a_switch_that_does_not_tell_is_none() -> None:
