@@ -1,7 +1,6 @@
 """A model as listings and plugins show it (2.4), with what an administrator keeps about it; pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from gatewayd.catalog.grants import show_grant
@@ -54,22 +53,7 @@ SIZES: Final = frozenset(
 
 def describe_model(model: Model, record: ModelRecord | None) -> dict[str, Any]:
     """Return an element of the model list, made anew for each call; `info` is the whole record."""
-    described: dict[str, Any] = {
-        "id": model.id,
-        "name": model.name,
-        "object": "model",
-        "created": model.created,
-        "owned_by": model.owned_by,
-        "connection_type": model.connection_type,
-        "tags": [],
-        "actions": [],
-        "filters": [],
-        **model.detail,
-    }
-    if record is not None:
-        described["name"] = record.name or model.name
-        described["info"] = render_record(record)
-    return described
+    return _element(model, model.detail, record, None if record is None else render_record(record))
 
 
 def show_model(model: Model, record: ModelRecord | None, *, is_whole: bool) -> dict[str, Any]:
@@ -79,22 +63,7 @@ def show_model(model: Model, record: ModelRecord | None, *, is_whole: bool) -> d
     """
     if is_whole:
         return describe_model(model, record)
-    described = describe_model(replace(model, detail=shown_detail(model)), record)
-    if record is not None:
-        info = described["info"]
-        meta = {name: value for name, value in mapping(record.meta).items() if name in USERS_META}
-        described["info"] = {**{name: info[name] for name in USERS_INFO}, "meta": meta}
-    return described
-
-
-def shown_detail(model: Model) -> Mapping[str, Any]:
-    """Return what everybody may know of a model beside its name: its source's words, but for a base's."""
-    if not model.detail.get("preset"):
-        return model.detail
-    kept = {name: model.detail[name] for name in USERS_DETAIL if name in model.detail}
-    told = mapping(model.detail.get("openai"))
-    sizes = {name: value for name, value in told.items() if name in SIZES}
-    return {**kept, "openai": sizes} if sizes else kept
+    return _element(model, _shown_detail(model), record, None if record is None else _shown_record(record))
 
 
 def render_record(record: ModelRecord) -> dict[str, Any]:
@@ -118,3 +87,40 @@ def assigned(record: ModelRecord | None, name: str) -> Sequence[str]:
     if record is None or not record.meta:
         return []
     return [item for item in sequence(record.meta.get(name)) if isinstance(item, str)]
+
+
+def _element(
+    model: Model, detail: Mapping[str, Any], record: ModelRecord | None, info: dict[str, Any] | None
+) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "id": model.id,
+        "name": model.name,
+        "object": "model",
+        "created": model.created,
+        "owned_by": model.owned_by,
+        "connection_type": model.connection_type,
+        "tags": [],
+        "actions": [],
+        "filters": [],
+        **detail,
+    }
+    if record is not None:
+        described["name"] = record.name or model.name
+        described["info"] = info
+    return described
+
+
+def _shown_record(record: ModelRecord) -> dict[str, Any]:
+    """Return what everybody reads of a record who may use its model."""
+    meta = {name: value for name, value in mapping(record.meta).items() if name in USERS_META}
+    return {**{name: getattr(record, name) for name in USERS_INFO}, "meta": meta}
+
+
+def _shown_detail(model: Model) -> Mapping[str, Any]:
+    """Return what everybody may know of a model beside its name: its source's words, but for a base's."""
+    if not model.detail.get("preset"):
+        return model.detail
+    kept = {name: model.detail[name] for name in USERS_DETAIL if name in model.detail}
+    told = mapping(model.detail.get("openai"))
+    sizes = {name: value for name, value in told.items() if name in SIZES}
+    return {**kept, "openai": sizes} if sizes else kept
