@@ -41,12 +41,7 @@ class EffectRows:
         text = await in_slices(mended, text)
         if not is_continuation(text):
             return await _append(chat_id, message_id, text, await in_slices(folded, text))
-        async with writing("write the message"):
-            if await lock(chat_id, message_id) is None:
-                return False
-            end = await _end_of_key(chat_id, message_id)
-            key = await in_slices(folded, end + text)
-            return await _append(chat_id, message_id, text, key, replaced=len(end))
+        return await _append_to_end(chat_id, message_id, text)
 
     async def replace_content(self, chat_id: str, message_id: str, text: str) -> bool:
         """Make the content this text."""
@@ -120,6 +115,21 @@ class EffectRows:
         return encoded
 
 
+async def _append_to_end(chat_id: str, message_id: str, text: str) -> bool:
+    """Add text that may compose with the end of a content, whose key is folded anew from there on."""
+    end = await _end_of_key(chat_id, message_id)
+    while end is not None:
+        # To fold a long text takes seconds, in which others write; seldom to the same message.
+        key = await in_slices(folded, end + text)
+        async with writing("write the message"):
+            found = await lock(chat_id, message_id)
+            current = None if found is None else await _end_of_key(chat_id, message_id)
+            if current == end:
+                return await _append(chat_id, message_id, text, key, replaced=len(end))
+        end = current
+    return False
+
+
 async def _append(chat_id: str, message_id: str, text: str, key: str, *, replaced: int = 0) -> bool:
     """Add text to a content, and its folded form in place of so many characters at the end of the key."""
     statement = Statement(ChatMessageRow._meta.db)
@@ -151,8 +161,11 @@ async def _append(chat_id: str, message_id: str, text: str, key: str, *, replace
     return False
 
 
-async def _end_of_key(chat_id: str, message_id: str) -> str:
-    """Return the last character of a folded content, with all that may still compose with it."""
+async def _end_of_key(chat_id: str, message_id: str) -> str | None:
+    """Return the last character of a folded content, with all that may still compose with it.
+
+    None when there is no such message.
+    """
     statement = Statement(ChatMessageRow._meta.db)
     end = (
         f"right(content_key, {END_CHARACTERS})"
@@ -160,8 +173,11 @@ async def _end_of_key(chat_id: str, message_id: str) -> str:
         else f"substr(content_key, -{END_CHARACTERS})"
     )
     message = one(statement, chat_id, message_id)
-    [row] = await statement.run(f"SELECT {end} AS key_end FROM chat_messages WHERE {message}")  # noqa: S608
-    key: str = row["key_end"]
+    with translated("read the message"):
+        rows = await statement.run(f"SELECT {end} AS key_end FROM chat_messages WHERE {message}")  # noqa: S608
+    if not rows:
+        return None
+    key: str = rows[0]["key_end"]
     start = len(key) - 1
     while start > 0 and is_continuation(key[start]):
         start -= 1

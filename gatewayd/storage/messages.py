@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gatewayd.accounts.texts import mended
 from gatewayd.chats.plain import check_member
@@ -23,6 +23,13 @@ SELECT: Final = (
     "SELECT number, id, parent_id, role, content, parts, done, state, attributes, timestamp"
     " FROM chat_messages WHERE"
 )
+
+
+class EncodedMessage(NamedTuple):
+    """A message as it is written: its columns, and its lists with a JSON text for each value."""
+
+    columns: dict[str, Any]
+    lists: Mapping[str, Sequence[str]]
 
 
 class MessageRows:
@@ -76,25 +83,26 @@ class MessageRows:
 
     async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
         """Insert messages, or replace them whole; not_found when there is no such chat."""
+        encoded = await _encode(chat_id, messages)
         async with writing("store messages", not_found("chat", chat_id)):
-            await write(chat_id, messages)
+            await _write(encoded)
 
     async def change(self, chat_id: str, message_id: str, change: MessageChange) -> bool:
         """Change one message; False when there is none."""
         if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
+        # Encoding a long text takes seconds, and other writes would wait for the transaction.
+        columns = await _changed(change)
         encoded = {kind: await encode_items(kind, values) for kind, values in (change.items or {}).items()}
         async with writing("change the message"):
             found = await lock(chat_id, message_id)
             if found is None:
                 return False
-            columns = await _changed(change, found["attributes"])
+            if change.attributes is not None:
+                columns["attributes"] = await _merged(found["attributes"], change.attributes)
             if columns:
                 statement = Statement(ChatMessageRow._meta.db)
-                values = stored(ChatMessageRow, columns)
-                pairs = [
-                    f"{name} = {statement.bind(value)}" for name, value in zip(columns, values, strict=True)
-                ]
+                pairs = [f"{name} = {statement.bind(value)}" for name, value in columns.items()]
                 number = statement.bind(found["number"])
                 await statement.run(
                     f"UPDATE chat_messages SET {', '.join(pairs)} WHERE number = {number}"  # noqa: S608
@@ -153,26 +161,30 @@ async def lock(chat_id: str, message_id: str) -> dict[str, Any] | None:
     return rows[0] if rows else None
 
 
-async def write(chat_id: str, messages: Sequence[Message]) -> None:
-    """Insert messages, or replace them whole, inside the caller's transaction; of one id the last counts."""
-    last = {each.id: each for each in messages}
-    pace = Pace()
-    records = []
-    for each in last.values():
-        await pace.turn()
-        records.append(await columns_of(chat_id, each))
+async def _encode(chat_id: str, messages: Sequence[Message]) -> Sequence[EncodedMessage]:
+    """Return messages as they are written; of one id the last counts."""
+    encoded = []
+    for message in {each.id: each for each in messages}.values():
+        lists = {kind: await encode_list(kind, values) for kind, values in message.items.items()}
+        encoded.append(EncodedMessage(await columns_of(chat_id, message), lists))
+    return encoded
+
+
+async def _write(messages: Sequence[EncodedMessage]) -> None:
+    """Insert messages, or replace them whole, inside the caller's transaction."""
+    records = [each.columns for each in messages]
     rows = await upsert(ChatMessageRow, records, ["chat_id", "id"], returning="number, id")
     numbers = {row["id"]: row["number"] for row in rows}
     if numbers:
         statement = Statement(ChatMessageItemRow._meta.db)
         gone = statement.among(list(numbers.values()))
         await statement.run(f"DELETE FROM chat_message_items WHERE message_id {gone}")  # noqa: S608
-    items = []
-    for message_id, message in last.items():
-        await pace.turn()
-        for kind, values in message.items.items():
-            encoded = await encode_list(kind, values)
-            items += [{"message_id": numbers[message_id], "kind": kind, "value": value} for value in encoded]
+    items = [
+        {"message_id": numbers[each.columns["id"]], "kind": kind, "value": value}
+        for each in messages
+        for kind, values in each.lists.items()
+        for value in values
+    ]
     await insert(ChatMessageItemRow, items)
 
 
@@ -188,7 +200,7 @@ async def encode_list(kind: str, values: Sequence[Any], *, is_copy: bool = False
 
 
 async def encode_items(kind: str, values: Sequence[Any]) -> Sequence[str]:
-    """Return values for a list of a message as JSON; invalid_request for one that could not be read back."""
+    """Return values for a list of a message as JSON; too_large for one that could not be read back."""
     pace = Pace()
     for value in values:
         await pace.turn()
@@ -287,18 +299,22 @@ async def _content(content: str, parts: list[Any] | None, *, is_copy: bool = Fal
     }
 
 
-async def _changed(change: MessageChange, attributes: str) -> dict[str, Any]:
+async def _changed(change: MessageChange) -> dict[str, Any]:
+    """Return the columns that a change replaces, without the attributes, which are merged."""
     columns: dict[str, Any] = {}
     for name in ("role", "done", "state"):
         if getattr(change, name) is not None:
             columns[name] = getattr(change, name)
     if change.content is not None or change.parts is not None:
         columns |= await _content(change.content or "", change.parts)
-    if change.attributes is not None:
-        merged = {**await decode_large(attributes, "the attributes of a message"), **change.attributes}
-        kept = {name: value for name, value in merged.items() if value is not None}
-        columns["attributes"] = await encode_large_mended(kept, "attributes")
-    return columns
+    return dict(zip(columns, stored(ChatMessageRow, columns), strict=True))
+
+
+async def _merged(attributes: str, changes: Mapping[str, Any]) -> str:
+    """Return the stored attributes of a message with changes merged in; a None takes one away."""
+    merged = {**await decode_large(attributes, "the attributes of a message"), **changes}
+    kept = {name: value for name, value in merged.items() if value is not None}
+    return await encode_large_mended(kept, "attributes")
 
 
 async def _branch(chat_id: str, message_id: str) -> dict[str, int]:

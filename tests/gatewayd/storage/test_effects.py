@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +16,10 @@ from gatewayd.chats.records import (
 )
 from gatewayd.chats.rendering import show_message
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage.chat_rows import ChatMessageItemRow
+from gatewayd.storage import effects
+from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow
 from gatewayd.storage.database import Database
+from gatewayd.text import folded
 from tests.fakes.chatting import message
 from tests.gatewayd.storage.conftest import Chatting
 
@@ -75,6 +78,24 @@ async def test_text_after_a_list_is_a_part_of_it(stored: Chatting) -> None:
     assert await stored.effects.append_content("c1", "m1", 'b"')
     found = await stored.messages.find("c1", "m1")
     assert found == message("m1", content="", parts=[*parts, {"type": "text", "text": 'b"'}])
+
+
+async def test_text_that_composes_with_the_end_is_folded_before_others_have_to_wait(
+    stored: Chatting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stored.messages.put("c1", [message("m1", content="E")])
+    others = ["O"]
+
+    async def in_slices(work: Callable[[str], str], text: str) -> str:
+        if work is folded and others and text.endswith("\u0301"):
+            assert await stored.effects.append_content("c1", "m1", others.pop())
+        return work(text)
+
+    monkeypatch.setattr(effects, "in_slices", in_slices)
+    assert await stored.effects.append_content("c1", "m1", "\u0301")
+    row = await ChatMessageRow.get(chat_id="c1", id="m1")
+    assert (row.content, row.content_key) == ("EO\u0301", "eó")
+    assert not await stored.effects.append_content("c1", "gone", "\u0301")
 
 
 async def test_values_are_added_in_their_order(live: Chatting) -> None:
@@ -316,13 +337,12 @@ async def test_a_full_chat_takes_no_event(
     await stored.messages.put("c1", [message("m1", content="", items={"files": ["x" * 100]})])
     monkeypatch.setattr("gatewayd.storage.chat_sizes.MAX_CHAT_BYTES", 100)
     monkeypatch.setattr("gatewayd.storage.chat_sizes.MEASURED_BYTES", len(text))
-    effects = stored.effects
     for refused in (
-        effects.append_content("c1", "m1", text),
-        effects.replace_content("c1", "m1", text),
-        effects.append_items("c1", "m1", "files", [text]),
-        effects.replace_items("c1", "m1", "embeds", [text]),
-        effects.put_item("c1", "m1", "files", {**EXECUTION, "code": text}),
+        stored.effects.append_content("c1", "m1", text),
+        stored.effects.replace_content("c1", "m1", text),
+        stored.effects.append_items("c1", "m1", "files", [text]),
+        stored.effects.replace_items("c1", "m1", "embeds", [text]),
+        stored.effects.put_item("c1", "m1", "files", {**EXECUTION, "code": text}),
     ):
         with pytest.raises(GatewayError, match="its messages hold over") as caught:
             await refused

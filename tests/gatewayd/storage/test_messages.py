@@ -6,6 +6,7 @@ import pytest
 
 from gatewayd.chats.records import Message, MessageChange, MessageState
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage import messages
 from gatewayd.storage.chat_rows import ChatMessageItemRow
 from gatewayd.storage.database import Database
 from tests.fakes.chatting import message
@@ -265,3 +266,24 @@ async def test_the_size_of_a_chat_is_that_of_all_its_messages(live: Chatting) ->
     await live.messages.put("c2", [message("m1", content="z" * 1000)])
     assert 4000 < await live.messages.size("c1") < 4300
     assert 1000 < await live.messages.size("c2") < 1100
+
+
+async def test_texts_are_encoded_before_others_have_to_wait(
+    stored: Chatting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    def recorded(name: str, work: Any) -> Any:
+        def call(*args: Any) -> Any:
+            order.append(name)
+            return work(*args)
+
+        return call
+
+    for name in ("in_slices", "encode_list", "encode_items", "writing"):
+        monkeypatch.setattr(messages, name, recorded(name, getattr(messages, name)))
+    await stored.messages.put("c1", [message("m1", content="x", items={"files": [1]})])
+    assert order == ["encode_list", "in_slices", "in_slices", "writing"]
+    order.clear()
+    await stored.messages.change("c1", "m1", MessageChange(content="y", items={"files": [2]}))
+    assert order == ["in_slices", "in_slices", "encode_items", "writing"]
