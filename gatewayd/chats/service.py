@@ -64,8 +64,10 @@ class Chats:
 
         Messages are copied as they are, over today's limits, too.
         """
-        chat, now = await self.access.owned(actor, chat_id), self._clock()
+        await self.access.owned(actor, chat_id)
         messages = await self._messages.list(chat_id)
+        # A deletion that began meanwhile may have left a part of them.
+        chat, now = await self.access.owned(actor, chat_id), self._clock()
         current_id = current_of(messages, chat.current_id)
         copy = Chat(
             id=ids.new_id(),

@@ -57,12 +57,17 @@ async def add(chats: AsyncIterable[NewChat]) -> None:
 
 
 async def hide(column: str, value: str) -> Sequence[str]:
-    """Make the chats whose column has a value unfinished, and return their ids."""
+    """Make the chats whose column has a value unfinished, and return their ids.
+
+    A chat whose row another process is about to delete is none of them.
+    """
     async with writing("remove the chat") as client:
         statement = Statement(client)
+        # SQLite has one writer.
+        ending = " FOR KEY SHARE" if statement.is_postgres else ""
         rows = await statement.run(
             f"INSERT INTO chat_tags (chat_id, tag, name) SELECT c.id, '{UNFINISHED}', '{UNFINISHED}'"  # noqa: S608
-            f" FROM chats c WHERE c.{column} = {statement.bind(value)}"
+            f" FROM chats c WHERE c.{column} = {statement.bind(value)}{ending}"
             " ON CONFLICT DO NOTHING RETURNING chat_id"
         )
     return [row["chat_id"] for row in rows]

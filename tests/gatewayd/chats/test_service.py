@@ -118,3 +118,23 @@ async def test_the_chats_of_all_are_for_who_may_see_them() -> None:
 async def test_whose_chat_it_is(trial: Trial) -> None:
     assert await trial.chats.find_owner(await trial.open()) == trial.actor.user_id
     assert await trial.chats.find_owner("none") is None
+
+
+async def test_what_a_deletion_has_left_of_a_chat_is_not_copied(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat_id = await trial.open()
+    inner = trial.messages.list
+
+    async def partly(wanted: str) -> Any:
+        found = await inner(wanted)
+        if wanted == chat_id:
+            await trial.chats.remove(trial.actor, chat_id)
+            return found[:1]
+        return found
+
+    monkeypatch.setattr(trial.messages, "list", partly)
+    with pytest.raises(GatewayError) as caught:
+        await trial.chats.copy(trial.actor, chat_id)
+    assert caught.value.kind is Kind.NOT_FOUND
+    assert (await trial.chats.list(trial.actor, ChatQuery()))[1] == 0

@@ -14,6 +14,7 @@ from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow, ChatR
 from gatewayd.storage.chats import ChatRows
 from gatewayd.storage.database import Database
 from gatewayd.storage.messages import MessageRows
+from gatewayd.storage.statements import Statement
 from tests.fakes.chatting import chat, message
 from tests.gatewayd.storage.conftest import make_chatting
 
@@ -140,6 +141,28 @@ async def test_what_a_killed_process_leaves_is_hidden_and_deleted(
     await rows.purge(unfinished)
     for table in (ChatRow, ChatMessageRow, ChatMessageItemRow, ChatTagRow):
         assert await table.all().count() == 0
+
+
+@pytest.mark.parametrize("location", ["postgres"], indirect=True)
+async def test_a_chat_whose_row_is_being_deleted_is_not_hidden(rows: ChatRows, database: Database) -> None:
+    await rows.add(chat("c1"), [])
+    assert await rows.hide("c1")
+    is_begun, is_gone = asyncio.Event(), asyncio.Event()
+
+    async def purge() -> None:
+        async with database.transaction():
+            await rows.purge(["c1"])
+            is_begun.set()
+            await is_gone.wait()
+
+    purging = asyncio.ensure_future(purge())
+    await is_begun.wait()
+    hiding = asyncio.ensure_future(rows.hide_all("u1"))
+    while not await Statement(ChatRow._meta.db).run("SELECT 1 FROM pg_locks WHERE NOT granted"):
+        await asyncio.sleep(0.01)
+    is_gone.set()
+    await purging
+    assert await hiding == []
 
 
 @SQLITE
