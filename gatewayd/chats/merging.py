@@ -6,6 +6,7 @@ from typing import Any
 
 from gatewayd import ids
 from gatewayd.chats.interfaces import MessageStore
+from gatewayd.chats.plain import check_merged
 from gatewayd.chats.reading import MAX_MESSAGES, UNTITLED, Document, Node, chained
 from gatewayd.chats.records import MAX_CHAT_BYTES, Chat, Message, MessageChange, chat_too_large
 from gatewayd.errors import GatewayError, Kind
@@ -101,6 +102,8 @@ class Merging:
     async def _write(self, chat_id: str, known: Message, wanted: Message) -> None:
         if wanted == known:
             return
+        if wanted.attributes != known.attributes:
+            check_merged(wanted.attributes, f"messages.{known.id}")
         change = _difference(known, wanted)
         if change is None:
             await self._messages.put(chat_id, [wanted])

@@ -96,6 +96,12 @@ def count_values(value: Any, most: int = MAX_VALUES) -> int:
     return sum(1 for _ in islice(_each(value), most + 1))
 
 
+def check_merged(members: Mapping[str, Any], where: str) -> None:
+    """Raise invalid_request, naming the field, for members that have become more than MAX_VALUES values."""
+    if count_values(members) > MAX_VALUES:
+        raise refused(where, f"it would have more than {MAX_VALUES} values")
+
+
 def fitting(members: Mapping[str, Any]) -> dict[str, Any]:
     """Return members of a message; those with the most values are None where it has no room for all."""
     counts = {name: count_values(value) for name, value in members.items()}

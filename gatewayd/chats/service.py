@@ -10,6 +10,7 @@ from gatewayd.accounts.texts import is_plain
 from gatewayd.chats.access import ChatAccess, require_chat
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.merging import Merging, lock_of, new_chat
+from gatewayd.chats.plain import check_merged
 from gatewayd.chats.reading import MAX_TITLE, UNTITLED, read_document, read_id, read_node, read_title
 from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, MessageState
 from gatewayd.chats.rendering import current_of, show_branch, show_chat, show_element
@@ -139,6 +140,7 @@ class Chats:
             now = self._clock()
             current_id = await self._merging.merge(chat, read, now)
             head = {**chat.head, **read.head} if read.head else None
+            check_merged(head or {}, "chat")
             await self._store.change(chat_id, ChatChange(read.title, head, current_id), now)
         return await self.record(chat_id)
 

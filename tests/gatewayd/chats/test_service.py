@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Actor, Role
+from gatewayd.chats.plain import MAX_VALUES
 from gatewayd.chats.records import ChatQuery, Message
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Purpose
@@ -138,3 +139,22 @@ async def test_what_a_deletion_has_left_of_a_chat_is_not_copied(
         await trial.chats.copy(trial.actor, chat_id)
     assert caught.value.kind is Kind.NOT_FOUND
     assert (await trial.chats.list(trial.actor, ChatQuery()))[1] == 0
+
+
+async def test_changes_together_stay_within_the_values_that_an_import_takes(trial: Trial) -> None:
+    chat_id = await trial.open()
+    half = [0] * (MAX_VALUES // 2)
+    changes = (
+        lambda more: trial.chats.put_message(trial.actor, chat_id, "a1", more),
+        lambda more: trial.chats.change(trial.actor, chat_id, {"history": {"messages": {"u1": more}}}),
+        lambda more: trial.chats.change(trial.actor, chat_id, more),
+    )
+    for change in changes:
+        await change({"a": half})
+        for more in ({"b": half}, {"a": half, "b": half[:-1]}):
+            with pytest.raises(GatewayError, match="more than 20000 values") as caught:
+                await change(more)
+            assert caught.value.kind is Kind.INVALID_REQUEST
+        await change({"a": None, "b": half})
+    record = await trial.chats.record(chat_id)
+    assert (await trial.chats.create(trial.actor, record["chat"]))["chat"]["b"] == half
