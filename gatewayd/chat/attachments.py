@@ -117,7 +117,10 @@ class _Attaching:
             except GatewayError as error:
                 if error.kind not in OF_A_REFERENCE:
                     raise
-                self._warn_of(reference, error)
+                if error.kind in UNREADABLE:
+                    self._warn_unread(reference, _told(reference), error.message)
+                else:
+                    self._warn(_told(reference), error.message)
                 continue
             if source is not None:
                 sources.append(source)
@@ -135,7 +138,7 @@ class _Attaching:
                 return await self._text(reference)
             case _:
                 known = "this gateway knows references of the types file, collection and text"
-                self._warn(_told(reference), known)
+                self._warn_unread(reference, _told(reference), known)
                 return None
 
     async def _file(self, reference: Reference) -> Source | None:
@@ -152,7 +155,7 @@ class _Attaching:
     async def _collection(self, reference: Reference) -> Source | None:
         names = reference.get("collection_names")
         if reference.get("legacy") and isinstance(names, list):
-            return await self._search(reference, await self._scopes(names))
+            return await self._search(reference, await self._scopes(reference, names))
         collection = await self.documents.collections.get(self.actor, _id(reference))
         if not await self.documents.collections.has_files(collection):
             self._warn(_told(reference), "it has no completed files")
@@ -172,7 +175,9 @@ class _Attaching:
             taken = self.allowance.take(content, f"text {name!r}")
             return self._whole({**reference, "name": name}, [(metadata, taken)] if taken else [])
         if isinstance(reference.get("collection_name"), str):
-            return await self._search(reference, await self._scopes([reference["collection_name"]]))
+            return await self._search(
+                reference, await self._scopes(reference, [reference["collection_name"]])
+            )
         self._warn(_told(reference), "it has no content")
         return None
 
@@ -187,7 +192,7 @@ class _Attaching:
                 texts.append((metadata if isinstance(metadata, Mapping) else {}, taken))
         return self._whole({**reference, "name": name}, [each for each in texts if each[1]])
 
-    async def _scopes(self, names: Sequence[Any]) -> list[Scope]:
+    async def _scopes(self, reference: Reference, names: Sequence[Any]) -> list[Scope]:
         """Return the scopes of names; each that cannot be used is warned about."""
         scopes = []
         for name in names[:MOST_REFERENCES]:
@@ -196,7 +201,7 @@ class _Attaching:
             except GatewayError as error:
                 if error.kind not in OF_A_REFERENCE:
                     raise
-                self._warn(f"collection {shortened(str(name))!r}", error.message)
+                self._warn_unread(reference, f"collection {shortened(str(name))!r}", error.message)
         return scopes
 
     async def _search(self, reference: Reference, scopes: Sequence[Scope]) -> Source | None:
@@ -233,10 +238,10 @@ class _Attaching:
     def _is_whole(self, reference: Reference) -> bool:
         return self.options.full_context or reference.get("context") == FULL
 
-    def _warn_of(self, reference: Reference, error: GatewayError) -> None:
-        """Warn about a reference that cannot be looked up."""
-        if error.kind not in UNREADABLE or reference not in self.of_model:
-            self._warn(_told(reference), error.message)
+    def _warn_unread(self, reference: Reference, what: str, reason: str) -> None:
+        """Warn about what a reference names; nobody has found that the caller may read it."""
+        if reference not in self.of_model:
+            self._warn(what, reason)
         elif NOT_FOR_CALLER not in self.allowance.warnings:
             self.allowance.warnings.append(NOT_FOR_CALLER)
 
