@@ -62,5 +62,6 @@ class ChatSizes:
 
 
 def size_of_text(text: str) -> int:
-    """Return how many bytes a text has at most."""
-    return len(text) if text.isascii() else 4 * len(text)
+    """Return how many bytes a text has at most when it is stored."""
+    # NUL is replaced by a character that is not ASCII.
+    return len(text) if text.isascii() and "\x00" not in text else 4 * len(text)
