@@ -68,9 +68,12 @@ LIMITS: dict[str, int] = {
     "/v1/chats/import": 64 * MIB,
     "/v1/collections/{ref}/diff": 64 * MIB,
     "/v1/events/calls/{id}": 16 * MIB,
+    "/v1/plugins/{family}/check": 8 * MIB,
+    "PUT /v1/plugins/{family}/{id}": 8 * MIB,
     "/v1/tool-servers": 16 * MIB,
 }
-"""Bytes that a row takes where that is not `request_body_limit`, for what goes to models, nor 1 MiB."""
+"""Bytes that a path, or one row of it, takes: where that is not `request_body_limit`, for what goes to
+models, nor 1 MiB."""
 
 FEW_VALUES = (
     "/api/v1/files/",
@@ -78,6 +81,7 @@ FEW_VALUES = (
     "/api/v1/functions/",
     "/api/v1/tools/",
     "/api/v1/knowledge/{id}/files/",
+    "/v1/plugins/",
 )
 """Rows that take long texts, and no more values than the small ones."""
 
@@ -247,7 +251,7 @@ def control_rows() -> list[BodyRow]:
         method, _, path = name.partition(" ")
         if model is not None:
             fields = types_of(model.model_json_schema())
-            rows.append(BodyRow(method, path, fields, LIMITS.get(path, SMALL)))
+            rows.append(BodyRow(method, path, fields, LIMITS.get(name, LIMITS.get(path, SMALL))))
     return rows
 
 
