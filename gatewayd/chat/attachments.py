@@ -18,6 +18,7 @@ from gatewayd.knowledge.picking import normalised
 from gatewayd.knowledge.retrieval import Question, Retrieval, SearchOptions
 from gatewayd.knowledge.scopes import Scopes, unfinished
 from gatewayd.knowledge.wholes import Allowance, Text, Wholes
+from gatewayd.pace import Pace
 
 MOST_REFERENCES: Final = 100
 TEXT: Final = "text"
@@ -84,7 +85,7 @@ class DocumentAttachments:
         allowance = Allowance(options.full_context_limit, request.warnings)
         of_model = () if actor.is_admin else request.model_files
         work = _Attaching(self._documents, options, actor, query, allowance, of_model)
-        sources = [*found, *await work.sources(_distinct(request))]
+        sources = [*found, *await work.sources(await _distinct(request))]
         if sources:
             text = render(options.template, context_of(sources), query)
             place = after_system if options.system_context else before_question
@@ -249,20 +250,23 @@ class _Attaching:
         self.allowance.warnings.append(f"cannot use {what}: {reason}")
 
 
-def _distinct(request: ChatRequest) -> list[Reference]:
+async def _distinct(request: ChatRequest) -> list[Reference]:
     """Return the references, exact duplicates once; too many are cut, with a warning."""
     distinct: dict[bytes, Reference] = {}
+    pace = Pace()
     for reference in request.files:
+        await pace.turn()
         try:
             # As deep as it will stand in the reply.
             written = orjson.dumps([[[[[[reference]]]]]], option=orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError:
             request.warnings.append(f"cannot use {_told(reference)}: it is no plain JSON, or nests too deep")
             continue
+        if written not in distinct and len(distinct) == MOST_REFERENCES:
+            request.warnings.append(f"cannot use all files: a request may have {MOST_REFERENCES}")
+            break
         distinct.setdefault(written, reference)
-    if len(distinct) > MOST_REFERENCES:
-        request.warnings.append(f"cannot use all files: a request may have {MOST_REFERENCES}")
-    return list(distinct.values())[:MOST_REFERENCES]
+    return list(distinct.values())
 
 
 def _id(reference: Reference) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import orjson
+
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import ModelRecord
@@ -55,9 +57,18 @@ def apply_record(
     if record.params:
         _apply_params(request, record, actor, clock)
     if record.meta and (references := documents_of(record)):
-        added = [item for item in references if item not in request.files]
+        sent = {_written(item) for item in request.files}
+        added = [item for item in references if _written(item) not in sent]
         request.files = [*request.files, *added]
         request.model_files = [*request.model_files, *added]
+
+
+def _written(reference: Mapping[str, Any]) -> bytes:
+    """Return a reference as JSON, to find it among many; b"" for one that is no plain JSON."""
+    try:
+        return orjson.dumps(reference, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        return b""
 
 
 def is_altering(record: ModelRecord | None) -> bool:

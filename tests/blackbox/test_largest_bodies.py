@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -254,6 +254,24 @@ def send_call(site: Site, model: str, arguments: str) -> None:
     body = json.dumps({"model": model, "messages": messages}, separators=(",", ":")).encode()
     assert len(body) < BODY
     assert site.send("POST", CHATS[0], body).status == 400
+    site.provider.fake.requests.clear()
+
+
+def test_no_files_of_a_request_stop_the_daemon(site: Site, probe: Probe) -> None:
+    known = [{"type": "collection", "id": f"k{number}"} for number in range(900)]
+    preset = {"id": "p", "base_model_id": "o.m", "name": "P", "meta": {"knowledge": known}, "params": {}}
+    assert site.send("POST", "/api/v1/models/create", json.dumps(preset).encode()).status == 200
+    for kind, files in (
+        ("different", [{"type": "file", "id": f"x{number}"} for number in range(40_000)]),
+        ("equal", [{"type": "file", "id": "x"}] * 40_000),
+    ):
+        probe.watch(kind, partial(send_files, site, files))
+
+
+def send_files(site: Site, files: Sequence[dict[str, str]]) -> None:
+    body = {"model": "p", "messages": [{"role": "user", "content": "x"}], "files": files}
+    reply = site.send("POST", CHATS[0], json.dumps(body).encode())
+    assert reply.status == 200, reply
     site.provider.fake.requests.clear()
 
 
