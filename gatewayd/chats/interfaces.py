@@ -32,8 +32,9 @@ class ChatStore(Protocol):
     async def add_all(self, chats: AsyncIterator[NewChat]) -> None:
         """Insert chats with their messages and tags, all or none; conflict when an id is taken.
 
-        No reader finds one before all are stored. Others may write meanwhile. When the process dies, no chat
-        is found, and `list_unfinished` returns what is left.
+        No reader finds one before all are stored. Others may write meanwhile. When the process dies, or the
+        database is away before a failed addition is taken back, no chat is found, and `list_unfinished`
+        returns what is left.
         """
         ...
 
