@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final, Self, TypeGuard
+from typing import Any, Final, TypeGuard
 
 import orjson
 
@@ -11,6 +11,7 @@ from gatewayd.catalog.interfaces import Forwarded
 from gatewayd.catalog.replies import Body, Chunk
 from gatewayd.chat.conversions import Conversion, content_of
 from gatewayd.chat.interfaces import ChatFilter
+from gatewayd.chat.passed_answers import PassedAnswer
 from gatewayd.completions.foreign import count, mapping, sequence, text
 from gatewayd.errors import GatewayError, Kind
 
@@ -29,7 +30,7 @@ Place = tuple[int | None, int | None]
 """Where a text stands in an answer of the Responses protocol: the indexes of item and part."""
 
 
-class ChangedAnswer:
+class ChangedAnswer(PassedAnswer):
     """A `catalog.interfaces.Forwarded` over another one, whose events or object are changed on their way.
 
     `own` are fields of the answer that repeat the request, as the caller has sent them. Filters read a whole
@@ -45,7 +46,7 @@ class ChangedAnswer:
         *,
         is_stream_asked: bool = True,
     ) -> None:
-        self._answer = answer
+        super().__init__(answer)
         self._conversion = conversion
         self._filters = filters
         self._own = own
@@ -53,32 +54,8 @@ class ChangedAnswer:
         self._number = 0
         self._texts: dict[Place, list[str]] = defaultdict(list)
         self._open: set[Place] = set()
-        self._parts = self._changed()
 
-    @property
-    def status(self) -> int:
-        """The HTTP status, below 300."""
-        return self._answer.status
-
-    @property
-    def content_type(self) -> str:
-        """The media type with its parameters, empty when none was named."""
-        return self._answer.content_type
-
-    def __aiter__(self) -> Self:
-        """Return itself: a body is read once."""
-        return self
-
-    async def __anext__(self) -> bytes:
-        """Return what came since, changed; raises what the answer raises."""
-        return await anext(self._parts)
-
-    async def aclose(self) -> None:
-        """Close the provider's connection at once unless the body was read to its end."""
-        await self._parts.aclose()
-        await self._answer.aclose()
-
-    async def _changed(self) -> AsyncGenerator[bytes, None]:
+    async def _body(self) -> AsyncGenerator[bytes, None]:
         is_stream = self.content_type.lower().startswith(EVENTS)
         async with aclosing(self._answer) as reads:
             if not is_stream:

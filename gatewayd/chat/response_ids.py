@@ -3,13 +3,14 @@
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from itertools import islice
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from gatewayd import ids, jsonslices
 from gatewayd.catalog.interfaces import Forwarded
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.filtered_streams import EVENTS, MAX_WHOLE_BYTES
 from gatewayd.chat.interfaces import ResponseIdStore
+from gatewayd.chat.passed_answers import PassedAnswer
 from gatewayd.chat.response_references import MAX_REFERENCES, Reference, ids_in, references_in
 from gatewayd.completions.foreign import mapping, sequence
 from gatewayd.errors import GatewayError, invalid, not_found, shortened
@@ -81,42 +82,20 @@ class ResponseIds:
         return await self._store.prune(self._clock() - KEPT_SECONDS, MAX_KEPT)
 
 
-class RememberedAnswer:
+class RememberedAnswer(PassedAnswer):
     """A `catalog.interfaces.Forwarded` over another one, whose ids are remembered before its last bytes pass.
 
     The bytes are left as they are. A whole answer over 32 MiB passes without being remembered.
     """
 
     def __init__(self, answer: Forwarded, known: ResponseIds, user_id: str) -> None:
-        self._answer = answer
+        super().__init__(answer)
         self._known = known
         self._user_id = user_id
         self._given: dict[str, None] = {}
-        is_stream = answer.content_type.lower().startswith(EVENTS)
-        self._parts = self._events() if is_stream else self._whole()
 
-    @property
-    def status(self) -> int:
-        """The HTTP status, below 300."""
-        return self._answer.status
-
-    @property
-    def content_type(self) -> str:
-        """The media type with its parameters, empty when none was named."""
-        return self._answer.content_type
-
-    def __aiter__(self) -> Self:
-        """Return itself: a body is read once."""
-        return self
-
-    async def __anext__(self) -> bytes:
-        """Return what came since; raises what the answer raises."""
-        return await anext(self._parts)
-
-    async def aclose(self) -> None:
-        """Close the provider's connection at once unless the body was read to its end."""
-        await self._parts.aclose()
-        await self._answer.aclose()
+    def _body(self) -> AsyncGenerator[bytes, None]:
+        return self._events() if self.content_type.lower().startswith(EVENTS) else self._whole()
 
     async def _events(self) -> AsyncGenerator[bytes, None]:
         async with aclosing(self._answer) as reads:
