@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, Final, Self
 
 import orjson
 
+from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError, Kind, shortened
 from gatewayd.tasks import Tasks
 
@@ -32,6 +33,8 @@ LENGTHS: Final = struct.Struct(">II")
 MAX_FRAME: Final = 1 << 30
 MAX_ANSWER_BYTES: Final = 64 << 20
 """Of an answer, unless the options of a worker say otherwise."""
+MAX_ANSWER_SECONDS: Final = 600.0
+"""Of a call, unless the call says otherwise."""
 MAX_HEADER_BYTES: Final = 1 << 20
 """Of an answer, whose header is read on the event loop."""
 PR_SET_PDEATHSIG: Final = 1
@@ -79,6 +82,13 @@ class WorkerDiedError(Exception):
         super().__init__(reason)
         self.reason = reason
         self.ended_by = ended_by
+
+
+class WorkerLateError(WorkerDiedError):
+    """The process did not answer in time, and was killed."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"did not answer within {seconds:g} s", signal.SIGKILL)
 
 
 class Worker:
@@ -147,12 +157,23 @@ class Worker:
             return 0
         return int(pages) * resource.getpagesize()
 
-    async def call(self, header: Header, blob: bytes = b"") -> tuple[Header, bytes]:
+    async def call(
+        self, header: Header, blob: bytes = b"", seconds: float = MAX_ANSWER_SECONDS
+    ) -> tuple[Header, bytes]:
         """Return the answer to one message.
 
-        Raises the GatewayError that the child answers with, or WorkerDiedError. A caller that gives up (a
-        time limit) leaves the child at work: `kill` it when nothing else is worth waiting for.
+        Raises the GatewayError that the child answers with, or WorkerDiedError; WorkerLateError when there is
+        no answer within `seconds`, and then the process is killed. A caller that is cancelled leaves the
+        child at work.
         """
+        try:
+            async with TimeLimit(seconds):
+                return await self._called(header, blob)
+        except TimeoutError as error:
+            self.kill()
+            raise WorkerLateError(seconds) from error
+
+    async def _called(self, header: Header, blob: bytes) -> tuple[Header, bytes]:
         if not self.is_alive or self._process.stdin is None:
             raise self._death()
         number = next(self._numbers)

@@ -115,7 +115,10 @@ def make_reranker(settings: Settings, tasks: Tasks) -> AnyReranker | None:
     if settings.rag_reranking_engine == "local":
         kind = LocalKind.DIRECTORY if model.startswith("/") else LocalKind.FASTEMBED
         sandbox = Sandbox(settings.ingest_sandbox)
-        return LocalReranker(LocalOptions(kind, model, settings.data_dir, sandbox=sandbox), tasks)
+        options = LocalOptions(
+            kind, model, settings.data_dir, sandbox=sandbox, seconds=settings.rag_embedding_timeout
+        )
+        return LocalReranker(options, tasks)
     return None
 
 
@@ -138,4 +141,5 @@ def _local(settings: Settings, kind: LocalKind, model: str) -> LocalOptions:
         sandbox=Sandbox(settings.ingest_sandbox),
         query_prefix=settings.rag_embedding_query_prefix or None,
         content_prefix=settings.rag_embedding_content_prefix or None,
+        seconds=settings.rag_embedding_timeout,
     )

@@ -23,7 +23,7 @@ from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
 from gatewayd.ingest.records import Extraction
 from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.tasks import Tasks
-from gatewayd.workers import MAX_HEADER_BYTES, WorkerDiedError, WorkerOptions
+from gatewayd.workers import MAX_HEADER_BYTES, WorkerDiedError, WorkerLateError, WorkerOptions
 
 CHILD: Final = "gatewayd.extract.child"
 NICENESS: Final = 10
@@ -161,9 +161,8 @@ class ExtractorPool:
     async def _ask(self, reader: Reader, path: Path, message: dict[str, Any]) -> tuple[Any, bytes]:
         longest = self._options.patience * self._options.seconds
         try:
-            async with asyncio.timeout(longest):
-                return await reader.ask(path, message)
-        except TimeoutError as error:
+            return await reader.ask(path, message, longest)
+        except WorkerLateError as error:
             sentence = f"cannot read the file: it took more than {longest:g} seconds"
             raise GatewayError(Kind.TIMEOUT, sentence, code=OUT_OF_TIME) from error
         except WorkerDiedError as error:

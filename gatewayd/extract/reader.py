@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
-from gatewayd.workers import Worker, WorkerOptions
+from gatewayd.workers import MAX_ANSWER_SECONDS, Worker, WorkerOptions
 
 FOLDER: Final = "reader-"
 DOCUMENT: Final = "document"
@@ -44,7 +44,9 @@ class Reader:
         """Whether it can be asked: the process runs, and nobody has removed its folder."""
         return self.worker.is_alive and self.folder.is_dir()
 
-    async def ask(self, path: Path, message: dict[str, Any]) -> tuple[Any, bytes]:
+    async def ask(
+        self, path: Path, message: dict[str, Any], seconds: float = MAX_ANSWER_SECONDS
+    ) -> tuple[Any, bytes]:
         """Return the answer to a message about the file at `path`, as `Worker.call` does; unavailable when
         there is no such file."""
         document = self.folder / DOCUMENT
@@ -53,7 +55,7 @@ class Reader:
         except OSError as error:
             raise _failure(error) from error
         try:
-            return await self.worker.call({**message, "path": str(document)})
+            return await self.worker.call({**message, "path": str(document)}, seconds=seconds)
         finally:
             document.unlink(missing_ok=True)
 

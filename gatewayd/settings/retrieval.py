@@ -110,7 +110,12 @@ class RetrievalFields(BaseSettings):
         restart(EMBEDDING), 32, "Texts in one request to the engine openai or ollama.", ge=1, le=2048
     )
     rag_embedding_timeout: types.Seconds = setting(
-        restart(EMBEDDING), 60.0, "Longest wait for the vectors of one request.", gt=0
+        restart(EMBEDDING),
+        60.0,
+        "Longest wait for the vectors of one request. On this machine it is the limit of a question and of "
+        "its reranking, and 64 passages of a document may take 10 times as long; a process that does not "
+        "answer in time is killed and replaced.",
+        gt=0,
     )
     embedding_threads: types.Whole = setting(
         restart(EMBEDDING),

@@ -17,6 +17,7 @@ from gatewayd import ids
 from gatewayd.catalog.interfaces import CallContext, Forwarded, ForwardingSource, ModelSource
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.deadlines import TimeLimit
 from gatewayd.dialects.forced import as_calls, as_form
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
@@ -36,6 +37,9 @@ MAX_SOCKET_PATH = 107
 """Bytes of the path of a unix socket that the kernel takes."""
 
 MAX_CHOSEN_THREADS = 4
+
+HTTP_THREADS: Final = 64
+"""Requests that the server reads at once."""
 
 MakeSource = Callable[[Path], ModelSource]
 """Opens a source for the server at a unix socket."""
@@ -59,7 +63,8 @@ class Pace:
 
     `load` is the limit for one start, `patience` how long a request waits for a model that is being loaded.
     After an end the next start follows in `first_delay`, doubled each time up to `last_delay`, until the
-    model has been ready for `steady`.
+    model has been ready for `steady`. While requests wait, the process is asked each `probe` whether it
+    answers at all; one that does not within `silence` is killed.
     """
 
     load: float = 120.0
@@ -67,6 +72,8 @@ class Pace:
     first_delay: float = 0.5
     last_delay: float = 30.0
     steady: float = 30.0
+    probe: float = 10.0
+    silence: float = 60.0
 
 
 def growing(pace: Pace) -> Iterator[float]:
@@ -137,6 +144,9 @@ class BuiltinModel:
         self._ended = asyncio.Event()
         self._source: ModelSource | None = None
         self._child: Child | None = None
+        self._calls = 0
+        # The process that was killed because it did not answer.
+        self._silent: Child | None = None
         self._own_folder: tempfile.TemporaryDirectory[str] | None = None
 
     @property
@@ -202,7 +212,8 @@ class BuiltinModel:
         """
         form = as_form(body)
         source = await self._reach()
-        completion = await source.complete(body if form is None else form, model, context)
+        with self._called():
+            completion = await source.complete(body if form is None else form, model, context)
         return completion if form is None else Completion(body=as_calls(completion.body, ids.new_id))
 
     async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk, None]:
@@ -214,9 +225,10 @@ class BuiltinModel:
             yield as_chunk((await self.complete(body, model, context)).body)
             return
         source = await self._reach()
-        async with contextlib.aclosing(source.stream(body, model, context)) as chunks:
-            async for chunk in chunks:
-                yield chunk
+        with self._called():
+            async with contextlib.aclosing(source.stream(body, model, context)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
 
     async def forward(
         self, method: str, path: str, body: Body | None, context: CallContext | None = None
@@ -225,7 +237,8 @@ class BuiltinModel:
         source = await self._reach()
         if not isinstance(source, ForwardingSource):
             raise GatewayError(Kind.NOT_FOUND, f"cannot forward {path} to the {NAME}")
-        return await source.forward(method, path, body, context)
+        with self._called():
+            return await source.forward(method, path, body, context)
 
     async def close(self) -> None:
         """End the process and the connections to it; it cannot be started again."""
@@ -251,6 +264,21 @@ class BuiltinModel:
         if self._source is None:
             raise self._unreachable()
         return self._source
+
+    @contextlib.contextmanager
+    def _called(self) -> Iterator[None]:
+        """Count a request; one whose process is killed for its silence ends with timeout."""
+        child = self._child
+        self._calls += 1
+        try:
+            yield
+        except GatewayError as error:
+            if child is None or child is not self._silent:
+                raise
+            sentence = f"the {NAME} {self.model_id!r} did not answer for {self._pace.silence:g} s"
+            raise GatewayError(Kind.TIMEOUT, sentence) from error
+        finally:
+            self._calls -= 1
 
     def _unreachable(self) -> GatewayError:
         wait = self._next_start - asyncio.get_running_loop().time()
@@ -302,12 +330,14 @@ class BuiltinModel:
         except ChildError as error:
             self._become(State.FAILED, str(error))
             return False
+        watch = ""
         try:
             if self._closing.is_set():
                 return False
             await child.listening(self._pace.load)
             self._source = self._make_source(self._socket)
             self._become(State.READY)
+            watch = self._tasks.spawn(f"watch of the {NAME}", self._watch(child, self._source))
             log.info("the built-in model %s is ready", self.model_id)
             await child.wait()
             self._become(State.STARTING, f"{child.end()} and is started again")
@@ -315,13 +345,39 @@ class BuiltinModel:
             self._become(State.FAILED, str(error))
             return False
         finally:
-            await self._let_go(child)
+            await self._let_go(child, watch)
         return True
 
-    async def _let_go(self, child: Child) -> None:
+    async def _watch(self, child: Child, source: ModelSource) -> None:
+        """Kill a process that answers nothing any more while requests wait for it."""
+        while True:
+            await asyncio.sleep(self._pace.probe)
+            # More than these take every thread that would answer.
+            if not 0 < self._calls < HTTP_THREADS or child is not self._child:
+                continue
+            if await _is_silent(source, self._pace.silence):
+                self._silent = child
+                log.warning("the %s did not answer for %g s, killing it", NAME, self._pace.silence)
+                child.kill()
+                return
+
+    async def _let_go(self, child: Child, watch: str) -> None:
         source, self._source, self._child = self._source, None, None
+        await self._tasks.stop(watch)
         if source is not None:
             await source.close()
         await child.end_process()
         await child.close_pipes()
         self._socket.unlink(missing_ok=True)
+
+
+async def _is_silent(source: ModelSource, seconds: float) -> bool:
+    """Tell whether a model server does not answer at all within so many seconds."""
+    try:
+        async with TimeLimit(seconds):
+            await source.list_models()
+    except TimeoutError:
+        return True
+    except GatewayError as error:
+        return error.kind is Kind.TIMEOUT
+    return False

@@ -123,6 +123,12 @@ class Child:
         await self._process.wait()
         await self._silent.wait()
 
+    def kill(self) -> None:
+        """End the process at once."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
     async def end_process(self) -> None:
         """End the process, gently at first, and wait for its end; may be called twice at a time."""
         # A second signal would look for the end itself and take the exit status away from who waits for it.

@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,7 +17,7 @@ from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.tasks import Tasks
 from gatewayd.vectors import models
 from gatewayd.vectors.models import Builtin
-from gatewayd.vectors.process import IDLE_SECONDS, ModelProcess
+from gatewayd.vectors.process import ANSWER_SECONDS, IDLE_SECONDS, OPEN_SECONDS, ModelProcess, Prepare
 from gatewayd.workers import Worker, WorkerDiedError, WorkerOptions
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,11 @@ FILES: Final = (models.GRAPH, models.TOKENIZER, "tokenizer_config.json", "config
 """What the folder of a model must hold."""
 
 NICENESS: Final = 10
+DOWNLOAD_SECONDS: Final = 3600.0
+"""How long a model may take to be opened that is downloaded first."""
+PASSAGES: Final = 64
+PATIENCE: Final = 10
+"""How many times the limit of a question this many passages may take: their threads are patient."""
 
 
 class LocalKind(StrEnum):
@@ -48,8 +54,8 @@ class LocalOptions:
     `model` is a name, or the path of the folder for the kind directory. `folder` is the state directory,
     which models are kept in. Prefixes are put before texts; None means those that belong to the model.
     `threads` work on passages, one more on queries. `sandbox` is how the process is confined, but for a model
-    that is downloaded. `environment` is what a download needs of the
-    environment, for example proxies.
+    that is downloaded. `seconds` is the limit for the vector of a question. `environment` is what a download
+    needs of the environment, for example proxies.
     """
 
     kind: LocalKind
@@ -61,6 +67,7 @@ class LocalOptions:
     content_prefix: str | None = None
     pooling: str = "mean"
     idle_seconds: float = IDLE_SECONDS
+    seconds: float = ANSWER_SECONDS
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -79,10 +86,7 @@ class LocalEmbedder:
         )
         self._space: Space | None = None
         self._passages = asyncio.Semaphore(options.threads + 1)
-        environment = options.environment if options.kind is LocalKind.FASTEMBED else OFFLINE
-        self._process = ModelProcess(
-            options.model, self._opening, environment, tasks, idle_seconds=options.idle_seconds
-        )
+        self._process = open_process(options, self._opening, tasks)
 
     @property
     def pid(self) -> int | None:
@@ -102,16 +106,19 @@ class LocalEmbedder:
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> bytes:
         """Return a vector of length 1 for each text, in order, as little-endian float32.
 
-        Queries overtake passages. Raises GatewayError: not_configured, unavailable, upstream_failed.
+        Queries overtake passages. Raises GatewayError: not_configured, unavailable, upstream_failed, and
+        timeout when the process does not answer.
         """
         if not texts:
             return b""
         prefixed = [self._prefixes.before(purpose) + text for text in texts]
         request = {"purpose": purpose, "priority": purpose}
+        seconds = self._options.seconds
         if purpose is Purpose.QUERY:
-            return await self._process.rows(prefixed, request)
+            return await self._process.rows(prefixed, request, seconds)
         async with self._passages:
-            return await self._process.rows(prefixed, request)
+            patient = seconds * PATIENCE * math.ceil(len(texts) / PASSAGES)
+            return await self._process.rows(prefixed, request, patient)
 
     async def warm(self) -> None:
         """Make the model ready and start its process; raises GatewayError as `embed` does."""
@@ -168,6 +175,19 @@ class LocalEmbedder:
             await worker.call({"state": str(self._options.folder), "model": model.name})
         finally:
             await worker.close()
+
+
+def open_process(options: LocalOptions, opening: Prepare, tasks: Tasks) -> ModelProcess:
+    """Return what keeps the process of a model, which `opening` describes."""
+    is_downloaded = options.kind is LocalKind.FASTEMBED
+    return ModelProcess(
+        options.model,
+        opening,
+        options.environment if is_downloaded else OFFLINE,
+        tasks,
+        idle_seconds=options.idle_seconds,
+        open_seconds=DOWNLOAD_SECONDS if is_downloaded else OPEN_SECONDS,
+    )
 
 
 def describe(options: LocalOptions, task: str) -> dict[str, Any]:

@@ -6,14 +6,18 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
+from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
-from gatewayd.workers import Worker, WorkerDiedError, WorkerOptions
+from gatewayd.workers import Worker, WorkerDiedError, WorkerLateError, WorkerOptions
 
 log = logging.getLogger(__name__)
 
 CHILD: Final = "gatewayd.vectors.child"
 IDLE_SECONDS: Final = 600.0
+OPEN_SECONDS: Final = 120.0
+"""How long a model on this machine may take to be opened."""
+ANSWER_SECONDS: Final = 60.0
 ATTEMPTS: Final = 2
 
 ENVIRONMENT: Final = {
@@ -38,13 +42,18 @@ class ModelProcess:
         environment: Mapping[str, str],
         tasks: Tasks,
         idle_seconds: float = IDLE_SECONDS,
+        open_seconds: float = OPEN_SECONDS,
     ) -> None:
         self._name = name
         self._prepare = prepare
         self._options = WorkerOptions(CHILD, environment={**ENVIRONMENT, **environment})
         self._tasks = tasks
         self._idle_seconds = idle_seconds
+        self._open_seconds = open_seconds
         self._watching = ""
+        # Who waits for the process that is being started, and the task that starts it.
+        self._opening: asyncio.Future[Worker] | None = None
+        self._opener = ""
         self._starting = asyncio.Lock()
         self._worker: Worker | None = None
         self._width = 0
@@ -70,44 +79,77 @@ class ModelProcess:
             await self._started()
         return self._width
 
-    async def rows(self, texts: Sequence[str], request: Mapping[str, Any]) -> bytes:
+    async def rows(
+        self, texts: Sequence[str], request: Mapping[str, Any], seconds: float = ANSWER_SECONDS
+    ) -> bytes:
         """Return a row of little-endian float32 for each text.
 
-        A process that dies meanwhile is replaced once. Raises GatewayError as `width` does, and
-        upstream_failed when the model computed no numbers.
+        A process that dies meanwhile is replaced once; one that does not answer in time is killed. Raises
+        GatewayError as `width` does, timeout after `seconds`, and upstream_failed when the model computed no
+        numbers.
         """
         message = {**request, "texts": [text.encode("utf-8", "replace").decode() for text in texts]}
+        loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
         reason = ""
         for _ in range(ATTEMPTS):
-            worker = await self._started()
+            worker = await self._started_within(due - loop.time(), seconds)
             self._busy += 1
             try:
-                _, rows = await worker.call(message)
+                _, rows = await worker.call(message, seconds=max(0.0, due - loop.time()))
                 return rows
+            except WorkerLateError as error:
+                log.warning("the process of the model %r %s, killing it", self._name, error.reason)
+                raise self._late(seconds) from error
             except WorkerDiedError as error:
                 reason = error.reason
                 log.warning("the process of the model %r %s", self._name, reason)
             finally:
                 self._busy -= 1
-                self._used = asyncio.get_running_loop().time()
+                self._used = loop.time()
         raise self._unavailable(reason)
 
     async def close(self) -> None:
         """End the process, and start none again."""
         self._is_closed = True
+        await self._tasks.stop(self._opener)
         async with self._starting:
             await self._replace(None)
 
+    async def _started_within(self, left: float, seconds: float) -> Worker:
+        try:
+            async with TimeLimit(max(0.0, left)):
+                return await self._started()
+        except TimeoutError as error:
+            raise self._late(seconds) from error
+
     async def _started(self) -> Worker:
-        async with self._starting:
-            if self._is_closed:
-                raise self._unavailable("is not started while the gateway stops")
-            if self._worker is None or not self._worker.is_alive:
-                await self._replace(None)
-                await self._replace(await self._start())
-            if self._worker is None:
-                raise RuntimeError("a process was started")
+        """Return the process; one that has to be started is started also when who waits for it gives up."""
+        if self._is_closed:
+            raise self._unavailable("is not started while the gateway stops")
+        if self._worker is not None and self._worker.is_alive:
             return self._worker
+        if self._opening is None:
+            self._opening = asyncio.get_running_loop().create_future()
+            self._opener = self._tasks.spawn(f"start of the model {self._name}", self._open(self._opening))
+        return await asyncio.shield(self._opening)
+
+    async def _open(self, opening: asyncio.Future[Worker]) -> None:
+        failure = self._unavailable("was not started")
+        try:
+            async with self._starting:
+                await self._replace(None)
+                worker = await self._start()
+                await self._replace(worker)
+            opening.set_result(worker)
+        except GatewayError as error:
+            failure = error
+        finally:
+            self._opening = None
+            if not opening.done():
+                opening.set_exception(failure)
+                # All who waited may have given up.
+                opening.exception()
 
     async def _start(self) -> Worker:
         request = await self._prepare()
@@ -115,7 +157,7 @@ class ModelProcess:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(worker.close)
             try:
-                answer, _ = await worker.call({**request, "do": "open"})
+                answer, _ = await worker.call({**request, "do": "open"}, seconds=self._open_seconds)
             except WorkerDiedError as error:
                 raise self._unavailable(error.reason) from error
             stack.pop_all()
@@ -149,3 +191,7 @@ class ModelProcess:
     def _unavailable(self, reason: str) -> GatewayError:
         sentence = f"cannot use the model {self._name!r}: its process {reason}"
         return GatewayError(Kind.UNAVAILABLE, sentence)
+
+    def _late(self, seconds: float) -> GatewayError:
+        sentence = f"cannot use the model {self._name!r}: its process did not answer within {seconds:g} s"
+        return GatewayError(Kind.TIMEOUT, sentence)

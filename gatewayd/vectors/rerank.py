@@ -6,8 +6,7 @@ from typing import Any
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
-from gatewayd.vectors.local import OFFLINE, LocalKind, LocalOptions, describe
-from gatewayd.vectors.process import ModelProcess
+from gatewayd.vectors.local import LocalKind, LocalOptions, describe, open_process
 
 
 class LocalReranker:
@@ -15,20 +14,18 @@ class LocalReranker:
 
     def __init__(self, options: LocalOptions, tasks: Tasks) -> None:
         self._options = options
-        environment = options.environment if options.kind is LocalKind.FASTEMBED else OFFLINE
-        self._process = ModelProcess(
-            options.model, self._opening, environment, tasks, idle_seconds=options.idle_seconds
-        )
+        self._process = open_process(options, self._opening, tasks)
 
     async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return a score from 0 to 1 for each text, in order.
 
-        Raises GatewayError: not_configured, unavailable, upstream_failed.
+        Raises GatewayError: not_configured, unavailable, upstream_failed, and timeout when the process does
+        not answer.
         """
         if not texts:
             return []
-        clean = query.encode("utf-8", "replace").decode()
-        return array("f", await self._process.rows(texts, {"query": clean, "priority": "query"}))
+        request = {"query": query.encode("utf-8", "replace").decode(), "priority": "query"}
+        return array("f", await self._process.rows(texts, request, self._options.seconds))
 
     async def close(self) -> None:
         """End the process."""

@@ -17,6 +17,7 @@ from gatewayd.workers import (
     ROOT,
     Worker,
     WorkerDiedError,
+    WorkerLateError,
     WorkerOptions,
     frame,
 )
@@ -184,6 +185,16 @@ async def test_an_answer_that_nobody_waits_for_is_dropped(start: Start) -> None:
         async with asyncio.timeout(0):
             await worker.call({"do": "echo", "say": "late"})
     assert (await worker.call({"do": "echo", "say": "next"}))[0] == {"said": "next"}
+
+
+async def test_a_child_that_hangs_is_killed_and_every_call_ends(start: Start) -> None:
+    worker = await start()
+    os.kill(worker.pid, signal.SIGSTOP)
+    patient = asyncio.ensure_future(worker.call({"do": "echo", "say": ""}))
+    with pytest.raises(WorkerLateError, match=r"did not answer within 0\.01 s"):
+        await worker.call({"do": "echo", "say": ""}, bytes(1 << 20), seconds=0.01)
+    assert (await died(patient)).ended_by is signal.SIGKILL
+    assert not worker.is_alive
 
 
 async def test_a_child_that_does_not_end_is_ended(start: Start) -> None:

@@ -404,6 +404,49 @@ async def test_a_server_that_cannot_be_passed_on_to(make: Make, server: Path) ->
     assert caught.value.kind is Kind.NOT_FOUND
 
 
+MUTE = """\
+import json, socket, sys
+path = sys.argv[sys.argv.index("--socket") + 1]
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(path)
+listener.listen()
+print(json.dumps({"listening": path}), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "stream"])
+async def test_a_process_that_hangs_is_killed_and_its_request_told(
+    make: Make, server: Path, *, is_stream: bool
+) -> None:
+    server.write_text(MUTE)
+    source = make(Path("mute.gguf"), pace=Pace(probe=0.01, silence=0.01, first_delay=0.01))
+    await source.start()
+    await source.ready(LOAD_SECONDS)
+    first = known_pid(source)
+
+    with pytest.raises(GatewayError, match=r"'mute' did not answer for 0\.01 s") as caught:
+        if is_stream:
+            await anext(source.stream(body(), await only_model(source), CONTEXT))
+        else:
+            await answers(source)
+    assert caught.value.kind is Kind.TIMEOUT
+    while source.pid in {None, first} or source.state is not State.READY:
+        await asyncio.sleep(0.01)
+
+
+async def test_a_process_that_nobody_waits_for_is_left_alone(make: Make, server: Path) -> None:
+    server.write_text('import sys; print(\'{"listening": "x"}\', flush=True); sys.stdin.read()')
+    silent = FakeSource(hold=asyncio.Event())
+    source = make(Path("mute.gguf"), pace=Pace(probe=0.001, silence=0.001), make_source=lambda _: silent)
+    await source.start()
+    await source.ready(LOAD_SECONDS)
+    for _ in range(10):
+        await asyncio.sleep(0.001)
+    assert silent.listed == 0
+    assert source.state is State.READY
+
+
 async def test_a_model_that_was_never_started_is_listed(make: Make) -> None:
     model = await only_model(make(Path("mine.gguf")))
     assert (model.id, model.upstream_id) == ("mine", "mine")

@@ -73,6 +73,43 @@ async def test_a_call_whose_process_is_killed_is_made_again(process: ModelProces
     assert process.pid not in {None, first}
 
 
+async def test_a_process_that_hangs_is_replaced_and_its_caller_told(
+    process: ModelProcess, opening: Opening
+) -> None:
+    waiting = await stopped_in_a_call(process)
+    first = process.pid
+    with pytest.raises(
+        GatewayError, match=r"cannot use the model 'm': its process did not answer within 0\.01 s"
+    ) as failure:
+        await process.rows(TEXTS, PASSAGES, 0.01)
+    assert failure.value.kind is Kind.TIMEOUT
+    assert rows_of(await waiting).shape == (len(TEXTS), 384)
+    assert process.pid not in {None, first}
+    assert opening.count == 2
+
+
+async def test_who_waits_for_a_model_to_be_opened_is_told_and_it_is_opened(
+    process: ModelProcess, opening: Opening
+) -> None:
+    for _ in range(2):
+        with pytest.raises(GatewayError, match=r"did not answer within 0\.001 s") as failure:
+            await process.rows(TEXTS, PASSAGES, 0.001)
+        assert failure.value.kind is Kind.TIMEOUT
+    assert rows_of(await process.rows(TEXTS, PASSAGES)).shape == (len(TEXTS), 384)
+    assert opening.count == 1
+
+
+async def test_a_process_that_hangs_while_it_opens_the_model_is_killed(
+    opening: Opening, tasks: Tasks
+) -> None:
+    process = ModelProcess("m", opening, {}, tasks, open_seconds=0.001)
+    with pytest.raises(GatewayError, match=r"did not answer within 0\.001 s") as failure:
+        await process.start()
+    assert failure.value.kind is Kind.UNAVAILABLE
+    assert process.pid is None
+    await process.close()
+
+
 async def test_a_call_that_ends_the_process_twice_fails(process: ModelProcess, opening: Opening) -> None:
     with pytest.raises(
         GatewayError, match="cannot use the model 'm': its process ended with status 1: "

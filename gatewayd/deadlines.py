@@ -1,0 +1,54 @@
+"""Time limits for what others do, which a pause of this process does not use up.
+
+A process that was stopped, or whose event loop did not turn, finds its timers due before it has read what
+came meanwhile. Whoever was waited for has kept its time then, so it gets a moment more.
+"""
+
+import asyncio
+from types import TracebackType
+from typing import Final, Self
+
+LATE_SECONDS: Final = 0.5
+"""A timer that is later than this tells of a pause."""
+
+GRACE_SECONDS: Final = 5.0
+"""What is left, at most, after a pause: what has come is read in it."""
+
+
+def grace(due: float, now: float, seconds: float) -> float:
+    """Return by how much a limit of `seconds` that ended at `due` is extended `now`, 0.0 for not at all."""
+    return min(seconds, GRACE_SECONDS) if now - due > LATE_SECONDS else 0.0
+
+
+class TimeLimit:
+    """Raises TimeoutError out of an `async with` block that takes more than `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._limit = asyncio.timeout(None)
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> Self:
+        """Begin to count."""
+        await self._limit.__aenter__()
+        self._set(asyncio.get_running_loop().time() + self._seconds)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End, with TimeoutError when the limit was reached."""
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._limit.__aexit__(kind, error, trace)
+
+    def _set(self, due: float) -> None:
+        self._timer = asyncio.get_running_loop().call_at(due, self._look, due)
+
+    def _look(self, due: float) -> None:
+        now = asyncio.get_running_loop().time()
+        more = grace(due, now, self._seconds)
+        if more:
+            self._set(now + more)
+        else:
+            self._limit.reschedule(now)
