@@ -42,6 +42,9 @@ PRUNE_SECONDS: Final = 3600.0
 STOP_SECONDS: Final = 1.0
 """What clients get to be told that the answer that they wait for is given up."""
 
+LOOK_SECONDS: Final = 0.02
+"""Between two looks at what a stop waits for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
@@ -110,8 +113,8 @@ class Daemon:
         return gateway, servers
 
     async def _serve(self, gateway: Gateway, stack: AsyncExitStack) -> Sequence[Server]:
-        public = Server(gateway.public, gateway.in_flight)
-        control = Server(gateway.control, gateway.in_flight)
+        public = Server(gateway.public)
+        control = Server(gateway.control)
         for server in (public, control):
             await server.open()
             stack.push_async_callback(server.close)
@@ -206,14 +209,16 @@ class Daemon:
             await server.stop_listening()
         gateway.documents.files.end_waits()
         deadline = time.monotonic() + self._settings.drain_timeout
-        cut = await gateway.tasks.end_started(self._settings.drain_timeout)
+        is_over = await _finished(gateway, servers, deadline, listeners=False)
+        cut = 0 if is_over else await gateway.tasks.end_started()
         # Those who listen hear of the answers to the end.
         await gateway.close_streams()
-        if not await servers[0].drain(max(0.0, deadline - time.monotonic())) or cut:
-            left = gateway.in_flight.count
+        if not await _finished(gateway, servers, deadline, listeners=True):
+            left = sum(server.unanswered for server in servers)
             gateway.listening.streams.stop()
-            await servers[0].drain(STOP_SECONDS)
-            log.warning("stopping with answers unfinished", extra={"in_flight": left, "tasks": cut})
+            await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=True)
+            if left or cut:
+                log.warning("stopping with answers unfinished", extra={"in_flight": left, "tasks": cut})
         try:
             await gateway.accounts.authenticator.flush()
         except GatewayError as error:
@@ -238,6 +243,20 @@ async def migrate_database(settings: Settings) -> None:
     with locked(settings.data_dir):
         done = await migrate(parse(settings.database_location(), settings.database_pool_size))
     log.info("migrated", extra={"applied": ", ".join(done) or "nothing was pending"})
+
+
+async def _finished(gateway: Gateway, servers: Sequence[Server], deadline: float, *, listeners: bool) -> bool:
+    """Wait until there is no request and no task of a user; False when the deadline comes before.
+
+    Each may start the other. Streams of events count with `listeners`.
+    """
+    while True:
+        waited_for = sum(server.look(listeners=listeners) for server in servers)
+        if not waited_for and not gateway.tasks.started():
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:

@@ -89,17 +89,16 @@ class Tasks:
         await asyncio.wait([task])
         return True
 
-    async def end_started(self, seconds: float) -> int:
-        """Wait so long for the tasks that users started, then cancel those that are left; return how many."""
-        running = [self._running[task_id] for task_id in self._started if task_id in self._running]
-        left = (await asyncio.wait(running, timeout=seconds))[1] if running else set()
+    async def end_started(self) -> int:
+        """Cancel the tasks that users started, wait for all of them and return how many they were."""
         self.is_closing = True
-        for task in left:
+        running = [self._running[task_id] for task_id in self._started if task_id in self._running]
+        for task in running:
             if not task.cancelling():
                 task.cancel()
-        if left:
-            await asyncio.wait(left)
-        return len(left)
+        if running:
+            await asyncio.wait(running)
+        return len(running)
 
     async def close(self) -> None:
         """Cancel every task and wait for all of them."""

@@ -26,7 +26,6 @@ from gatewayd.assembly.sources import Sources, provider_configs, start_builtin
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.pipeline import Pipeline
 from gatewayd.http.app import Application
-from gatewayd.http.inflight import InFlight
 from gatewayd.observe.health import HealthMonitor
 from gatewayd.settings import Settings
 from gatewayd.storage import lock, migrate
@@ -54,7 +53,6 @@ class Gateway:
     catalog: Catalog
     sources: Sources
     health: HealthMonitor
-    in_flight: InFlight
     public: Application
     control: Application
     services: HostServices
@@ -91,7 +89,7 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
     stack.push_async_callback(sources.close)
     core = Core(settings, database, tasks, sources)
     parts, services = await open_parts(core, stack)
-    in_flight, doors = InFlight(), make_doors(parts)
+    doors = make_doors(parts)
     listening = make_listening(parts, doors, tasks)
     return Gateway(
         settings=settings,
@@ -106,9 +104,8 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
         catalog=parts.catalog,
         sources=sources,
         health=parts.health,
-        in_flight=in_flight,
-        public=make_public(parts, doors, listening, tasks, in_flight),
-        control=make_control(parts, tasks, in_flight),
+        public=make_public(parts, doors, listening, tasks),
+        control=make_control(parts, tasks),
         services=services,
         parts=parts,
         listening=listening,

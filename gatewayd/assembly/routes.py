@@ -42,7 +42,6 @@ from gatewayd.http.control.peer import Peers
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes
 from gatewayd.http.edge import Doors, Edge, EdgeOptions
-from gatewayd.http.inflight import InFlight
 from gatewayd.http.provisioning import ProvisioningDoor
 from gatewayd.http.public.admin import AdminRoutes
 from gatewayd.http.public.auths import AuthRoutes
@@ -100,9 +99,7 @@ class Listening:
     streams: Streams
 
 
-def make_public(
-    parts: Parts, doors: Doors, listening: Listening, tasks: Tasks, in_flight: InFlight
-) -> Application:
+def make_public(parts: Parts, doors: Doors, listening: Listening, tasks: Tasks) -> Application:
     """Return the public application: every row of the interface specification that exists."""
     settings = parts.settings
     options = EdgeOptions(
@@ -111,7 +108,7 @@ def make_public(
         trusted_proxies=tuple(settings.trusted_proxies),
         site_url=lambda: parts.accounts.runtime.text("WEBUI_URL"),
     )
-    edge = Edge(doors, tasks, options, in_flight)
+    edge = Edge(doors, tasks, options)
     rows = public_rows(parts, listening)
     if settings.env == "dev":
         rows = [*rows, *DocsRoutes(rows, title=settings.webui_name, version=__version__).routes()]
@@ -196,10 +193,10 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
     ]
 
 
-def make_control(parts: Parts, tasks: Tasks, in_flight: InFlight) -> Application:
+def make_control(parts: Parts, tasks: Tasks) -> Application:
     """Return the control application."""
     peers = Peers(parts.settings.control_group, os.getuid())
-    edge = ControlEdge(peers, tasks, in_flight)
+    edge = ControlEdge(peers, tasks)
     return build(edge, control_rows(parts), body_limit=parts.settings.request_body_limit)
 
 

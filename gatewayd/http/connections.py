@@ -3,13 +3,14 @@
 import asyncio
 import logging
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from aiohttp import HttpVersion11, http_exceptions, web
 
 from gatewayd import ids
 from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.http.draining import DrainingConnection
 from gatewayd.http.edge import standard_headers
 from gatewayd.http.errors import render
 
@@ -55,7 +56,7 @@ def room_for_connections() -> Room:
     return Room(max(soft - RESERVED_FILES, soft // 2))
 
 
-class Connection(web.RequestHandler):
+class Connection(DrainingConnection):
     """One connection. The library's own error pages are never shown: they repeat what was sent."""
 
     room: Room
@@ -131,17 +132,31 @@ class Connections(web.Server):
         )
         self._options = options
         self._room = room_for_connections()
+        self._is_draining = False
 
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""
         connection = Connection(self, loop=asyncio.get_running_loop(), **self._options)
         connection.room = self._room
+        if self._is_draining:
+            connection.drain()
         return connection
+
+    def drain(self) -> None:
+        """Let every connection, also those that still come, end with its next answer."""
+        self._is_draining = True
+        for connection in self.open():
+            connection.drain()
+
+    def open(self) -> Sequence[Connection]:
+        """Return the connections."""
+        return [connection for connection in self.connections if isinstance(connection, Connection)]
 
     def _heard(self, factory: RequestFactory) -> RequestFactory:
         def make(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
             if isinstance(protocol, Connection):
                 protocol.heard()
+                message = protocol.begun(message)
             return factory(message, payload, protocol, writer, task)
 
         return make

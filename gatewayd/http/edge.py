@@ -23,7 +23,6 @@ from gatewayd.http.body import check_media_type
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID, SITE
 from gatewayd.http.direct import DirectReply
 from gatewayd.http.errors import guard
-from gatewayd.http.inflight import InFlight
 from gatewayd.http.origins import OriginRules
 from gatewayd.http.provisioning import ProvisioningDoor
 from gatewayd.http.routes import ANTHROPIC_VERSION, Access, Dialect, Handler, Route
@@ -105,8 +104,7 @@ class Doors:
 class Edge:
     """Wraps the handlers of the public application."""
 
-    def __init__(self, doors: Doors, tasks: Tasks, options: EdgeOptions, in_flight: InFlight) -> None:
-        self._in_flight = in_flight
+    def __init__(self, doors: Doors, tasks: Tasks, options: EdgeOptions) -> None:
         self._authenticator = doors.accounts
         self._provisioning = doors.provisioning
         self._shut_out = doors.shut_out
@@ -233,8 +231,7 @@ class Edge:
             headers = request[REPLY_HEADERS] = standard_headers(request_id)
             if hdrs.ORIGIN in request.headers:
                 headers.update(self._origins.headers(request))
-            with self._in_flight:
-                reply = await self._reply(request, handler)
+            reply = await self._reply(request, handler)
             if not reply.prepared:
                 headers["X-Process-Time"] = f"{time.perf_counter() - started:.6f}"
                 if not isinstance(reply, DirectReply):

@@ -1,5 +1,6 @@
 """The listeners: TCP, unix and activated sockets for the applications, and an orderly end."""
 
+import asyncio
 import errno
 import grp
 import os
@@ -12,8 +13,8 @@ from typing import Final
 from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.connections import Runner
-from gatewayd.http.inflight import InFlight
+from gatewayd.http.connections import Connection, Connections, Runner
+from gatewayd.http.draining import is_readable
 
 BACKLOG: Final = 4096
 KEEP_ALIVE_SECONDS: Final = 75.0
@@ -26,8 +27,9 @@ CANCEL_SECONDS: Final = 1.0
 class Server:
     """Serves one application on any number of listeners."""
 
-    def __init__(self, app: web.Application, in_flight: InFlight) -> None:
-        self._in_flight = in_flight
+    def __init__(self, app: web.Application) -> None:
+        # Sockets whose queue another process keeps.
+        self._given: list[web.BaseSite] = []
         options = {
             "access_log": None,
             "auto_decompress": False,
@@ -60,7 +62,9 @@ class Server:
     async def listen_sockets(self, sockets: Sequence[socket.socket]) -> list[str]:
         """Listen on sockets that the service manager opened and return their addresses."""
         for channel in sockets:
-            await web.SockSite(self._runner, channel, backlog=BACKLOG).start()
+            site = web.SockSite(self._runner, channel, backlog=BACKLOG)
+            await site.start()
+            self._given.append(site)
         return [_shown(channel.getsockname()) for channel in sockets]
 
     async def listen_unix(self, path: Path, group: str) -> str:
@@ -79,19 +83,55 @@ class Server:
         return str(path)
 
     async def stop_listening(self) -> None:
-        """Refuse new connections and close those that wait; what is being answered goes on."""
-        for site in list(self._runner.sites):
-            await site.stop()
-        if self._runner.server is not None:
-            self._runner.server.pre_shutdown()
+        """Begin to drain: accept the connections that wait, then refuse new ones.
 
-    async def drain(self, seconds: float) -> bool:
-        """Wait for the requests being answered; False when some took longer than `seconds`."""
-        return await self._in_flight.drained(seconds)
+        Those that wait on a socket of the service manager are left to the next daemon. What was sent on
+        others is read and answered, and each connection ends with its answer.
+        """
+        server = self._runner.server
+        if isinstance(server, Connections):
+            server.drain()
+        for site in self._runner.sites:
+            if site not in self._given:
+                await _accept_waiting(site)
+            await site.stop()
+        # An accepted connection is reported by the next turn of the loop.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    def look(self, *, listeners: bool) -> int:
+        """Close the quiet connections and return how many a stop waits for; streams of events by choice."""
+        found = self._connections()
+        for connection in found:
+            connection.look()
+        return sum(listeners or not connection.is_listening for connection in found)
+
+    @property
+    def unanswered(self) -> int:
+        """How many connections have a request that is not wholly answered."""
+        return sum(connection.is_busy for connection in self._connections())
+
+    def _connections(self) -> Sequence[Connection]:
+        server = self._runner.server
+        return server.open() if isinstance(server, Connections) else ()
 
     async def close(self) -> None:
         """Cancel what is left and release everything."""
         await self._runner.cleanup()
+
+
+async def _accept_waiting(site: web.BaseSite) -> None:
+    """Let the loop accept what waits on a listener, in as many turns as connections can wait.
+
+    What was accepted is a connection one turn later, on asyncio's own loop.
+    """
+    for channel in getattr(site._server, "sockets", ()):
+        empty = 0
+        for _ in range(BACKLOG):
+            await asyncio.sleep(0)
+            empty = 0 if is_readable(channel.fileno()) else empty + 1
+            if empty == 2:
+                break
 
 
 def _group_id(name: str) -> int | None:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import orjson
@@ -15,12 +16,13 @@ from aiohttp import WSMsgType, web
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor, User
-from gatewayd.errors import GatewayError, invalid
+from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.events.calls import Calls
 from gatewayd.events.hub import Hub
 from gatewayd.events.rooms import Subscription
 from gatewayd.http import socketpackets as packets
 from gatewayd.http.context import STARTED
+from gatewayd.http.draining import listens
 from gatewayd.http.routes import Access, Route
 from gatewayd.http.socketpackets import Packet, PacketType
 from gatewayd.tasks import Tasks
@@ -32,6 +34,9 @@ PING_SECONDS: Final = 25.0
 PONG_SECONDS: Final = 20.0
 ANONYMOUS_SECONDS: Final = 60.0
 """How long a connection may stay without a user."""
+
+CLOSE_SECONDS: Final = 1.0
+"""How long a client may take to confirm the end of its connection (RFC 6455, 7.1.1): a stop waits for it."""
 
 LARGEST_PACKET: Final = 1_000_000
 """Bytes, as servers of Socket.IO have it: anybody may send one. Larger answers to calls go by HTTP."""
@@ -52,6 +57,7 @@ class SocketRoutes:
         self._identify = identify
         self._tasks = tasks
         self._sockets: set[web.WebSocketResponse] = set()
+        self._is_open = True
 
     def routes(self) -> Sequence[Route]:
         """Return the one row; who asks is said inside of the connection."""
@@ -72,10 +78,13 @@ class SocketRoutes:
         query = request.query
         if query.get("EIO") != "4" or query.get("transport") != "websocket":
             raise invalid("cannot connect: only EIO=4 and transport=websocket are served", param="transport")
-        socket = web.WebSocketResponse(max_msg_size=LARGEST_PACKET, compress=False)
+        if not self._is_open:
+            raise GatewayError(Kind.UNAVAILABLE, "cannot connect: the gateway stops")
+        socket = web.WebSocketResponse(timeout=CLOSE_SECONDS, max_msg_size=LARGEST_PACKET, compress=False)
         if not socket.can_prepare(request):
             raise invalid("cannot connect: the request asks for no websocket", param="Upgrade")
         request[STARTED] = socket
+        listens(request)
         await socket.prepare(request)
         self._sockets.add(socket)
         connection = _Connection(socket, self._hub, self._calls, self._identify, self._tasks)
@@ -86,9 +95,12 @@ class SocketRoutes:
         return socket
 
     async def close(self) -> None:
-        """Close all connections: the gateway stops."""
-        for socket in list(self._sockets):
-            await socket.close()
+        """Close all connections, and refuse those that still come: the gateway stops."""
+        self._is_open = False
+        with suppress(TimeoutError):
+            # A client that takes nothing holds back the frame that says so.
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await asyncio.gather(*[socket.close() for socket in self._sockets])
 
 
 class _Connection:

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from gatewayd.http.context import REPLY_HEADERS, STARTED, request_id
 from gatewayd.http.direct import ChunkedReply, is_plain
+from gatewayd.http.draining import listens
 from gatewayd.http.errors import cut
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,11 @@ async def open_stream(
 async def relay(
     request: web.Request, first: bytes, following: Callable[[], Awaitable[bytes]]
 ) -> web.StreamResponse:
-    """Answer an event stream: the first frame, then what follows, until b"". Raises as `send` does."""
+    """Answer an event stream: the first frame, then what follows, until b"". Raises as `send` does.
+
+    A stop ends it once all else is answered.
+    """
+    listens(request)
     reply = await open_stream(request, {})
     await send(request, reply, first)
     while frames := await following():

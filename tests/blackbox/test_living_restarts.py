@@ -1,9 +1,12 @@
 """What is left of an answer when the daemon dies, or is stopped, while it is given."""
 
+import http.client
+import json
 import shutil
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +15,9 @@ import pytest
 
 from tests.fakes.background import Provider, background_upstream
 from tests.fakes.daemon import Daemon
-from tests.fakes.living import CHATS, House, Person, Turn, living, wait_until
+from tests.fakes.living import CHATS, COMPLETIONS, House, Person, Turn, living, wait_until
 from tests.fakes.postgres import Postgres
+from tests.fakes.uploads import FORM, file_part, form
 from tests.fakes.upstream import SILENCE, Reply, openai_chunk, openai_stream, sse
 
 WORDS = [sse(openai_chunk(content=word)) for word in ("Hello", " there")]
@@ -134,6 +138,55 @@ def test_a_stop_lets_answers_end(tmp_path: Path, seed: Seed) -> None:
     with living(folder, seed.provider, seed.people) as house:
         message = house.message(turn)
         assert (message["content"], message["done"], message.get("error")) == ("Hello there!", True, None)
+
+
+def test_an_answer_that_is_asked_for_during_a_stop_ends_too(tmp_path: Path, seed: Seed) -> None:
+    folder = seed.grown(tmp_path)
+    with living(folder, seed.provider, seed.people) as house:
+        seed.provider.script(Reply(steps=[*WORDS, SILENCE, REST]))
+        turn = house.begin()
+        asked = json.dumps(house.body(turn, session_id="api-1")).encode()
+        upload = form(file_part(b"z" * 2_000_000))
+        with (
+            begun(house, COMPLETIONS, "application/json", asked) as chat,
+            begun(house, "/api/v1/files/?process=false", FORM, upload) as file,
+        ):
+            house.daemon.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: not is_reachable(house), "the stop")
+            told = file(upload)
+            assert chat(asked)["status"] is True
+        seed.provider.wait_silent()
+        assert house.daemon.process.poll() is None
+        seed.provider.release()
+        assert house.daemon.process.wait(30) == 0
+        assert "Traceback" not in "".join(house.daemon.log)
+    with living(folder, seed.provider, seed.people) as house:
+        message = house.message(turn)
+        assert (message["content"], message["done"], message.get("error")) == ("Hello there!", True, None)
+        assert house.ok("GET", f"/api/v1/files/{told['id']}")["meta"]["size"] == 2_000_000
+
+
+@contextmanager
+def begun(house: House, path: str, kind: str, body: bytes) -> Iterator[Callable[[bytes], Any]]:
+    """Send the head and the first half of a body; give what sends the rest and returns the answer."""
+    with closing(
+        http.client.HTTPConnection(house.daemon.base_url.removeprefix("http://"), timeout=30)
+    ) as line:
+        line.putrequest("POST", path)
+        headers = {"Authorization": f"Bearer {house.ann.token}", "Content-Type": kind}
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            line.putheader(name, value)
+        half = len(body) // 2
+        line.endheaders(body[:half])
+
+        def finish(body: bytes) -> Any:
+            line.send(body[half:])
+            reply = line.getresponse()
+            assert reply.headers["Connection"] == "close"
+            assert reply.status == 200
+            return json.loads(reply.read())
+
+        yield finish
 
 
 def is_reachable(house: House) -> bool:

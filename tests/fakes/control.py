@@ -46,7 +46,6 @@ from gatewayd.http.control.setup import SetupRoutes
 from gatewayd.http.control.users import UserRoutes
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes
-from gatewayd.http.inflight import InFlight
 from gatewayd.http.routes import Route
 from gatewayd.ingest.reindexing import Reindexing
 from gatewayd.knowledge.checks import Checks
@@ -198,7 +197,7 @@ async def control_socket(
     documents = control.documents
     pipeline = Pipeline(control.catalog, NoFilters(), attachments(documents), NoTools())
     owner = os.geteuid() if owner_uid is None else owner_uid
-    edge = ControlEdge(Peers("", owner), tasks, InFlight())
+    edge = ControlEdge(Peers("", owner), tasks)
     app = build(edge, rows(control, pipeline), body_limit=1024 * 1024)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
     await runner.setup()

@@ -11,7 +11,6 @@ from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.app import build
 from gatewayd.http.edge import Authenticator, Doors, Edge, EdgeOptions, TicketDoor
-from gatewayd.http.inflight import InFlight
 from gatewayd.http.provisioning import ProvisioningDoor
 from gatewayd.http.routes import Route
 from gatewayd.http.shutout import ShutOut
@@ -52,7 +51,7 @@ async def serving(
     provisioning = door or ProvisioningDoor(ScimTokens(False, ()), Activity(), "")
     accounts = authenticator or FakeAuthenticator(actors or {})
     doors = Doors(accounts, provisioning, shut_out or ShutOut(), tickets)
-    edge = Edge(doors, tasks, options or EdgeOptions(), InFlight())
+    edge = Edge(doors, tasks, options or EdgeOptions())
     server = TestServer(build(edge, rows, body_limit=body_limit), handler_cancellation=True)
     async with TestClient(server) as client:
         await client.start_server()

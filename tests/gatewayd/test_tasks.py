@@ -86,6 +86,21 @@ async def test_tasks_that_users_started_are_found_by_chat() -> None:
     assert not tasks.started()
 
 
+async def test_what_users_started_is_ended_alone_and_counted() -> None:
+    tasks = Tasks()
+
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    kept = tasks.spawn("of the gateway", work())
+    tasks.spawn("answer", work(), Purpose("u1", "c1", "m1"))
+    await asyncio.sleep(0)
+    assert [await tasks.end_started(), await tasks.end_started()] == [1, 0]
+    assert list(tasks.list()) == [kept]
+    assert tasks.is_closing
+    await tasks.close()
+
+
 async def test_awaited_work_with_a_purpose_is_found_and_stopped() -> None:
     tasks = Tasks()
     begun = asyncio.Event()

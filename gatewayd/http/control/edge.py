@@ -12,7 +12,6 @@ from gatewayd.http.context import REPLY_HEADERS, REQUEST_ID
 from gatewayd.http.control.peer import PEER, Peers
 from gatewayd.http.edge import SAFE_METHODS, SANE_REQUEST_ID, standard_headers
 from gatewayd.http.errors import guard
-from gatewayd.http.inflight import InFlight
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from gatewayd.tasks import Tasks
 
@@ -23,10 +22,9 @@ BROWSER_HEADERS: Final = (hdrs.ORIGIN, hdrs.REFERER)
 class ControlEdge:
     """Wraps the handlers of the control application; see `http.edge.Wrapper`."""
 
-    def __init__(self, peers: Peers, tasks: Tasks, in_flight: InFlight) -> None:
+    def __init__(self, peers: Peers, tasks: Tasks) -> None:
         self._peers = peers
         self._tasks = tasks
-        self._in_flight = in_flight
 
     def wrap(self, route: Route) -> Handler:
         """Return the handler of a row; a write runs to its end even when its client leaves."""
@@ -52,8 +50,7 @@ class ControlEdge:
             request[REPLY_HEADERS] = {**standard_headers(request[REQUEST_ID]), HEADER: VERSION}
             path = request.match_info.route.resource
             route = path.canonical if path is not None else "-"
-            with self._in_flight:
-                reply = await guard(self._admitted(request, handler), Dialect.CONTROL, request, route)
+            reply = await guard(self._admitted(request, handler), Dialect.CONTROL, request, route)
             if not reply.prepared:
                 reply.headers.update(request[REPLY_HEADERS])
             return reply

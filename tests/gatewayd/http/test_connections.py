@@ -10,7 +10,6 @@ from aiohttp import web
 
 from gatewayd.http import connections
 from gatewayd.http.connections import expect
-from gatewayd.http.inflight import InFlight
 from gatewayd.http.server import Server
 
 
@@ -27,7 +26,7 @@ async def address() -> AsyncIterator[tuple[str, int]]:
     app = web.Application()
     app.router.add_route("POST", "/echo", echo, expect_handler=expect)
     app.router.add_get("/fail", fail)
-    server = Server(app, InFlight())
+    server = Server(app)
     await server.open()
     host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
     yield host, int(port)
@@ -119,7 +118,7 @@ async def test_connections_beyond_the_limit_are_closed_and_told_of_once(
     monkeypatch.setattr(connections, "room_for_connections", lambda: connections.Room(1))
     app = web.Application()
     app.router.add_route("POST", "/echo", echo)
-    server = Server(app, InFlight())
+    server = Server(app)
     await server.open()
     host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
     place = (host, int(port))

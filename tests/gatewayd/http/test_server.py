@@ -1,6 +1,5 @@
 """Tests for gatewayd.http.server."""
 
-import asyncio
 import grp
 import os
 import socket
@@ -13,7 +12,6 @@ import pytest
 from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.inflight import InFlight
 from gatewayd.http.server import Server
 
 
@@ -25,7 +23,7 @@ async def hello(request: web.Request) -> web.StreamResponse:
 async def server() -> AsyncIterator[Server]:
     app = web.Application()
     app.router.add_get("/", hello)
-    server = Server(app, InFlight())
+    server = Server(app)
     await server.open()
     yield server
     await server.close()
@@ -62,7 +60,7 @@ async def test_unix_socket_is_private_and_replaces_a_stale_one(server: Server, t
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert await fetch("control", aiohttp.UnixConnector(str(path))) == "hello"
     await server.stop_listening()
-    other = Server(web.Application(), InFlight())
+    other = Server(web.Application())
     await other.open()
     await other.listen_unix(path, "")
     await other.close()
@@ -74,26 +72,3 @@ async def test_unix_socket_is_opened_to_the_group(server: Server, tmp_path: Path
     assert stat.S_IMODE(path.stat().st_mode) == 0o660
     with pytest.raises(GatewayError, match="no-such-group"):
         await server.listen_unix(tmp_path / "other.sock", "no-such-group")
-
-
-async def test_drain_waits_for_answers_and_no_longer(tmp_path: Path) -> None:
-    in_flight = InFlight()
-    server = Server(web.Application(), in_flight)
-    await server.open()
-    with in_flight:
-        assert not await server.drain(0.01)
-        waiting = asyncio.ensure_future(server.drain(5))
-        await asyncio.sleep(0)
-    assert await waiting
-    await server.close()
-
-
-async def test_a_connection_that_waits_is_closed_with_the_listener(server: Server) -> None:
-    host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert (await reader.readuntil(b"hello")).endswith(b"hello")
-    await server.stop_listening()
-    assert await asyncio.wait_for(reader.read(), 5) == b""
-    writer.close()
-    await writer.wait_closed()

@@ -21,6 +21,12 @@ from tests.fakes.events import SOON, TARGET, EventSite
 from tests.fakes.models import make_actor
 
 PATH = "/ws/socket.io/?EIO=4&transport=websocket"
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
 ACTORS = {
     "ann": make_actor("ann", Role.USER),
     "bob": make_actor("bob", Role.USER),
@@ -251,6 +257,27 @@ async def test_all_connections_can_be_closed() -> None:
         anonymous = await site.open()
         await site.routes.close()
         assert await is_closed(anonymous)
+        reply = await site.client.get(PATH, headers=UPGRADE)
+        assert reply.status == 503
+
+
+async def test_a_client_that_takes_nothing_does_not_hold_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CLOSE_SECONDS", 0.05)
+    async with site_of() as site:
+        deaf, other = await site.open(), await site.open()
+        first, second = site.routes._sockets
+
+        async def never() -> None:
+            await asyncio.Event().wait()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(first, "close", never)
+            async with asyncio.timeout(SOON):
+                await site.routes.close()
+        assert [first.closed, second.closed] == [False, True]
+        await first.close()
+        assert await is_closed(deaf)
+        assert await is_closed(other)
 
 
 async def test_a_client_of_the_library_works() -> None:

@@ -11,7 +11,6 @@ import pytest
 from gatewayctl.wire.base import HEADER, VERSION
 from gatewayd.http.control.edge import ControlEdge
 from gatewayd.http.control.peer import Peer, Peers
-from gatewayd.http.inflight import InFlight
 from gatewayd.http.routes import Access, Route
 from gatewayd.tasks import Tasks
 from tests.fakes.control import Control, control_socket
@@ -93,6 +92,6 @@ async def test_rows_of_other_applications_have_no_place_here() -> None:
     async def handler(request: Any) -> Any:
         raise AssertionError
 
-    edge = ControlEdge(Peers("", 0), Tasks(), InFlight())
+    edge = ControlEdge(Peers("", 0), Tasks())
     with pytest.raises(ValueError, match="no control route"):
         edge.wrap(Route("GET", "/x", handler, Access.PUBLIC, "x"))
