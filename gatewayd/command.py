@@ -15,6 +15,7 @@ import uvloop
 from gatewayd import __version__
 from gatewayd.daemon import Daemon, Invocation, check, migrate_database, start_logging
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.observe.outputs import queued_outputs
 from gatewayd.quickstart import Quickstart
 from gatewayd.settings import ConfigurationError, Settings, load, process_environment
 
@@ -59,7 +60,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the daemon and exit with a status of gatewayd(8)."""
-    _leave(run(make_parser(), arguments, process_environment()))
+    with queued_outputs():
+        status = run(make_parser(), arguments, process_environment())
+    _leave(status)
 
 
 def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, environ: Mapping[str, str]) -> int:
@@ -68,7 +71,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, enviro
     if chosen.state is not None and not chosen.quickstart:
         parser.error("--state goes with --quickstart")
     os.umask(0o077)
-    quickstart = Quickstart(chosen.state) if chosen.quickstart else None
+    quickstart = Quickstart(chosen.state, sys.stdout) if chosen.quickstart else None
     overrides = quickstart.overrides() if quickstart else {}
     try:
         settings = load(chosen.file, environ, overrides)

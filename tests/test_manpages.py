@@ -10,6 +10,7 @@ import pytest
 
 from gatewayd import command
 from gatewayd.accounts.endpoints import allows, parse
+from gatewayd.observe.outputs import CLOSE_SECONDS, MAX_QUEUED_BYTES
 from gatewayd.settings import definitions
 from gatewayd.upstream.config import Timeouts
 from gatewayd.upstream.response import Response
@@ -190,3 +191,9 @@ def test_the_timer_of_ingestion_runs_as_often_as_the_pages_say() -> None:
     assert "OnCalendar=*:0/15" in (ROOT / "systemd" / "gatewayd-ingest@.timer").read_text()
     for name in ("README.md", "gatewayd-documents.7"):
         assert "every quarter of an hour" in texts()[name]
+
+
+def test_what_is_kept_for_the_reader_of_the_log_is_told() -> None:
+    page = " ".join(texts()["gatewayd.8"].split())
+    assert f"{MAX_QUEUED_BYTES >> 20} MiB of lines are kept for it" in page
+    assert f"waits up to {CLOSE_SECONDS:g} seconds for what is kept" in page

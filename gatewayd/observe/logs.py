@@ -12,8 +12,9 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TextIO
+from typing import Any, TextIO
 
+from gatewayd.observe.outputs import QueuedOutput
 from gatewayd.observe.redact import CONTROLS, escape, quote, redact, redact_value
 
 MAX_MESSAGE = 8192
@@ -119,8 +120,12 @@ def configure(
     """
     journal = writes_to_journal(stream, environ)
     handler = logging.StreamHandler(stream)
-    formatter = JsonFormatter if log_format is LogFormat.JSON else TextFormatter
-    handler.setFormatter(formatter(journal=journal))
+    made = JsonFormatter if log_format is LogFormat.JSON else TextFormatter
+    formatter = made(journal=journal)
+    handler.setFormatter(formatter)
+    output = getattr(stream, "buffer", None)
+    if isinstance(output, QueuedOutput):
+        output.report = lambda lost: f"{formatter.format(_lost_record(lost))}\n"
     handler.set_name("gatewayd")
     root = logging.getLogger()
     root.setLevel(level.upper())
@@ -154,6 +159,18 @@ def priority(level: int) -> int:
     """Return the syslog priority (3 error ... 7 debug) of a logging level."""
     thresholds = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
     return next((number for limit, number in thresholds if level >= limit), 7)
+
+
+def _lost_record(lost: int) -> logging.LogRecord:
+    """Return the record that stands in the log where lines were left out."""
+    told: dict[str, Any] = {
+        "name": __name__,
+        "levelno": logging.WARNING,
+        "levelname": "WARNING",
+        "msg": "lines of the log were lost: what reads it did not keep up",
+        "lines": lost,
+    }
+    return logging.makeLogRecord(told)
 
 
 def _is_protocol_error(error: BaseException) -> bool:
