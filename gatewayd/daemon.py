@@ -212,6 +212,7 @@ class Daemon:
         is_over = await _finished(gateway, servers, deadline, listeners=False)
         cut = 0 if is_over else await gateway.tasks.end_started()
         # Those who listen hear of the answers to the end.
+        await gateway.live.deferred.close(max(0.0, deadline - time.monotonic()))
         await gateway.close_streams()
         if not await _finished(gateway, servers, deadline, listeners=True):
             left = sum(server.unanswered for server in servers)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd import command
+from gatewayd import command, deferred
 from gatewayd.accounts.endpoints import allows, parse
+from gatewayd.chats.answers import RESTARTED
 from gatewayd.observe.outputs import CLOSE_SECONDS, MAX_QUEUED_BYTES
 from gatewayd.settings import definitions
 from gatewayd.upstream.config import Timeouts
@@ -197,3 +198,12 @@ def test_what_is_kept_for_the_reader_of_the_log_is_told() -> None:
     page = " ".join(texts()["gatewayd.8"].split())
     assert f"{MAX_QUEUED_BYTES >> 20} MiB of lines are kept for it" in page
     assert f"waits up to {CLOSE_SECONDS:g} seconds for what is kept" in page
+
+
+def test_what_waits_for_the_database_is_told() -> None:
+    page = " ".join(texts()["gatewayd.8"].split())
+    assert f"The first pause is {deferred.FIRST_PAUSE_SECONDS:g} seconds" in page
+    assert f"at most {deferred.MAX_PAUSE_SECONDS:g} seconds, and chance" in page
+    assert f"given up after {deferred.MAX_DEFERRED_SECONDS} seconds" in page
+    assert f"at most {deferred.MAX_DEFERRED_WRITES} writes and {deferred.MAX_DEFERRED_CHARACTERS}" in page
+    assert RESTARTED in page

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from gatewayd.assembly.accounts import Accounts
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.chats.answers import Answers
+from gatewayd.chats.edits import EditedMessages
+from gatewayd.chats.interfaces import MessageStore
 from gatewayd.chats.service import Chats
 from gatewayd.chats.services import ChatServices
 from gatewayd.chats.sharing import Sharing
 from gatewayd.chats.tags import ChatTags
 from gatewayd.chats.transfer import Transfer
+from gatewayd.deferred import DeferredWrites
 from gatewayd.events.calls import Calls
 from gatewayd.events.hub import Hub
 from gatewayd.events.rooms import Limits
@@ -28,7 +31,7 @@ class ChatStores:
     """The stores of chats over one open database."""
 
     chats: ChatRows
-    messages: MessageRows
+    messages: MessageStore
     effects: EffectRows
 
 
@@ -43,15 +46,17 @@ class Live:
     events: Events
     chats: ChatServices
     answers: Answers
+    deferred: DeferredWrites
 
 
 async def open_live(settings: Settings, accounts: Accounts, tasks: Tasks, stack: AsyncExitStack) -> Live:
     """Return the services; messages that were being written when the daemon died are done from now on."""
-    stores = ChatStores(ChatRows(), MessageRows(), EffectRows())
+    rows, deferred = MessageRows(), DeferredWrites(tasks)
+    stores = ChatStores(ChatRows(), EditedMessages(rows, deferred), EffectRows())
     hub = Hub(MemoryBus(), event_limits(settings))
     stack.callback(hub.close)
     calls = Calls(hub, timeout=settings.websocket_event_caller_timeout)
-    answers = Answers(stores.messages, stores.chats, accounts.commits)
+    answers = Answers(rows, stores.chats, accounts.commits)
     await answers.end_running()
     # No reader finds them, so the start does not wait for their removal.
     unfinished = await stores.chats.list_unfinished()
@@ -62,9 +67,10 @@ async def open_live(settings: Settings, accounts: Accounts, tasks: Tasks, stack:
         hub=hub,
         calls=calls,
         tickets=Tickets(),
-        events=Events(stores.effects, hub, calls),
+        events=Events(stores.effects, hub, calls, deferred),
         chats=make_chats(settings, accounts, stores, tasks),
         answers=answers,
+        deferred=deferred,
     )
 
 

@@ -43,7 +43,7 @@ def make_answering(
         Rewriting(stores.chats, stores.messages),
         live.events,
     )
-    desk = Desk(pipeline, live.answers, stores.messages, stores.effects, live.events, tasks)
+    desk = Desk(pipeline, live.answers, stores.messages, stores.effects, live.events, tasks, live.deferred)
     return Answering(
         runs=Runs(desk, catalog, stores.chats, chats, after),
         stopping=Stopping(tasks, chats),

@@ -42,7 +42,9 @@ class After:
         try:
             await self._filter(running, [*asked, {"id": running.target.message_id, **answer}])
         except GatewayError as error:
-            log.warning("an answer is not filtered: %s", error.message)
+            target = running.target
+            extra = {"chat_id": target.chat_id, "message_id": target.message_id}
+            log.warning("an answer is not filtered: %s", error.message, extra=extra)
         await self._background.run(running, [*asked, answer], options)
 
     async def _filter(self, running: Running, asked: Sequence[Body]) -> None:

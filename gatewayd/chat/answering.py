@@ -1,6 +1,7 @@
 """Answers one message of a chat: asks, tells the user's listeners what comes, and keeps it."""
 
 import asyncio
+import logging
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,9 +17,12 @@ from gatewayd.chat.thinking import chosen_tags
 from gatewayd.chats.interfaces import MessageStore
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS
 from gatewayd.completions.limits import AnswerSizeError
+from gatewayd.deferred import DeferredWrite, DeferredWrites, Key
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.tasks import Tasks
+
+log = logging.getLogger(__name__)
 
 TELL_SECONDS: Final = 0.05
 """Between two tellings of a short content; a long one, which is told whole, is told less often."""
@@ -46,13 +50,15 @@ class Desk:
     effects: MessageEffects
     events: Emitting
     tasks: Tasks
+    deferred: DeferredWrites
 
 
 class Answering:
     """One answer from the question to the last thing that is made of it.
 
     Events come in the order of peers of this API family. Whatever ends it, the message is done afterwards
-    and has what was produced.
+    and has what was produced. While the database is away the listeners are told all the same, and the run
+    goes on with what follows the answer once that is stored.
     """
 
     def __init__(
@@ -69,13 +75,21 @@ class Answering:
         self._told_content = ""
         self._is_read = False
         self._is_kept = False
+        self._deferred: DeferredWrite | None = None
         self._failure: GatewayError | None = None
+
+    @property
+    def _key(self) -> Key:
+        return self._running.target.chat_id, self._running.target.message_id
 
     async def run(self) -> None:
         """Do all of it; a cancellation stops the answer, and what there is is kept."""
         try:
             await self._say("chat:active", {"active": True})
             await self._answer()
+            if self._deferred is not None and not await self._deferred.wait():
+                # It is logged as lost.
+                return
             await self._after.run(self._running, self._asked, self._assembly, self._options)
         except GatewayError as error:
             await self._fail(error)
@@ -161,7 +175,7 @@ class Answering:
 
     async def _save(self) -> None:
         content = self._content()
-        if content:
+        if content and not self._desk.deferred.is_pending(self._key):
             target = self._running.target
             await self._desk.answers.save(target.chat_id, target.message_id, content)
 
@@ -179,7 +193,11 @@ class Answering:
         target = self._running.target
         if self._running.chat is not None:
             effects = self._desk.effects
-            await effects.append_items(target.chat_id, target.message_id, "sources", sources)
+
+            async def write(_: bool) -> None:
+                await effects.append_items(target.chat_id, target.message_id, "sources", sources)
+
+            await self._desk.deferred.write(self._key, write, sources)
         await self._say("chat:completion", {"sources": sources})
 
     async def _tell_done(self) -> None:
@@ -187,9 +205,7 @@ class Answering:
         content = self._content()
         if not content and chat is not None:
             # Events have written it.
-            target = self._running.target
-            stored = await self._desk.messages.find(target.chat_id, target.message_id)
-            content = "" if stored is None else stored.content
+            content = await self._stored_content()
         done: dict[str, Any] = {"done": True, "content": content, "output": assembly.output()}
         if chat is not None:
             done["title"] = chat.title
@@ -197,6 +213,18 @@ class Answering:
             await self._say("chat:completion", {"usage": assembly.usage})
             done["usage"] = assembly.usage
         await self._say("chat:completion", done)
+
+    async def _stored_content(self) -> str:
+        """Return what events have written; nothing while the database is away, the message then keeps it."""
+        target = self._running.target
+        if self._deferred is not None:
+            return ""
+        try:
+            stored = await self._desk.messages.find(target.chat_id, target.message_id)
+        except GatewayError as error:
+            log.warning("the end of an answer is told without its content: %s", error.message)
+            return ""
+        return "" if stored is None else stored.content
 
     async def _keep(self, error: str | None) -> None:
         """Make the message done; a None among the attributes takes away what an earlier answer left."""
@@ -209,16 +237,31 @@ class Answering:
                 "selectedModelId": assembly.selected,
                 "error": None if error is None else {"content": error},
             }
-            await self._desk.answers.finish(
-                target.chat_id, target.message_id, content=self._content() or None, attributes=attributes
-            )
+            content = self._content()
+            answers = self._desk.answers
+
+            async def write(is_superseded: bool) -> None:
+                kept = None if is_superseded else content or None
+                await answers.finish(target.chat_id, target.message_id, content=kept, attributes=attributes)
+
+            self._deferred = await self._desk.deferred.write(self._key, write, (content, attributes))
         self._is_kept = True
+
+    async def _keep_or_lose(self, error: str | None) -> None:
+        """Make the message done, once: when even that fails, the answer is lost and the log says so."""
+        try:
+            await self._keep(error)
+        except GatewayError as failure:
+            chat_id, message_id = self._key
+            extra = {"chat_id": chat_id, "message_id": message_id}
+            log.error("an answer is lost: %s", failure.message, extra=extra)
+            self._is_kept = True
 
     async def _fail(self, error: GatewayError) -> None:
         self._failure = error
         self._assembly.finish()
         await self._tell_content()
-        await self._keep(error.message)
+        await self._keep_or_lose(error.message)
         await self._say("chat:message:error", {"error": {"content": error.message}})
         await self._say("chat:tasks:cancel", {})
 
@@ -228,7 +271,7 @@ class Answering:
         self._failure = GatewayError(Kind.UNAVAILABLE if is_closing else Kind.CONFLICT, sentence)
         if not self._is_kept:
             self._assembly.finish()
-            await self._keep(GATEWAY_STOPPED if is_closing else None)
+            await self._keep_or_lose(GATEWAY_STOPPED if is_closing else None)
             await self._tell_content()
         await self._say("chat:tasks:cancel", {})
 
@@ -241,7 +284,7 @@ class Answering:
             # Who follows a stream has got the source's own error frame.
             self._follower.end(None if self._is_read and self._assembly.error else failure)
         if failure is not None and not self._is_kept:
-            await self._keep(failure.message)
+            await self._keep_or_lose(failure.message)
             await self._say("chat:message:error", {"error": {"content": failure.message}})
         await self._say("chat:active", {"active": False})
 

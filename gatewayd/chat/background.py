@@ -50,7 +50,9 @@ class Background:
                 answer = await self._models.text(task, messages, running.request, running.actor)
                 await make(running, messages, answer)
             except GatewayError as error:
-                log.warning("%s failed: %s", task.name, error.message)
+                target = running.target
+                extra = {"chat_id": target.chat_id, "message_id": target.message_id}
+                log.warning("%s failed: %s", task.name, error.message, extra=extra)
 
     async def _follow_up(self, running: Running, messages: Sequence[Body], answer: str) -> None:
         questions = tasktexts.read_follow_ups(answer)

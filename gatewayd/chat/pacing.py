@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class Paced:
-    """Inside a `with` block, calls `work` soon after a `touch`; a failure is logged, and no more."""
+    """Inside a `with` block, calls `work` soon after a `touch`; the first of several failures is logged."""
 
     def __init__(
         self, tasks: Tasks, work: Callable[[], Awaitable[object]], seconds: Callable[[], float]
@@ -40,11 +40,15 @@ class Paced:
         await self._tasks.stop(self._task)
 
     async def _run(self) -> None:
+        is_failing = False
         while True:
             await self._changed.wait()
             self._changed.clear()
             try:
                 await self._work()
+                is_failing = False
             except GatewayError as error:
-                log.warning("progress of an answer is not kept: %s", error.message)
+                if not is_failing:
+                    log.warning("progress of an answer is not kept: %s", error.message)
+                is_failing = True
             await asyncio.sleep(self._seconds())

@@ -19,6 +19,7 @@ from gatewayd.chat.running import OwnedChats, Running, RunOptions
 from gatewayd.chats.interfaces import ChatStore
 from gatewayd.chats.reading import UNTITLED
 from gatewayd.chats.records import Chat
+from gatewayd.deferred import Key
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.events.effects import is_kept
 from gatewayd.events.records import Target
@@ -187,6 +188,8 @@ class Runs:
                 await self._desk.answers.begin(
                     order.chat_id, one.message_id, order.parent_id, one.model, question
                 )
+                # What an earlier answer to it left to be written is of no use now.
+                self._desk.deferred.drop((order.chat_id, one.message_id))
                 begun.append(one)
                 question = None
             await self._fill(launch)
@@ -194,12 +197,18 @@ class Runs:
                 asked = launch.request.body["messages"]
                 launch.request.body["messages"] = [*asked, {"role": "user", "content": order.extra_prompt}]
         except GatewayError as error:
-            attributes = {"error": {"content": error.message}}
             for one in begun:
-                await self._desk.answers.finish(
-                    order.chat_id, one.message_id, content=None, attributes=attributes
-                )
+                await self._give_up((order.chat_id, one.message_id), error)
             raise
+
+    async def _give_up(self, key: Key, error: GatewayError) -> None:
+        """Make a message done that was begun and cannot be answered."""
+
+        async def write(_: bool) -> None:
+            attributes = {"error": {"content": error.message}}
+            await self._desk.answers.finish(*key, content=None, attributes=attributes)
+
+        await self._desk.deferred.write(key, write, error.message)
 
     async def _fill(self, launch: "_Launch") -> None:
         order, body = launch.order, launch.request.body

@@ -1,10 +1,14 @@
 """What events do to the stored message they are about (6.5)."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
+from gatewayd.errors import GatewayError
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.events.records import Effect, Target
+
+log = logging.getLogger(__name__)
 
 CODE_EXECUTION: Final = "code_execution"
 """The `type` of a source that is `{"type", "id", "name", "code", "language", "result"?}` (6.2)."""
@@ -62,7 +66,13 @@ class StoredEffects:
             return data
         if not await self._store.append_items(chat_id, message_id, kind, data[field]):
             return data
-        return {**data, field: list(await self._store.items(chat_id, message_id, kind))}
+        try:
+            whole = await self._store.items(chat_id, message_id, kind)
+        except GatewayError as error:
+            # The values are stored: a failure now would have them stored again.
+            log.warning("listeners get the new values of a list alone: %s", error.message)
+            return data
+        return {**data, field: list(whole)}
 
 
 def _is_execution(source: Mapping[str, Any]) -> bool:

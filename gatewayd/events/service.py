@@ -1,8 +1,10 @@
 """The one door for events: what plugins, runs and external tools emit and ask."""
 
 import logging
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
+from gatewayd.deferred import DeferredWrites, Key, Work
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.calls import Calls
 from gatewayd.events.effects import StoredEffects, is_stored
@@ -14,13 +16,16 @@ from gatewayd.events.table import Fault, find_type, names_of
 
 log = logging.getLogger(__name__)
 
+_OF_CONTENT: Final = frozenset({Effect.APPEND_CONTENT, Effect.REPLACE_CONTENT})
+
 
 class Events:
     """Stores what an event does to its message, then tells the listeners of the user."""
 
-    def __init__(self, effects: MessageEffects, hub: Hub, calls: Calls) -> None:
+    def __init__(self, effects: MessageEffects, hub: Hub, calls: Calls, deferred: DeferredWrites) -> None:
         self._effects = StoredEffects(effects)
         self._hub = hub
+        self._deferred = deferred
         self._calls = calls
         self._turns = Turns()
 
@@ -28,18 +33,37 @@ class Events:
         """Send an event (6.1): its effect is stored first, browser or no browser, then it is delivered.
 
         The events of one message stay in their order. What is no event is dropped. A payload that does not
-        fit a type is delivered and not stored. False when the message could not be written; the event is
-        delivered all the same. Raises too_large, and delivers nothing, when the message would become too
-        long.
+        fit a type is delivered and not stored. While the database is away the event is delivered, and its
+        effect is written later. False when the effect is lost, which is logged; the event is delivered all
+        the same. Raises too_large, and delivers nothing, when the message would become too long.
         """
         envelope = read_event(event)
         if envelope is None:
             return True
         effect = self._effect_of(target, envelope)
         async with self._turns.of(target):
-            is_written = await self._store(target, effect, envelope)
+            change = _Change(target, effect, envelope)
+            is_kept = await self._store(change)
             await self._publish(target, envelope)
-        return is_written
+            change.is_told = True
+        return is_kept
+
+    async def accept(self, target: Target, event: Any) -> None:
+        """Store and deliver an event of a caller who can send it again (4.9).
+
+        Raises what the store raises, and unavailable while earlier writes to the message wait for the
+        database; then nothing is stored or delivered.
+        """
+        envelope = read_event(event)
+        if envelope is None:
+            return
+        effect = self._effect_of(target, envelope)
+        change = _Change(target, effect, envelope)
+        async with self._turns.of(target):
+            if effect is not Effect.NONE:
+                self._deferred.check(change.key)
+            await self._apply(change)
+            await self._publish(target, envelope)
 
     async def call(self, target: Target, event: Any) -> Any:
         """Ask the user (6.1) and return the answer, any JSON value.
@@ -89,23 +113,60 @@ class Events:
             return Effect.NONE
         return row.effect_of(name)
 
-    async def _store(self, target: Target, effect: Effect, envelope: Envelope) -> bool:
+    async def _store(self, change: "_Change") -> bool:
+        """Store an effect now, or later; False when it is lost."""
+        if change.effect is Effect.NONE:
+            return True
         try:
-            envelope["data"] = await self._effects.apply(target, effect, envelope["data"])
+            await self._deferred.write(change.key, self._writing(change), change.envelope["data"])
         except GatewayError as error:
             if error.kind is Kind.TOO_LARGE:
-                raise GatewayError(error.kind, error.message, param=_field(effect)) from error
-            log.error(
-                "event not stored: %s",
-                error.message,
-                extra={"type": envelope["type"], "chat_id": target.chat_id, "message_id": target.message_id},
-            )
+                raise
+            chat_id, message_id = change.key
+            extra = {"type": change.envelope["type"], "chat_id": chat_id, "message_id": message_id}
+            log.error("event not stored: %s", error.message, extra=extra)
             return False
         return True
+
+    def _writing(self, change: "_Change") -> Work:
+        """Return what stores an effect; listeners get a list whole that was not whole when they got it."""
+
+        async def write(is_superseded: bool) -> None:
+            if is_superseded and change.effect in _OF_CONTENT:
+                return
+            told = change.envelope["data"]
+            await self._apply(change)
+            if change.is_told and change.envelope["data"] is not told:
+                await self._publish(change.target, change.envelope)
+
+        return write
+
+    async def _apply(self, change: "_Change") -> None:
+        envelope = change.envelope
+        try:
+            envelope["data"] = await self._effects.apply(change.target, change.effect, envelope["data"])
+        except GatewayError as error:
+            if error.kind is Kind.TOO_LARGE:
+                raise GatewayError(error.kind, error.message, param=_field(change.effect)) from error
+            raise
 
     async def _publish(self, target: Target, envelope: Envelope) -> None:
         payload = {"chat_id": target.chat_id, "message_id": target.message_id, "data": envelope}
         await self._hub.publish(target.user_id, target.chat_id, payload, _about(target, envelope))
+
+
+@dataclass(slots=True)
+class _Change:
+    """What an event does to its message."""
+
+    target: Target
+    effect: Effect
+    envelope: Envelope
+    is_told: bool = False
+
+    @property
+    def key(self) -> Key:
+        return self.target.chat_id, self.target.message_id
 
 
 def _field(effect: Effect) -> str:

@@ -30,6 +30,8 @@ class ChatState:
     messages: dict[str, dict[str, Message]] = field(default_factory=dict)
     tags: dict[str, dict[str, Tag]] = field(default_factory=dict)
     shared: dict[str, SharedChat] = field(default_factory=dict)
+    outage: GatewayError | None = None
+    """What every use of a message raises while the database is away."""
 
     def chat(self, chat_id: str) -> Chat:
         """Return a copy of a chat with its tags and share id."""
@@ -44,6 +46,8 @@ class ChatState:
 
     def message(self, chat_id: str, message_id: str) -> Message | None:
         """Return one message itself, not a copy."""
+        if self.outage is not None:
+            raise self.outage
         return self.messages.get(chat_id, {}).get(message_id)
 
 

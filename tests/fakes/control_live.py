@@ -8,6 +8,7 @@ from typing import Any
 from gatewayd.accounts.records import Actor, CredentialKind, User
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.chat.stopping import Stopping
+from gatewayd.deferred import DeferredWrites
 from gatewayd.events.calls import Calls
 from gatewayd.events.hub import Hub
 from gatewayd.events.records import Target
@@ -37,7 +38,9 @@ class LiveServices:
         self.tasks = self.house.tasks
         self.hub = Hub(MemoryBus())
         self.calls = Calls(self.hub, timeout=0, grace=self.grace)
-        self.events = Events(MemoryEffects(self.house.state), self.hub, self.calls)
+        self.events = Events(
+            MemoryEffects(self.house.state), self.hub, self.calls, DeferredWrites(self.tasks)
+        )
 
     def rows(self, viewers: Viewers) -> Sequence[Route]:
         principals = Principals(self.accounts.users, self.accounts.groups)

@@ -9,12 +9,13 @@ import orjson
 
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.chats.records import Chat, Message
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.deferred import DeferredWrites
 from gatewayd.events.calls import Calls
 from gatewayd.events.hub import Hub
 from gatewayd.events.records import Target
 from gatewayd.events.rooms import Limits, Subscription
 from gatewayd.events.service import Events
+from gatewayd.tasks import Tasks
 from tests.fakes.chats import ChatState, MemoryEffects
 
 SOON = 5.0
@@ -38,13 +39,6 @@ def make_state(*chat_ids: str) -> ChatState:
         state.chats[chat_id] = Chat(chat_id, "ann", "Chat")
         state.messages[chat_id] = {"m1": Message("m1", None, "assistant")}
     return state
-
-
-class BrokenEffects(MemoryEffects):
-    """A store whose database is away."""
-
-    async def append_content(self, chat_id: str, message_id: str, text: str) -> bool:
-        raise GatewayError(Kind.UNAVAILABLE, "cannot write: the database is locked")
 
 
 class SlowEffects(MemoryEffects):
@@ -76,7 +70,8 @@ class EventSite:
         self.bus = MemoryBus()
         self.hub = Hub(self.bus, self.limits, clock=self.clock)
         self.calls = Calls(self.hub, timeout=self.timeout, grace=self.grace)
-        self.events = Events(MemoryEffects(self.state), self.hub, self.calls)
+        self.deferred = DeferredWrites(Tasks())
+        self.events = Events(MemoryEffects(self.state), self.hub, self.calls, self.deferred)
 
     def message(self, chat_id: str = "c1") -> Message:
         """Return the stored message of a chat."""

@@ -26,6 +26,7 @@ from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.records import Chat, Message
 from gatewayd.chats.rendering import show_branch
 from gatewayd.commits import Transactor
+from gatewayd.deferred import DeferredWrites
 from gatewayd.errors import GatewayError
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.events.records import Target
@@ -77,9 +78,13 @@ class FakePipeline:
     sources: list[dict[str, Any]] = field(default_factory=list)
     asked: list[ChatRequest] = field(default_factory=list)
     closed: int = 0
+    before: Callable[[], Awaitable[object]] | None = None
+    """What happens before an answer begins."""
 
     async def run(self, request: ChatRequest, actor: Actor) -> Answer:
         self.asked.append(request)
+        if self.before is not None:
+            await self.before()
         script = self.scripts.get(request.model, self.scripts.get("", ("hello",)))
         if script and isinstance(script[0], GatewayError):
             raise script[0]
@@ -152,11 +157,16 @@ class World:
     models: TaskModels
     runs: Runs
     stopping: Stopping
+    deferred: DeferredWrites
 
     def message(self, message_id: str = "a", chat_id: str = "c") -> Message:
         found = self.state.message(chat_id, message_id)
         assert found is not None
         return found
+
+    def stored(self, message_id: str = "a") -> Message:
+        """Return what is stored of a message, also while the database is away."""
+        return self.state.messages["c"][message_id]
 
     async def ended(self) -> None:
         """Wait until every run is over."""
@@ -200,6 +210,7 @@ def make_runs(
     tasks: Tasks,
     outlets: RunOutlets | None = None,
     models: TaskModels | None = None,
+    deferred: DeferredWrites | None = None,
 ) -> Runs:
     """Return runs over their parts."""
     owned = FakeOwnedChats(stores.chats, stores.messages)
@@ -207,7 +218,8 @@ def make_runs(
     background = Background(models or TaskModels(catalog, NoFilters()), stores.chats, stores.messages, events)
     after = After(outlets or NoOutlets(), background, owned, rewriting, events)
     answers = Answers(stores.messages, stores.chats, stores.transactor)
-    desk = Desk(pipeline, answers, stores.messages, stores.effects, events, tasks)
+    deferred = deferred or DeferredWrites(tasks)
+    desk = Desk(pipeline, answers, stores.messages, stores.effects, events, tasks, deferred)
     return Runs(desk, catalog, stores.chats, owned, after)
 
 
@@ -243,9 +255,11 @@ async def running_world(outlets: RunOutlets | None = None) -> AsyncIterator[Worl
     catalog = await make_catalog(source, tasks)
     pipeline, events = FakePipeline(), FakeEvents(effects)
     models = TaskModels(catalog, NoFilters())
-    runs = make_runs(stores, catalog, pipeline, events, tasks, outlets, models)
+    deferred = DeferredWrites(tasks)
+    runs = make_runs(stores, catalog, pipeline, events, tasks, outlets, models, deferred)
     stopping = Stopping(tasks, FakeOwnedChats(stores.chats, stores.messages))
-    yield World(state, pipeline, events, tasks, source, models, runs, stopping)
+    yield World(state, pipeline, events, tasks, source, models, runs, stopping, deferred)
+    await deferred.close(0)
     await tasks.close()
 
 

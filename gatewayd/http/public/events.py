@@ -145,9 +145,10 @@ class EventRoutes:
         return json_reply(data=True)
 
     async def emit(self, request: web.Request) -> web.StreamResponse:
-        """`{"type": str, "data": object}` -> true, or false when the message could not be written (4.9).
+        """`{"type": str, "data": object}` -> true (4.9).
 
-        403 while the headers of 6.4 are off, 422 for what is no event, 400 for a type that tools may not send
+        503 with Retry-After while the message cannot be written: nothing is stored or delivered then. 403
+        while the headers of 6.4 are off, 422 for what is no event, 400 for a type that tools may not send
         (6.4) and for a payload that does not fit the type.
         """
         if not self._has_external_tools:
@@ -168,7 +169,8 @@ class EventRoutes:
         if fault is not None:
             raise invalid(f"cannot accept {fault.field}: expected {fault.expected}", param=fault.field)
         target = Target(chat.user_id, chat.id, request.match_info["message_id"])
-        return json_reply(data=await self._events.emit(target, {"type": name, "data": data}))
+        await self._events.accept(target, {"type": name, "data": data})
+        return json_reply(data=True)
 
 
 def session_frame(listener: Subscription) -> bytes:

@@ -1,18 +1,22 @@
 """Tests for gatewayd.chat.answering."""
 
 import asyncio
+import logging
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from gatewayd import deferred
 from gatewayd.chat import answering
 from gatewayd.chat.answering import FAILED, GATEWAY_STOPPED
 from gatewayd.chat.records import ToolStep
 from gatewayd.chat.running import RunOptions
 from gatewayd.chats.answers import Answers
-from gatewayd.chats.records import MessageState
+from gatewayd.chats.edits import EditedMessages
+from gatewayd.chats.records import MessageChange, MessageState
 from gatewayd.errors import GatewayError, Kind
+from tests.fakes.chats import MemoryMessages
 from tests.fakes.runs import OWNER, World, asking, running_world
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
@@ -295,3 +299,156 @@ async def test_an_answer_that_no_message_holds_ends_with_what_there_is(
         assert kept.content == f"begin {'&' * 294}"
         assert (kept.done, kept.state) == (True, MessageState.IDLE)
         assert "over 300 characters" in kept.attributes["error"]["content"]
+
+
+AWAY = GatewayError(Kind.UNAVAILABLE, "cannot write: the database is away")
+
+
+def away(world: World, error: GatewayError | None = AWAY) -> Any:
+    """Return a step at which the database goes away, or with None comes back."""
+
+    async def step() -> None:
+        world.state.outage = error
+
+    return step
+
+
+async def told_done(world: World) -> None:
+    """Wait until listeners were told of the end of the newest answer."""
+    async with asyncio.timeout(5):
+        while not any(event["data"].get("done") for event in world.events.events("a")):
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deferred, "FIRST_PAUSE_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("_no_pauses")
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_answer_that_ends_while_the_database_is_away_is_told_and_stored_later(stream: bool) -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = ["Hel", away(world), "lo", {"usage": USAGE}]
+        await world.runs.start(asking(stream=stream, background_tasks={"tags_generation": True}), OWNER)
+        await told_done(world)
+        done = [event["data"] for event in world.events.events("a") if event["data"].get("done")]
+        assert [(each["content"], each["title"]) for each in done] == [("Hello", "A chat")]
+        assert (world.stored().content, world.stored().done) == ("", False)
+        # What follows an answer follows when it is stored.
+        assert world.tasks.started()
+        world.state.outage = None
+        await asyncio.wait_for(world.ended(), 5)
+        kept = world.message()
+        assert (kept.content, kept.done, kept.state) == ("Hello", True, MessageState.IDLE)
+        assert "error" not in kept.attributes
+        assert world.events.types("a").count("chat:message:error") == 0
+        assert world.events.types("a")[-1] == "chat:active"
+
+
+@pytest.mark.usefixtures("_no_pauses")
+async def test_a_failure_while_the_database_is_away_is_told_and_stored_later() -> None:
+    async with running_world() as world:
+        failure = GatewayError(Kind.UPSTREAM_FAILED, "cannot go on: it broke")
+        world.pipeline.scripts[""] = ["partial", away(world), failure]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        assert world.events.types("a")[-3:] == ["chat:message:error", "chat:tasks:cancel", "chat:active"]
+        assert not world.stored().done
+        world.state.outage = None
+        await world.deferred.close(5)
+        kept = world.message()
+        assert (kept.content, kept.done) == ("partial", True)
+        assert kept.attributes["error"] == {"content": "cannot go on: it broke"}
+
+
+@pytest.mark.parametrize("kind", [Kind.UNAVAILABLE, Kind.INTERNAL])
+async def test_an_answer_that_cannot_be_stored_at_all_is_told_and_logged_once(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(deferred, "MAX_DEFERRED_WRITES", 0)
+    async with running_world() as world:
+        world.pipeline.scripts[""] = ["said", away(world, GatewayError(kind, "cannot write: it is so"))]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        assert world.events.types("a")[-3:] == ["chat:message:error", "chat:tasks:cancel", "chat:active"]
+        assert {"type": "chat:completion", "data": {"content": "said"}} in world.events.events("a")
+        [record] = [each for each in caplog.records if each.levelno >= logging.ERROR]
+        assert (record.__dict__["chat_id"], record.__dict__["message_id"]) == ("c", "a")
+        world.state.outage = None
+
+
+@pytest.mark.usefixtures("_no_pauses")
+async def test_a_stop_while_an_answer_waits_for_the_database_loses_nothing() -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = ["said", away(world)]
+        started = await world.runs.start(asking(), OWNER)
+        await told_done(world)
+        assert await world.tasks.stop(started.task_ids[0])
+        world.state.outage = None
+        await world.deferred.close(5)
+        kept = world.message()
+        assert (kept.content, kept.done, "error" in kept.attributes) == ("said", True, False)
+
+
+async def test_the_end_of_the_gateway_names_an_answer_that_it_loses(caplog: pytest.LogCaptureFixture) -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = ["said", away(world)]
+        await world.runs.start(asking(), OWNER)
+        await told_done(world)
+        assert await world.tasks.end_started() == 1
+        await world.deferred.close(0)
+        [record] = [each for each in caplog.records if each.levelno >= logging.ERROR]
+        assert (record.__dict__["chat_id"], record.__dict__["message_id"]) == ("c", "a")
+        world.state.outage = None
+
+
+@pytest.mark.usefixtures("_no_pauses")
+async def test_what_waits_for_the_database_overwrites_nothing() -> None:
+    async with running_world() as world:
+        # A content that the user wrote meanwhile stays, and the message is done all the same.
+        edited = EditedMessages(MemoryMessages(world.state), world.deferred)
+        world.pipeline.scripts[""] = ["said", away(world)]
+        await world.runs.start(asking(), OWNER)
+        await told_done(world)
+        world.state.outage = None
+        await edited.change("c", "a", MessageChange(content="mine"))
+        await asyncio.wait_for(world.ended(), 5)
+        assert (world.message().content, world.message().done) == ("mine", True)
+        world.events.told.clear()
+        # Nor does the answer before end the next one.
+        await world.runs.start(asking(), OWNER)
+        await told_done(world)
+        world.state.outage = None
+        go_on = asyncio.Event()
+        world.pipeline.scripts[""] = ["again", go_on]
+        await world.runs.start(asking(), OWNER)
+        assert not world.deferred.count
+        assert world.message().state is MessageState.RUNNING
+        go_on.set()
+        await world.ended()
+        assert world.message().content == "again"
+        world.events.told.clear()
+        # Nothing is made anew of a chat that is gone.
+        world.pipeline.scripts[""] = ["said", away(world)]
+        await world.runs.start(asking(), OWNER)
+        await told_done(world)
+        world.state.outage = None
+        del world.state.chats["c"], world.state.messages["c"]
+        await asyncio.wait_for(world.ended(), 5)
+        assert world.state.messages == {}
+
+
+@pytest.mark.usefixtures("_no_pauses")
+async def test_sources_and_progress_wait_for_the_database_in_their_order() -> None:
+    async with running_world() as world:
+        world.runs.configure(RunOptions(is_saved_often=True))
+        world.pipeline.sources = [{"source": {"name": "book"}, "document": ["d"], "metadata": [{}]}]
+        world.pipeline.scripts[""] = ["said"]
+        world.pipeline.before = away(world)
+        await world.runs.start(asking(), OWNER)
+        await told_done(world)
+        assert world.stored().items == {}
+        world.state.outage = None
+        await asyncio.wait_for(world.ended(), 5)
+        assert (world.message().content, world.message().items["sources"]) == ("said", world.pipeline.sources)

@@ -92,7 +92,7 @@ async def kept(file: Path) -> AsyncIterator[Kept]:
         source = Paused(models=[make_model("m")])
         catalog = await make_catalog(source, tasks)
         pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
-        events = Events(stores.effects, site.hub, site.calls)
+        events = Events(stores.effects, site.hub, site.calls, site.deferred)
         runs = make_runs(stores, catalog, pipeline, events, tasks)
         yield Kept(runs, tasks, stores, source, site)
         await tasks.close()
@@ -132,7 +132,7 @@ async def test_what_plugins_write_meanwhile_is_kept(migrated_copy: Path) -> None
         await world.runs.start(asking(), OWNER)
         await world.begun()
         target = Target("owner", "c", "a")
-        events = Events(world.stores.effects, world.site.hub, world.site.calls)
+        events = Events(world.stores.effects, world.site.hub, world.site.calls, world.site.deferred)
         for number in range(5):
             await events.emit(target, {"type": "status", "data": {"description": str(number), "done": False}})
         world.source.go_on.set()

@@ -7,18 +7,21 @@ from typing import Any
 
 import pytest
 
+from gatewayd import deferred
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES
+from gatewayd.deferred import DeferredWrites
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.calls import Calls, CallTimeout
 from gatewayd.events.hub import Hub
 from gatewayd.events.records import Target
 from gatewayd.events.service import Events
 from gatewayd.events.table import EVENT_TYPES, Fault
+from gatewayd.tasks import Tasks
+from tests.fakes.chats import MemoryEffects
 from tests.fakes.events import (
     SOON,
     TARGET,
-    BrokenEffects,
     EventSite,
     SlowEffects,
     heard,
@@ -167,20 +170,81 @@ async def test_the_plugin_may_go_on_changing_what_it_emitted() -> None:
     assert event == {"type": "status", "data": {"description": "two"}}
 
 
-async def test_what_cannot_be_written_is_delivered_and_reported(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("is_full", [True, False])
+async def test_what_cannot_be_written_is_delivered_and_reported(
+    is_full: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     site = EventSite()
-    hub = Hub(MemoryBus())
-    events = Events(BrokenEffects(site.state), hub, Calls(hub, timeout=1))
-    listener = hub.subscribe("ann")
-    assert await events.emit(TARGET, {"type": "message", "data": {"content": "a"}}) is False
+    kind = Kind.UNAVAILABLE if is_full else Kind.INTERNAL
+    monkeypatch.setattr(deferred, "MAX_DEFERRED_WRITES", 0)
+    site.state.outage = GatewayError(kind, "cannot write")
+    listener = site.hub.subscribe("ann")
+    assert await site.events.emit(TARGET, {"type": "message", "data": {"content": "a"}}) is False
     assert (await heard(listener))[0]["data"]["data"] == {"content": "a"}
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    [record] = caplog.records
+    assert (record.levelname, record.__dict__["message_id"]) == ("ERROR", "m1")
+
+
+async def test_what_cannot_be_written_now_is_delivered_and_written_in_its_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deferred, "FIRST_PAUSE_SECONDS", 0.0)
+    site = filled()
+    site.state.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
+    listener = site.hub.subscribe("ann")
+    for name in STORED:
+        assert await site.events.emit(TARGET, {"type": name, "data": DATA[name]}) is True
+    told = [one["data"]["data"] for one in await heard(listener)]
+    assert told == [DATA[name] for name in STORED]
+    with pytest.raises(GatewayError, match="earlier writes"):
+        await site.events.accept(TARGET, {"type": "status", "data": {}})
+    site.state.outage = None
+    # What comes now does not overtake what waits.
+    await site.events.emit(TARGET, {"type": "message", "data": {"content": "c"}})
+    await site.deferred.close(SOON)
+    message = site.message()
+    sources = [*STORED["source"]["sources"], DATA["citation"]]
+    assert (message.content, message.items["sources"]) == ("bc", sources)
+    assert message.items["statusHistory"] == STORED["status"]["statusHistory"]
+    # Listeners put what they are told in the place of a list: they are told the whole of it, late.
+    heard_late = [await heard(listener) for _ in iter(lambda: waiting(listener), False)]
+    lists = [one["data"] for some in heard_late for one in some if one["data"]["type"] in MERGED]
+    assert lists == [{"type": name, "data": MERGED[name]} for name in ("embeds", "files")]
+
+
+async def test_a_content_that_a_user_wrote_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deferred, "FIRST_PAUSE_SECONDS", 0.0)
+    site = filled()
+    site.state.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
+    for name in ("status", "message", "replace"):
+        await site.events.emit(TARGET, {"type": name, "data": DATA[name]})
+    site.state.outage = None
+    site.deferred.supersede(("c1", "m1"))
+    await site.deferred.close(SOON)
+    assert (site.message().content, len(site.message().items["statusHistory"])) == ("old", 2)
+
+
+async def test_a_list_that_was_written_and_cannot_be_read_is_not_written_again() -> None:
+    site = filled()
+
+    class Unreadable(MemoryEffects):
+        async def append_items(self, *where: Any) -> bool:
+            done = await super().append_items(*where)
+            self._state.outage = GatewayError(Kind.UNAVAILABLE, "cannot read")
+            return done
+
+    events = Events(Unreadable(site.state), site.hub, site.calls, site.deferred)
+    listener = site.hub.subscribe("ann")
+    assert await events.emit(TARGET, {"type": "files", "data": DATA["files"]}) is True
+    assert (await heard(listener))[0]["data"]["data"] == DATA["files"]
+    assert not site.deferred.count
+    assert site.message().items["files"] == MERGED["files"]["files"]
 
 
 async def test_the_events_of_a_message_stay_in_order_whatever_the_writes_take() -> None:
     state = make_state()
     hub, slow = Hub(MemoryBus()), SlowEffects(state)
-    events = Events(slow, hub, Calls(hub, timeout=1))
+    events = Events(slow, hub, Calls(hub, timeout=1), DeferredWrites(Tasks()))
     listener = hub.subscribe("ann")
     names = ["message", "status", "chat:message:delta", "message"]
     tasks = [
@@ -228,7 +292,7 @@ async def test_a_call_comes_after_what_was_emitted_before() -> None:
     state = make_state()
     hub, slow = Hub(MemoryBus()), SlowEffects(state)
     calls = Calls(hub, timeout=60)
-    events = Events(slow, hub, calls)
+    events = Events(slow, hub, calls, DeferredWrites(Tasks()))
     listener = hub.subscribe("ann")
     emitted = asyncio.ensure_future(events.emit(TARGET, {"type": "message", "data": {"content": "a"}}))
     asked = asyncio.ensure_future(events.call(TARGET, {"type": "confirmation"}))

@@ -22,7 +22,7 @@ from gatewayd.http.public.events import EventRoutes, EventServices
 from gatewayd.http.shutout import ShutOut
 from tests.fakes.chats import ChatState
 from tests.fakes.edge import Client, bearer, serving
-from tests.fakes.events import SOON, TARGET, Clock, EventSite, fields
+from tests.fakes.events import SOON, TARGET, Clock, EventSite, fields, waiting
 from tests.fakes.models import make_actor
 
 PATH = "/api/v1/events"
@@ -519,13 +519,21 @@ async def test_whose_chat_it_must_be() -> None:
         assert site.inner.message().items == {}
 
 
-async def test_a_write_that_fails_answers_false(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fail(*_: object) -> bool:
-        return False
-
+async def test_a_write_that_fails_is_to_be_sent_again_and_nobody_hears_of_it() -> None:
     async with site_of() as site:
-        monkeypatch.setattr(site.inner.events, "emit", fail)
-        assert await post(site, EVENT, {"type": "status", "data": {}}) == (200, False)
+        listener = site.inner.hub.subscribe("ann")
+        site.inner.state.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away", retry_after=2)
+        headers = {**bearer("ann"), "Content-Type": "application/json"}
+        sent = b'{"type": "status", "data": {"n": 1}}'
+        reply = await site.client.post(EVENT, data=sent, headers=headers)
+        assert (reply.status, reply.headers["Retry-After"]) == (503, "2")
+        assert not waiting(listener)
+        notice = {"type": "info", "content": "Hi"}
+        # A type that nothing is stored of needs no database.
+        assert await post(site, EVENT, {"type": "notification", "data": notice}) == (200, True)
+        site.inner.state.outage = None
+        assert await post(site, EVENT, {"type": "status", "data": {"n": 1}}) == (200, True)
+        assert site.inner.message().items == {"statusHistory": [{"n": 1}]}
 
 
 async def test_nobody_reports_while_tools_are_told_nothing() -> None:

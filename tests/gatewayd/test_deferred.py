@@ -1,0 +1,223 @@
+"""Tests for gatewayd.deferred."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from gatewayd import deferred
+from gatewayd.deferred import DeferredWrite, DeferredWrites
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.tasks import Tasks
+
+SOON = 5.0
+AWAY = GatewayError(Kind.UNAVAILABLE, "cannot write: the database is away")
+KEY = ("c", "m")
+OTHER = ("c", "n")
+
+
+class Store:
+    """Takes writes unless it is away, and remembers them."""
+
+    def __init__(self) -> None:
+        self.failures: dict[Any, Exception] = {}
+        self.written: list[Any] = []
+        self.superseded: list[Any] = []
+        self.attempts = 0
+        self.tasks = Tasks()
+        self.deferred = DeferredWrites(self.tasks, lambda: 0.0)
+
+    async def put(self, value: Any, key: tuple[str, str] = KEY, size: int = 2) -> DeferredWrite | None:
+        async def work(is_superseded: bool) -> None:
+            self.attempts += 1
+            failure = self.failures.get(value) or self.failures.get("*")
+            if failure is not None:
+                raise failure
+            self.written.append(value)
+            if is_superseded:
+                self.superseded.append(value)
+
+        return await self.deferred.write(key, work, "x" * (size - 2))
+
+    async def attempted(self, times: int) -> None:
+        while self.attempts < times:
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> Sequence[float]:
+    """Let pauses pass at once, and return those that are longer than nothing."""
+    asked: list[float] = []
+    sleep = asyncio.sleep
+
+    async def pause(seconds: float) -> None:
+        if seconds:
+            asked.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(deferred.asyncio, "sleep", pause)
+    return asked
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+async def test_a_write_that_succeeds_is_not_kept(store: Store) -> None:
+    assert await store.put(1) is None
+    assert (store.written, store.deferred.count, store.tasks.list()) == ([1], 0, {})
+
+
+async def test_what_cannot_be_stored_is_stored_later_in_its_order(
+    store: Store, pauses: Sequence[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    store.failures["*"] = AWAY
+    kept = [await store.put(number) for number in range(3)]
+    # Only the first was tried: the others would overtake it.
+    assert (store.attempts, store.deferred.is_pending(KEY), store.deferred.is_pending(OTHER)) == (
+        1,
+        True,
+        False,
+    )
+    await store.attempted(10)
+    del store.failures["*"]
+    kept.append(await store.put(3))
+    assert [await write.wait() for write in kept if write is not None] == [True] * 4
+    assert store.written == [0, 1, 2, 3]
+    assert pauses[:7] == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0]
+    await asyncio.sleep(0)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert store.tasks.list() == {}
+
+
+async def test_chance_takes_up_to_half_of_a_pause_away(store: Store, pauses: Sequence[float]) -> None:
+    store.deferred = DeferredWrites(store.tasks, lambda: 1.0)
+    store.failures["*"] = AWAY
+    await store.put(1)
+    await store.attempted(4)
+    assert pauses[:3] == [0.125, 0.25, 0.5]
+    await store.deferred.close(0)
+
+
+async def test_a_message_that_cannot_be_written_holds_up_no_other(
+    store: Store, pauses: Sequence[float]
+) -> None:
+    store.failures["*"] = store.failures["large"] = AWAY
+    large, small = await store.put("large"), await store.put("small", OTHER)
+    assert large is not None
+    assert small is not None
+    del store.failures["*"]
+    assert await asyncio.wait_for(small.wait(), SOON)
+    assert store.deferred.is_pending(KEY)
+    del store.failures["large"]
+    assert await asyncio.wait_for(large.wait(), SOON)
+
+
+@pytest.mark.parametrize("failure", [GatewayError(Kind.TOO_LARGE, "cannot: too long"), KeyError("a bug")])
+async def test_another_failure_is_final_and_holds_up_nothing(
+    failure: Exception, store: Store, pauses: Sequence[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    store.failures["*"] = AWAY
+    first, second = await store.put(1), await store.put(2)
+    assert first is not None
+    assert second is not None
+    store.failures = {1: failure}
+    assert not await first.wait()
+    assert await second.wait()
+    assert store.written == [2]
+    errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert len(errors) == 1
+    if isinstance(failure, GatewayError):
+        assert (errors[0].__dict__["chat_id"], errors[0].__dict__["message_id"]) == KEY
+
+
+async def test_another_failure_of_the_first_attempt_is_raised(store: Store) -> None:
+    store.failures["*"] = GatewayError(Kind.INTERNAL, "cannot: it is damaged")
+    with pytest.raises(GatewayError, match="damaged"):
+        await store.put(1)
+    assert not store.deferred.count
+
+
+@pytest.mark.parametrize(("name", "size"), [("MAX_DEFERRED_WRITES", 2), ("MAX_DEFERRED_CHARACTERS", 100)])
+async def test_what_is_kept_is_bounded(
+    name: str, size: int, store: Store, pauses: Sequence[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deferred, name, 250 if size > 2 else 2)
+    store.failures["*"] = AWAY
+    await store.put(1, size=size)
+    await store.put(2, OTHER, size=size)
+    for key in (KEY, OTHER, ("d", "o")):
+        with pytest.raises(GatewayError) as caught:
+            await store.put(3, key, size=size)
+        assert caught.value.kind is Kind.UNAVAILABLE
+    del store.failures["*"]
+    await store.deferred.close(SOON)
+    assert store.written == [1, 2]
+    assert await store.put(4, size=size) is None
+
+
+async def test_what_is_too_old_is_given_up(
+    store: Store, pauses: Sequence[float], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.failures["*"] = AWAY
+    old = await store.put(1)
+    assert old is not None
+    monkeypatch.setattr(deferred, "MAX_DEFERRED_SECONDS", -1)
+    assert not await old.wait()
+    assert "within -1 s" in caplog.text
+    assert not store.deferred.count
+
+
+async def test_a_stop_waits_and_names_what_is_lost(
+    store: Store, pauses: Sequence[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    store.failures["*"] = AWAY
+    kept = [await store.put(1), await store.put(2, OTHER)]
+    closing = asyncio.ensure_future(store.deferred.close(SOON))
+    await store.attempted(4)
+    del store.failures["*"]
+    await closing
+    assert sorted(store.written) == [1, 2]
+    store = Store()
+    store.failures["*"] = AWAY
+    kept = [await store.put(1), await store.put(2, OTHER)]
+    caplog.clear()
+    await store.deferred.close(0)
+    lost = [record.__dict__["message_id"] for record in caplog.records if record.levelno == logging.ERROR]
+    assert sorted(lost) == ["m", "n"]
+    assert [await write.wait() for write in kept if write is not None] == [False, False]
+    with pytest.raises(GatewayError):
+        await store.put(3)
+    assert store.tasks.list() == {}
+
+
+async def test_a_changed_content_is_told_and_a_removed_message_forgotten(
+    store: Store, pauses: Sequence[float]
+) -> None:
+    store.failures["*"] = AWAY
+    changed, gone = await store.put(1), await store.put(2, OTHER)
+    assert changed is not None
+    assert gone is not None
+    store.deferred.supersede(KEY)
+    store.deferred.drop(OTHER)
+    store.deferred.supersede(("c", "unknown"))
+    store.deferred.drop(("c", "unknown"))
+    assert not await gone.wait()
+    del store.failures["*"]
+    assert await changed.wait()
+    assert (store.written, store.superseded) == ([1], [1])
+
+
+async def test_a_caller_who_can_come_again_is_told_so(store: Store, pauses: Sequence[float]) -> None:
+    store.deferred.check(KEY)
+    store.failures["*"] = AWAY
+    await store.put(1)
+    store.deferred.check(OTHER)
+    with pytest.raises(GatewayError) as caught:
+        store.deferred.check(KEY)
+    assert (caught.value.kind, caught.value.retry_after) == (Kind.UNAVAILABLE, deferred.RETRY_SECONDS)
+    await store.deferred.close(0)
