@@ -12,6 +12,7 @@ from gatewayctl.transport import Readable
 from gatewayctl.wire import (
     chat,
     collections,
+    database,
     files,
     groups,
     health,
@@ -57,6 +58,10 @@ class ControlClient(LiveClient, PluginClient):
     def get_health(self) -> health.Health:
         """Return the daemon's state."""
         return self._read("/v1/health", health.Health)
+
+    def check_database(self, request: database.DatabaseCheck) -> database.DatabaseState:
+        """Look for damage to the database, however long the daemon is allowed to take."""
+        return self._transport.patient.call("POST", "/v1/database/check", database.DatabaseState, {}, request)
 
     def list_users(self, query: str = "", limit: int | None = None) -> users.UserList:
         """Return users, oldest first; `query` is part of a name or an e-mail."""

@@ -10,6 +10,7 @@ import typer
 from gatewayctl import __version__, failures
 from gatewayctl.commands import (
     collections,
+    database,
     events,
     files,
     functions,
@@ -52,6 +53,7 @@ app.add_typer(functions.noun, name="function")
 app.add_typer(tools.noun, name="tool")
 app.add_typer(tool_servers.noun, name="tool-server")
 app.add_typer(settings.noun, name="setting")
+app.add_typer(database.noun, name="database")
 app.add_typer(scim.noun, name="scim")
 app.add_typer(scim_tokens.noun, name="scim-token")
 setup.register(app)

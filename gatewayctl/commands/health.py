@@ -14,7 +14,7 @@ VIEW: View[Health] = View(
         "PROTOCOL": lambda row: row.protocol,
         "STARTED": lambda row: row.started_at,
         "UPTIME": lambda row: f"{row.uptime_seconds} s",
-        "DATABASE": lambda row: "ok" if row.database else "failing",
+        "DATABASE": lambda row: "ok" if row.database else f"failing: {row.database_problem}",
         "SANDBOX": lambda row: row.extraction_sandbox,
         "STALLS": lambda row: f"{row.stalls}, the longest {row.longest_stall_ms} ms" if row.stalls else "0",
         "SOURCES": lambda row: [_source(state) for state in row.sources],

@@ -29,6 +29,7 @@ from gatewayd.http.app import Application
 from gatewayd.observe.health import HealthMonitor
 from gatewayd.settings import Settings
 from gatewayd.storage import lock, migrate
+from gatewayd.storage.checks import DatabaseCheck
 from gatewayd.storage.database import Database
 from gatewayd.storage.location import parse, refuse_network_file_system
 from gatewayd.storage.readers import open_ping, open_reader
@@ -150,6 +151,7 @@ async def open_parts(core: Core, stack: AsyncExitStack) -> tuple[Parts, HostServ
         catalog=catalog,
         pipeline=pipeline,
         health=HealthMonitor(ping, tasks),
+        database_check=DatabaseCheck(database),
         provisioning=make_provisioning(settings, accounts, reader),
         documents=documents,
         live=live,

@@ -26,6 +26,7 @@ from gatewayd.chat.pipeline import Pipeline
 from gatewayd.http.answers import Streams
 from gatewayd.http.app import Application, build
 from gatewayd.http.control import chat as control_chat
+from gatewayd.http.control import database as control_database
 from gatewayd.http.control import groups as control_groups
 from gatewayd.http.control import health as control_health
 from gatewayd.http.control import keys as control_keys
@@ -70,6 +71,7 @@ from gatewayd.http.shutout import ShutOut
 from gatewayd.http.socketio import PATH, SocketRoutes
 from gatewayd.observe.health import HealthMonitor
 from gatewayd.settings import Settings
+from gatewayd.storage.checks import DatabaseCheck
 from gatewayd.tasks import Tasks
 
 
@@ -82,6 +84,7 @@ class Parts:
     catalog: Catalog
     pipeline: Pipeline
     health: HealthMonitor
+    database_check: DatabaseCheck
     provisioning: Provisioning
     documents: Documents
     live: Live
@@ -231,6 +234,7 @@ def control_rows(parts: Parts) -> Sequence[Route]:
         *control_health.ControlHealthRoutes(
             parts.health, parts.catalog, __version__, parts.documents.confinement
         ).routes(),
+        *control_database.ControlDatabaseRoutes(parts.database_check).routes(),
         *control_chat.ControlChatRoutes(
             parts.pipeline, parts.catalog, parts.documents.collections, viewers
         ).routes(),

@@ -7,6 +7,7 @@ from aiohttp import web
 from gatewayd.http.connections import expect, hold
 from gatewayd.http.edge import Wrapper
 from gatewayd.http.routes import Access, Handler, Route
+from gatewayd.http.traces import TRACES, Traces
 from gatewayd.scim.rendering import ROOT
 
 Application = web.Application
@@ -15,6 +16,7 @@ Application = web.Application
 def build(edge: Wrapper, rows: Iterable[Route], *, body_limit: int) -> web.Application:
     """Return an application: each row under both spellings of a trailing slash, HEAD beside GET."""
     app = web.Application(client_max_size=body_limit, middlewares=[edge.middleware])
+    app[TRACES] = Traces()
     for row in rows:
         register(app, row, edge.wrap(row))
     return app

@@ -14,6 +14,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.context import FAILURE, REQUEST_ID, STARTED
 from gatewayd.http.direct import ChunkedReply
 from gatewayd.http.routes import Dialect
+from gatewayd.http.traces import TRACES, root_of
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +159,7 @@ def from_http(error: web.HTTPException) -> GatewayError:
 async def guard(
     work: Awaitable[web.StreamResponse], dialect: Dialect, request: web.Request, route: str
 ) -> web.StreamResponse:
-    """Await a handler and turn every failure into a reply and at most one log line with the request id.
+    """Await a handler and turn every failure into a reply and one log line with the request id.
 
     A failure after the head of a stream cuts the connection: a second reply would be read as part of it.
     """
@@ -168,15 +169,17 @@ async def guard(
         return await work
     except GatewayError as error:
         failure = error
+        if error.kind is Kind.INTERNAL:
+            log_internal(request, error, f"request failed: {error.message}", route=route)
     except web.HTTPException as error:
         failure = from_http(error)
         allowed = error.headers.get("Allow")
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - where unknown failures end
         if isinstance(error, ConnectionError) and is_gone(request):
             # The client left; what is returned is not sent.
             unsent: web.StreamResponse = request.get(STARTED, web.Response())
             return unsent
-        log.exception("request failed", extra={"request_id": request_id, "route": route})
+        log_internal(request, error, "request failed", route=route)
         failure = GatewayError(Kind.INTERNAL, f"cannot serve the request: see the log for {request_id}")
     # Its frames hold the request and all that was read of it: with them, only the collector would free that.
     failure.__traceback__ = failure.__cause__ = failure.__context__ = None
@@ -198,11 +201,26 @@ async def guard(
 
 def log_broken(request: web.Request, error: GatewayError) -> None:
     """Write the log line of a stream that ends with a failure in band, of which the status tells nothing."""
+    if error.kind is Kind.INTERNAL:
+        log_internal(request, error, f"stream broke: {error.message}")
+        return
     log.warning(
         "stream broke: %s",
         error.message,
         extra={"request_id": request[REQUEST_ID], "kind": error.kind.value},
     )
+
+
+def log_internal(request: web.Request, error: Exception, words: str, **extra: object) -> None:
+    """Write the log line of a failure that the gateway is at fault for.
+
+    The traceback follows when the place that raised was not told of lately; else the line names the cause.
+    """
+    traces = request.app.get(TRACES)
+    is_traced = traces is None or traces.wants(error)
+    cause = None if is_traced else type(root_of(error)).__qualname__
+    told = {"request_id": request[REQUEST_ID], "kind": Kind.INTERNAL.value, "cause": cause, **extra}
+    log.error("%s", words, exc_info=error if is_traced else None, extra=told)
 
 
 def is_gone(request: web.Request) -> bool:

@@ -10,6 +10,7 @@ from tortoise.exceptions import ConfigurationError
 from tortoise.transactions import in_transaction
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage.damage import Damage, begin
 from gatewayd.storage.failures import translated
 from gatewayd.storage.location import APP, Location
 
@@ -68,8 +69,10 @@ class Database:
     task at a time may use a transaction; a task that was started inside one, and outlives it, is outside.
     """
 
-    def __init__(self, location: Location, context: TortoiseContext) -> None:
+    def __init__(self, location: Location, context: TortoiseContext, damage: Damage) -> None:
         self.location = location
+        self.damage = damage
+        """What is known of damage to it."""
         self._context = context
         self._engine: Any = context.db()
 
@@ -79,9 +82,10 @@ class Database:
         """Connect; not_configured when it cannot be opened, unavailable while a server cannot be reached."""
         async with AsyncExitStack() as stack:
             context = await stack.enter_async_context(TortoiseContext())
+            damage = begin()
             try:
                 await context.init(config=location.config())
-                database = cls(location, context)
+                database = cls(location, context, damage)
                 stack.push_async_callback(database.engine.release)
                 await database.ping()
             except (GatewayError, ConfigurationError) as error:

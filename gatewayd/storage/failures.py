@@ -13,6 +13,8 @@ from typing import Final, NamedTuple
 from tortoise.exceptions import BaseORMException, DBConnectionError
 
 from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.storage import damage
+from gatewayd.storage.damage import DamageError
 
 BUSY_SECONDS: Final = 2
 BROKEN_SECONDS: Final = 10
@@ -34,6 +36,11 @@ FULL: Final = Reason(Kind.UNAVAILABLE, "the database's disk is full", BROKEN_SEC
 BROKEN: Final = Reason(Kind.UNAVAILABLE, "the database's disk failed", BROKEN_SECONDS)
 GIVEN_UP: Final = Reason(Kind.UNAVAILABLE, "the database gave up the whole change", BUSY_SECONDS)
 DANGLING: Final = Reason(Kind.CONFLICT, "what it refers to does not exist")
+DAMAGED: Final = Reason(Kind.INTERNAL, "the database's file is damaged")
+NO_DATABASE: Final = Reason(Kind.INTERNAL, "the file is no SQLite database")
+DAMAGED_FILES: Final = Reason(Kind.INTERNAL, "the database's files are damaged")
+DAMAGED_INDEX: Final = Reason(Kind.INTERNAL, "an index of the database is damaged")
+DAMAGES: Final = frozenset({DAMAGED, NO_DATABASE, DAMAGED_FILES, DAMAGED_INDEX})
 UNSTORABLE: Final = Reason(Kind.INVALID_REQUEST, "a value is too long or cannot be stored")
 
 # The result code of SQLite, or the primary code in it, which is the first two words.
@@ -47,8 +54,8 @@ SQLITE: Final = {
     "SQLITE_READONLY": Reason(Kind.UNAVAILABLE, "the database may not be written", BROKEN_SECONDS),
     "SQLITE_CANTOPEN": Reason(Kind.INTERNAL, "the database's file cannot be opened"),
     "SQLITE_PERM": Reason(Kind.INTERNAL, "the database's file may not be opened"),
-    "SQLITE_CORRUPT": Reason(Kind.INTERNAL, "the database's file is damaged"),
-    "SQLITE_NOTADB": Reason(Kind.INTERNAL, "the file is no SQLite database"),
+    "SQLITE_CORRUPT": DAMAGED,
+    "SQLITE_NOTADB": NO_DATABASE,
     "SQLITE_TOOBIG": UNSTORABLE,
 }
 
@@ -62,6 +69,8 @@ SQLSTATES: Final = {
     "54000": UNSTORABLE,
     "55P03": LOCKED,
     "57014": LATE,
+    "XX001": DAMAGED_FILES,
+    "XX002": DAMAGED_INDEX,
     "08": LOST,
     "22": UNSTORABLE,
     "28": Reason(Kind.NOT_CONFIGURED, "the database refuses the user name or the password"),
@@ -88,7 +97,10 @@ def translated(what: str, missing: GatewayError | None = None) -> Iterator[None]
 
 
 def failure(what: str, error: Exception, missing: GatewayError | None = None) -> GatewayError:
-    """Return the error to raise for a foreign one; none is ever taken for success."""
+    """Return the error to raise for a foreign one; none is ever taken for success.
+
+    A DamageError is noted, so that the health of the daemon tells it.
+    """
     inner = error.args[0] if isinstance(error, BaseORMException) and error.args else None
     cause = inner if isinstance(inner, Exception) else error
     if isinstance(cause, DBConnectionError) and isinstance(cause.__cause__, Exception):
@@ -100,6 +112,9 @@ def failure(what: str, error: Exception, missing: GatewayError | None = None) ->
     reason = _reason(cause)
     if reason is DANGLING and missing is not None:
         return missing
+    if reason in DAMAGES:
+        damage.note(reason.text)
+        return DamageError(reason.kind, f"cannot {what}: {reason.text}")
     return GatewayError(reason.kind, f"cannot {what}: {reason.text}", retry_after=reason.retry_after)
 
 

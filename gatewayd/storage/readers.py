@@ -139,7 +139,14 @@ async def open_reader(location: Location) -> AsyncIterator[SqliteReader | PoolRe
 async def open_ping(database: Database) -> AsyncIterator[Callable[[], Awaitable[None]]]:
     """Yield what returns when a database that is open answers, and raises as `Database.ping` does.
 
-    On SQLite it has a connection of its own, which waits for no change and for no bulk read.
+    It raises internal as long as the database is known to be damaged. On SQLite it has a connection of its
+    own, which waits for no change and for no bulk read.
     """
     async with open_reader(database.location) as reader:
-        yield reader.ping if isinstance(reader, SqliteReader) else database.ping
+        answer = reader.ping if isinstance(reader, SqliteReader) else database.ping
+
+        async def ping() -> None:
+            await answer()
+            database.damage.refuse()
+
+        yield ping

@@ -21,11 +21,13 @@ from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.chat.attachments import Documents as AttachedDocuments
 from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
+from gatewayd.errors import GatewayError
 from gatewayd.http.app import build
 from gatewayd.http.control.chat import ControlChatRoutes
 from gatewayd.http.control.collection_files import CollectionFileRoutes
 from gatewayd.http.control.collection_search import CollectionSearchRoutes
 from gatewayd.http.control.collections import CollectionRoutes
+from gatewayd.http.control.database import ControlDatabaseRoutes
 from gatewayd.http.control.document_views import DocumentViews
 from gatewayd.http.control.edge import ControlEdge
 from gatewayd.http.control.files import FileReceiver, FileRoutes
@@ -81,6 +83,21 @@ class FakeHealth:
 
 
 @dataclass
+class FakeCheck:
+    """A check of a database that finds what it is told."""
+
+    problems: Sequence[str] = ()
+    failure: GatewayError | None = None
+    asked: list[float] = field(default_factory=list)
+
+    async def run(self, seconds: float) -> Sequence[str]:
+        self.asked.append(seconds)
+        if self.failure is not None:
+            raise self.failure
+        return self.problems
+
+
+@dataclass
 class FakeTokens:
     """Remembers which SCIM tokens are in force."""
 
@@ -106,6 +123,7 @@ class Control:
     live: LiveServices
     plugins: PluginHouse
     activity: Activity = field(default_factory=Activity)
+    check: FakeCheck = field(default_factory=FakeCheck)
 
     @property
     def client(self) -> ControlClient:
@@ -146,6 +164,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *ModelRoutes(control.catalog, viewers, accounts.users, accounts.groups, writes).routes(),
         *SettingRoutes(accounts.runtime, writes).routes(),
         *ControlHealthRoutes(control.health, control.catalog, "1.2.3", "full", accounts.clock).routes(),
+        *ControlDatabaseRoutes(control.check).routes(),
         *ControlChatRoutes(pipeline, control.catalog, control.documents.collections, viewers).routes(),
         *document_rows(control, viewers, writes),
         *control.live.rows(viewers),

@@ -75,5 +75,6 @@ class ControlHealthRoutes:
                 extraction_sandbox=self._confinement,
                 stalls=stalls,
                 longest_stall_ms=round(longest * 1000),
+                database_problem=problem,
             )
         )

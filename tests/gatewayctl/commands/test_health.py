@@ -21,6 +21,7 @@ async def test_a_daemon_in_order(ctl: Ctl, control: Control) -> None:
         "extraction_sandbox",
         "stalls",
         "longest_stall_ms",
+        "database_problem",
     ]
     assert shown["uptime_seconds"] == 90
     assert shown["extraction_sandbox"] == "full"

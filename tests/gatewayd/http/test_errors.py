@@ -1,15 +1,19 @@
 """Tests for gatewayd.http.errors."""
 
+import logging
 from typing import Any
 
 import orjson
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http import errors
+from gatewayd.http.context import REQUEST_ID
 from gatewayd.http.errors import body_of, render, status_of
 from gatewayd.http.routes import Dialect
+from gatewayd.http.traces import TRACES, Traces
 
 
 def test_every_kind_has_a_status_and_a_type() -> None:
@@ -147,3 +151,53 @@ def test_a_providers_code_is_told_and_changes_no_status() -> None:
 def test_who_has_no_money_is_not_asked_again() -> None:
     error = GatewayError(Kind.RATE_LIMITED, "no", provider_code="insufficient_quota")
     assert render(error, Dialect.OPENAI).headers["x-should-retry"] == "false"
+
+
+async def refused(request: web.Request, error: Exception) -> web.StreamResponse:
+    async def work() -> web.StreamResponse:
+        raise error
+
+    return await errors.guard(work(), Dialect.NATIVE, request, "/a/route")
+
+
+def asked(app: web.Application, request_id: str) -> web.Request:
+    request = make_mocked_request("GET", "/", app=app)
+    request[REQUEST_ID] = request_id
+    return request
+
+
+@pytest.mark.parametrize("kind", [Kind.INTERNAL, None], ids=["internal", "unforeseen"])
+async def test_a_failure_of_the_gateway_leaves_one_line_and_one_traceback(
+    kind: Kind | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failure() -> Exception:
+        if kind is None:
+            return ValueError("secret")
+        error = GatewayError(kind, "cannot read it: the database's file is damaged")
+        error.__cause__ = KeyError("secret")
+        return error
+
+    app = web.Application()
+    app[TRACES] = Traces()
+    for number in range(3):
+        reply = await refused(asked(app, f"r{number}"), failure())
+        assert reply.status == 500
+    lines = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(lines) == len(caplog.records) == 3
+    assert [vars(line)["request_id"] for line in lines] == ["r0", "r1", "r2"]
+    assert [bool(line.exc_info) for line in lines] == [True, False, False]
+    cause = "ValueError" if kind is None else "KeyError"
+    assert [vars(line)["cause"] for line in lines] == [None, cause, cause]
+    words = (
+        "request failed" if kind is None else "request failed: cannot read it: the database's file is damaged"
+    )
+    assert {line.getMessage() for line in lines} == {words}
+
+
+def test_a_stream_that_the_gateway_breaks_has_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    errors.log_broken(asked(web.Application(), "r"), GatewayError(Kind.INTERNAL, "cannot go on"))
+    errors.log_broken(asked(web.Application(), "r"), GatewayError(Kind.TIMEOUT, "cannot wait"))
+    internal, late = caplog.records
+    assert (internal.levelname, internal.getMessage()) == ("ERROR", "stream broke: cannot go on")
+    assert internal.exc_info
+    assert (late.levelname, late.exc_info) == ("WARNING", None)

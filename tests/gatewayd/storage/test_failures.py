@@ -5,6 +5,8 @@ import pytest
 from tortoise.exceptions import FieldError, IntegrityError, OperationalError, TransactionManagementError
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage import damage
+from gatewayd.storage.damage import DamageError
 from gatewayd.storage.failures import failure, translated, unstorable
 
 
@@ -68,6 +70,8 @@ TABLE = "CREATE TABLE t (user_id, name_key, e TEXT UNIQUE, UNIQUE (user_id, name
         (ServerError("28P01"), Kind.NOT_CONFIGURED, "password"),
         (ServerError("3D000"), Kind.NOT_CONFIGURED, "no such database"),
         (ServerError("42601"), Kind.INTERNAL, "42601"),
+        (ServerError("XX001"), Kind.INTERNAL, "files are damaged"),
+        (ServerError("XX002"), Kind.INTERNAL, "index of the database is damaged"),
         (TimeoutError(), Kind.UNAVAILABLE, "in time"),
         (ConnectionRefusedError(), Kind.UNAVAILABLE, "reached"),
         (TransactionManagementError("x"), Kind.INTERNAL, "TransactionManagementError"),
@@ -99,6 +103,17 @@ def test_a_broken_unique_constraint_names_the_field(error: Exception, field: str
     found = failure("do this", IntegrityError(error))
     assert (found.kind, found.param, found.code) == (Kind.CONFLICT, field, "taken")
     assert found.message == f"cannot do this: the {field} is taken"
+
+
+@pytest.mark.parametrize("state", ["XX001", "XX002"])
+def test_damage_is_noted_and_other_failures_are_not(state: str) -> None:
+    known = damage.begin()
+    assert not isinstance(failure("do this", OperationalError(ServerError("XX000"))), DamageError)
+    assert known.sentence is None
+    found = failure("do this", OperationalError(ServerError(state)))
+    assert isinstance(found, DamageError)
+    assert known.sentence is not None
+    assert found.message == f"cannot do this: {known.sentence}"
 
 
 def test_a_locked_file_is_worth_another_try(tmp_path: Path) -> None:

@@ -1,0 +1,39 @@
+"""`/v1/database`: the soundness of the database."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from aiohttp import web
+
+from gatewayctl.wire import database as wire
+from gatewayd.http.body import read_model
+from gatewayd.http.control.writes import answer
+from gatewayd.http.routes import Access, Dialect, Route
+
+
+class Check(Protocol):
+    """What looks for damage to the database."""
+
+    async def run(self, seconds: float) -> Sequence[str]:
+        """Return a sentence for each damage; timeout when the check takes longer, conflict beside another."""
+        ...
+
+
+class ControlDatabaseRoutes:
+    """The database on the control socket."""
+
+    def __init__(self, check: Check) -> None:
+        self._check = check
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        access, dialect = Access.CONTROL, Dialect.CONTROL
+        return [
+            Route("POST", "/v1/database/check", self.check, access, "Check the database", dialect),
+        ]
+
+    async def check(self, request: web.Request) -> web.StreamResponse:
+        """Take `DatabaseCheck`, answer `DatabaseState`."""
+        wanted = await read_model(request, wire.DatabaseCheck)
+        problems = list(await self._check.run(wanted.timeout))
+        return answer(wire.DatabaseState(status="damaged" if problems else "sound", problems=problems))
