@@ -40,7 +40,7 @@ FLUSH_SECONDS: Final = 5.0
 MEMORY_SECONDS: Final = 10.0
 PRUNE_SECONDS: Final = 3600.0
 STOP_SECONDS: Final = 1.0
-"""What clients get to be told that the answer that they wait for is given up."""
+"""What clients get to hear that a stream of events ends, or that an answer is given up."""
 
 LOOK_SECONDS: Final = 0.02
 """Between two looks at what a stop waits for."""
@@ -214,10 +214,11 @@ class Daemon:
         # Those who listen hear of the answers to the end.
         await gateway.live.deferred.close(max(0.0, deadline - time.monotonic()))
         await gateway.close_streams()
-        if not await _finished(gateway, servers, deadline, listeners=True):
+        await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=True)
+        if not await _finished(gateway, servers, deadline, listeners=False):
             left = sum(server.unanswered for server in servers)
             gateway.listening.streams.stop()
-            await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=True)
+            await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=False)
             if left or cut:
                 log.warning("stopping with answers unfinished", extra={"in_flight": left, "tasks": cut})
         try:

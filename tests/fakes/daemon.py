@@ -111,10 +111,12 @@ def environment(state: Path, port: int, settings: Mapping[str, str]) -> dict[str
     }
 
 
-def started(module: str, args: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes] | Forked:
+def started(
+    module: str, args: Sequence[str], env: Mapping[str, str], sockets: Sequence[int] = ()
+) -> subprocess.Popen[bytes] | Forked:
     """Start a module; the daemon itself without its imports, unless it is to be started as people do it."""
     if module == "gatewayd" and "--quickstart" not in args:
-        return forking.start_logged(module, args, env)
+        return forking.start_logged(module, args, env, sockets)
     return subprocess.Popen(
         [sys.executable, "-m", module, *args],
         env=env,
@@ -131,17 +133,22 @@ def running_daemon(
     ready: bool = True,
     fresh: bool = False,
     module: str = "gatewayd",
+    activated: Sequence[socket.socket] = (),
     **settings: str,
 ) -> Iterator[Daemon]:
     """Start `python -m gatewayd`, or a module that runs it, with its state below a folder; stop it at last.
 
     A new one finds a database with its schema, unless it is to be `fresh` or has the state of a quick start.
+    It listens on a port, or on the sockets that it is `activated` with.
     """
     state.mkdir(parents=True, exist_ok=True)
     if not (fresh or "--quickstart" in args or "DATABASE_URL" in settings or (state / NAME).exists()):
         migrated_copy(state)
     port = int(settings.get("PORT", 0)) or free_port()
-    process = started(module, args, environment(state, port, settings))
+    env = environment(state, port, settings)
+    if activated:
+        env |= {"LISTEN_FDS": str(len(activated)), "LISTEN_FDNAMES": ":".join("http" for _ in activated)}
+    process = started(module, args, env, [channel.fileno() for channel in activated])
     daemon = Daemon(process, f"http://127.0.0.1:{port}", state / "control.sock", state)
     reader = threading.Thread(target=_drain, args=(daemon,), daemon=True)
     reader.start()

@@ -6,6 +6,7 @@ no thread, task or socket of another. The imports are nine tenths of most of the
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import json
 import os
@@ -28,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 # The module that each program's `__main__` loads.
 PROGRAMS = {"gatewayd": "gatewayd.command", "gatewayctl": "gatewayctl.main"}
 MAX_REQUEST_BYTES = 128 * 1024
+MAX_DESCRIPTORS = 8
 
 
 class Forked:
@@ -110,7 +112,10 @@ def load() -> None:
 
 
 def start(program: str, args: Sequence[str], env: Mapping[str, str], streams: Sequence[int]) -> Forked:
-    """Start a program with three file descriptors as its standard streams; they stay the caller's."""
+    """Start a program with three file descriptors as its standard streams; they stay the caller's.
+
+    Further ones are sockets that it is activated with (sd_listen_fds(3)); the environment says how many.
+    """
     request = json.dumps([list(args), dict(env), str(Path.cwd())]).encode()
     assert len(request) < MAX_REQUEST_BYTES
     reading, writing = os.pipe()
@@ -121,11 +126,13 @@ def start(program: str, args: Sequence[str], env: Mapping[str, str], streams: Se
     return Forked([program, *args], reading)
 
 
-def start_logged(program: str, args: Sequence[str], env: Mapping[str, str]) -> Forked:
+def start_logged(
+    program: str, args: Sequence[str], env: Mapping[str, str], sockets: Sequence[int] = ()
+) -> Forked:
     """Start a program without standard input whose two outputs are one pipe, `stdout`."""
     reading, writing = os.pipe()
     with Path(os.devnull).open("rb") as nothing:
-        process = start(program, args, env, [nothing.fileno(), writing, writing])
+        process = start(program, args, env, [nothing.fileno(), writing, writing, *sockets])
     os.close(writing)
     process.stdout = os.fdopen(reading, "rb")
     return process
@@ -171,7 +178,7 @@ class Forker:
                 if key.data is not None:
                     self._end(key.fd, *key.data)
                     continue
-                request, descriptors, *_ = socket.recv_fds(self._asked, MAX_REQUEST_BYTES, 4)
+                request, descriptors, *_ = socket.recv_fds(self._asked, MAX_REQUEST_BYTES, MAX_DESCRIPTORS)
                 if not request:
                     return None
                 if (child := os.fork()) == 0:
@@ -202,14 +209,19 @@ class Forker:
                 os.close(key.data[1])
         self._watched.close()
         self._asked.close()
-        for number, descriptor in enumerate(descriptors[:3]):
-            os.dup2(descriptor, number)
+        # Out of the way first: what was received may have a number that is to be another's.
+        kept = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, 64) for descriptor in descriptors[:-1]]
         for descriptor in descriptors:
+            os.close(descriptor)
+        for number, descriptor in enumerate(kept):
+            os.dup2(descriptor, number)
             os.close(descriptor)
         args, env, folder = request
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(env)
+        if "LISTEN_FDS" in env:
+            os.environ["LISTEN_PID"] = str(os.getpid())
         time.tzset()
         sys.argv[1:] = args
 

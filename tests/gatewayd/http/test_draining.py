@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -119,6 +120,21 @@ async def test_what_waits_on_the_listener_is_accepted_and_answered() -> None:
             assert CLOSE in answer
             assert answer.endswith(b"hello")
         await site.drained()
+
+
+@on_both_loops
+async def test_what_waits_on_a_unix_socket_is_accepted_and_answered(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+    async with serving() as site:
+        await site.server.listen_unix(path, "")
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(str(path))
+        client.sendall(GET)
+        await site.server.stop_listening()
+        with pytest.raises(OSError):
+            await asyncio.open_unix_connection(path)
+        client.setblocking(False)
+        assert CLOSE in await rest(*await asyncio.open_connection(sock=client))
 
 
 @on_both_loops
