@@ -103,7 +103,6 @@ SENTENCES = [
     f"a list has at most {exchange.MAX_LIST // 2**20} MiB",
     f"without a runtime it is {runtime.PROTOCOL_VERSION}",
     f"up to {jsonslices.MAX_DEPTH} levels",
-    f"comes within {body.BODY_TIMEOUT_SECONDS:g} seconds",
     f"was sent for {heartbeat.SECONDS:g} seconds",
     f"up to {warnings.MAX_LENGTH} characters",
     f"at most {failures.MAX_MESSAGE} characters",

@@ -1,6 +1,5 @@
 """The section STOPPING of gatewayd(8) has the figures of the code."""
 
-
 from gatewayd.chat.answering import GATEWAY_STOPPED
 from gatewayd.http import draining
 from tests.test_manpages import ROOT

@@ -23,6 +23,7 @@ from gatewayd.chat.embeddings import Embeddings
 from gatewayd.chat.forwarding import Forwarding
 from gatewayd.chat.input_filters import InputFilters
 from gatewayd.chat.pipeline import Pipeline
+from gatewayd.http.admission import Admission
 from gatewayd.http.answers import Streams
 from gatewayd.http.app import Application, build
 from gatewayd.http.control import chat as control_chat
@@ -66,9 +67,12 @@ from gatewayd.http.public.scim import ScimGroupRoutes, ScimUserRoutes
 from gatewayd.http.public.scim_discovery import ScimDiscoveryRoutes
 from gatewayd.http.public.session_replies import CookieOptions, SessionReplies
 from gatewayd.http.public.users import UserRoutes
+from gatewayd.http.rates import MinimumRate, Rates
+from gatewayd.http.room import Room, control_places, public_places
 from gatewayd.http.routes import Route
 from gatewayd.http.shutout import ShutOut
 from gatewayd.http.socketio import PATH, SocketRoutes
+from gatewayd.http.uses import Bounds, RoomRules
 from gatewayd.observe.health import HealthMonitor
 from gatewayd.settings import Settings
 from gatewayd.storage.checks import DatabaseCheck
@@ -115,7 +119,38 @@ def make_public(parts: Parts, doors: Doors, listening: Listening, tasks: Tasks) 
     rows = public_rows(parts, listening)
     if settings.env == "dev":
         rows = [*rows, *DocsRoutes(rows, title=settings.webui_name, version=__version__).routes()]
-    return build(edge, rows, body_limit=settings.request_body_limit)
+    return build(
+        edge,
+        rows,
+        body_limit=settings.request_body_limit,
+        rates=make_rates(settings),
+        room=Room(public_places(), room_rules(settings)),
+    )
+
+
+def make_rates(settings: Settings) -> Rates:
+    """Return the minimum rates of peers."""
+    return Rates(
+        MinimumRate(settings.client_body_min_rate, settings.client_body_timeout),
+        MinimumRate(settings.send_min_rate, settings.send_timeout),
+    )
+
+
+def room_rules(settings: Settings) -> RoomRules:
+    """Return what one account and one address may hold."""
+    account = Bounds(
+        settings.account_connection_limit,
+        settings.account_upload_limit,
+        settings.account_download_limit,
+        settings.account_stream_limit,
+    )
+    address = Bounds(
+        settings.address_connection_limit,
+        settings.address_upload_limit,
+        settings.address_download_limit,
+        settings.address_stream_limit,
+    )
+    return RoomRules(account, address)
 
 
 def make_doors(parts: Parts) -> Doors:
@@ -143,7 +178,8 @@ def make_listening(parts: Parts, doors: Doors, tasks: Tasks) -> Listening:
     async def identify(token: str) -> Actor:
         return await doors.shut_out.identified(lambda: doors.accounts.authenticate(token, "GET", PATH))
 
-    sockets = SocketRoutes(live.hub, live.calls, identify, tasks)
+    admission = Admission(tuple(settings.trusted_proxies))
+    sockets = SocketRoutes(live.hub, live.calls, identify, tasks, admission)
     return Listening(events, sockets, Streams(head_seconds=settings.stream_head_timeout))
 
 
@@ -200,7 +236,13 @@ def make_control(parts: Parts, tasks: Tasks) -> Application:
     """Return the control application."""
     peers = Peers(parts.settings.control_group, os.getuid())
     edge = ControlEdge(peers, tasks)
-    return build(edge, control_rows(parts), body_limit=parts.settings.request_body_limit)
+    return build(
+        edge,
+        control_rows(parts),
+        body_limit=parts.settings.request_body_limit,
+        rates=make_rates(parts.settings),
+        room=Room(control_places()),
+    )
 
 
 def control_rows(parts: Parts) -> Sequence[Route]:

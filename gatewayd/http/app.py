@@ -6,6 +6,8 @@ from aiohttp import web
 
 from gatewayd.http.connections import expect, hold
 from gatewayd.http.edge import Wrapper
+from gatewayd.http.rates import RATES, Rates
+from gatewayd.http.room import ROOM, Room, public_places
 from gatewayd.http.routes import Access, Handler, Route
 from gatewayd.http.traces import TRACES, Traces
 from gatewayd.scim.rendering import ROOT
@@ -13,10 +15,22 @@ from gatewayd.scim.rendering import ROOT
 Application = web.Application
 
 
-def build(edge: Wrapper, rows: Iterable[Route], *, body_limit: int) -> web.Application:
-    """Return an application: each row under both spellings of a trailing slash, HEAD beside GET."""
+def build(
+    edge: Wrapper,
+    rows: Iterable[Route],
+    *,
+    body_limit: int,
+    rates: Rates | None = None,
+    room: Room | None = None,
+) -> web.Application:
+    """Return an application: each row under both spellings of a trailing slash, HEAD beside GET.
+
+    `rates` are what peers must keep up with, `room` is what its connections share.
+    """
     app = web.Application(client_max_size=body_limit, middlewares=[edge.middleware])
     app[TRACES] = Traces()
+    app[RATES] = rates or Rates()
+    app[ROOM] = Room(public_places()) if room is None else room
     for row in rows:
         register(app, row, edge.wrap(row))
     return app

@@ -1,6 +1,5 @@
 """Request bodies in, JSON replies out: limits, JSON strictness and validation in one place."""
 
-import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -12,12 +11,10 @@ from gatewayd import jsonparts, jsonslices
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.http.direct import JsonReply, is_plain
 from gatewayd.http.partsreply import PartsReply
+from gatewayd.http.rates import body_reader
 from gatewayd.jsonslices import JsonLimits, JsonMembers, Undecoded
 
 SMALL_BODY: Final = 1024 * 1024
-BODY_TIMEOUT_SECONDS: Final = 30.0
-MIN_BYTES_PER_SECOND: Final = 64 * 1024
-"""Rate at which a body of the largest size comes, behind the first BODY_TIMEOUT_SECONDS."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -47,8 +44,8 @@ def check_media_type(request: web.Request, accepted: Sequence[str]) -> None:
 async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes | bytearray:
     """Return the body.
 
-    Raises too_large over `limit` bytes, invalid_request for a compressed body (415) or one that takes longer
-    than 30 s plus a second for each 64 KiB of its limit (408).
+    Raises too_large over `limit` bytes, invalid_request for a compressed body (415) or one that comes below
+    the minimum rate (408).
     """
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding.lower() not in {"identity", ""}:
@@ -65,11 +62,7 @@ async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes | b
         if len(data) > limit:
             raise _too_large(limit)
         return data
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT_SECONDS + limit / MIN_BYTES_PER_SECOND):
-            return await _read_up_to(request, limit)
-    except TimeoutError:
-        raise invalid("cannot read the body: it came too slowly", code="body_timeout") from None
+    return await _read_up_to(request, limit)
 
 
 async def read_object(
@@ -182,7 +175,8 @@ async def _decoded(data: bytes | bytearray, limits: JsonLimits, undecoded: Undec
 async def _read_up_to(request: web.Request, limit: int) -> bytes | bytearray:
     # One array that grows: to join the parts of a large body takes as long as to receive them.
     data = bytearray()
-    async for part in request.content.iter_any():
+    reader = body_reader(request)
+    while part := await reader.read():
         data += part
         if len(data) > limit:
             raise _too_large(limit)

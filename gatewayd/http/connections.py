@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import resource
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -10,69 +9,34 @@ from aiohttp import HttpVersion11, http_exceptions, web
 
 from gatewayd import ids
 from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.http.draining import DrainingConnection
 from gatewayd.http.edge import standard_headers
 from gatewayd.http.errors import render
+from gatewayd.http.rates import RATES, Rates
+from gatewayd.http.room import ROOM, Room, public_places
+from gatewayd.http.seats import SeatedConnection
+from gatewayd.http.unsent import UnsentWatch
 
 HEAD_SECONDS: Final = 10.0
 """How long a new connection may take until its first request is there with all its headers."""
-
-RESERVED_FILES: Final = 200
-"""Descriptors kept for the database, the providers, the log and the control socket."""
 
 log = logging.getLogger(__name__)
 
 RequestFactory = Callable[..., web.BaseRequest]
 
 
-class Room:
-    """How many connections there may be, so that descriptors stay for the database and the providers."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.taken = 0
-        self._told = False
-
-    def enter(self) -> bool:
-        """Take a place; False when there is none, which is logged once until there is room again."""
-        self.taken += 1
-        if self.taken <= self.limit:
-            return True
-        if not self._told:
-            self._told = True
-            log.warning("connections refused: the limit of open files is near", extra={"limit": self.limit})
-        return False
-
-    def leave(self) -> None:
-        """Give a place back."""
-        self.taken -= 1
-        if self.taken < self.limit:
-            self._told = False
-
-
-def room_for_connections() -> Room:
-    """Return room by the limit of open files, less what the daemon itself needs."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return Room(max(soft - RESERVED_FILES, soft // 2))
-
-
-class Connection(DrainingConnection):
+class Connection(SeatedConnection):
     """One connection. The library's own error pages are never shown: they repeat what was sent."""
 
-    room: Room
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the clock of the first head; later ones are under that of idle connections."""
         super().connection_made(transport)
-        if not self.room.enter():
-            self.force_close()
-            return
-        self._timer = asyncio.get_running_loop().call_later(HEAD_SECONDS, self._on_slow_head)
+        if self.transport is not None:
+            self._timer = self._loop.call_later(HEAD_SECONDS, self._on_slow_head)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stop the clock."""
-        self.room.leave()
         self.heard()
         super().connection_lost(exc)
 
@@ -124,20 +88,22 @@ class Connection(DrainingConnection):
 class Connections(web.Server):
     """Makes the connections of one application."""
 
-    def __init__(self, plain: web.Server, options: dict[str, Any]) -> None:
+    def __init__(self, plain: web.Server, options: dict[str, Any], room: Room, rates: Rates) -> None:
         super().__init__(
             plain.request_handler,
             request_factory=self._heard(plain.request_factory),
             handler_cancellation=plain.handler_cancellation,
         )
         self._options = options
-        self._room = room_for_connections()
+        self._room = room
+        self._unsent = UnsentWatch(self.open, rates.send)
         self._is_draining = False
 
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""
         connection = Connection(self, loop=asyncio.get_running_loop(), **self._options)
         connection.room = self._room
+        self._unsent.start()
         if self._is_draining:
             connection.drain()
         return connection
@@ -156,6 +122,7 @@ class Connections(web.Server):
         def make(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
             if isinstance(protocol, Connection):
                 protocol.heard()
+                protocol.begin(payload, writer)
                 message = protocol.begun(message)
             return factory(message, payload, protocol, writer, task)
 
@@ -172,7 +139,8 @@ class Runner(web.AppRunner):
         self._options = options
 
     async def _make_server(self) -> web.Server:
-        return Connections(await super()._make_server(), self._options)
+        room = self.app[ROOM] if ROOM in self.app else Room(public_places())
+        return Connections(await super()._make_server(), self._options, room, self.app.get(RATES, Rates()))
 
 
 async def expect(request: web.Request) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Network
 from typing import Final, Protocol
 
 from aiohttp import hdrs, web
@@ -19,6 +19,7 @@ from aiohttp.typedefs import Middleware
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.http.admission import Admission, is_within
 from gatewayd.http.body import check_media_type
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID, SITE
 from gatewayd.http.direct import DirectReply
@@ -111,6 +112,7 @@ class Edge:
         self._tickets = doors.tickets
         self._tasks = tasks
         self._options = options
+        self._admission = Admission(options.trusted_proxies)
         self._origins = OriginRules(options.allowed_origins, options.key_header, options.site_url)
 
     def wrap(self, route: Route) -> Handler:
@@ -142,6 +144,7 @@ class Edge:
         if request.method not in SAFE_METHODS and route.takes:
             check_media_type(request, route.takes)
         actor = request.get(ACTOR)
+        self._admission.count(request, actor, route.use, is_provider=route.access is Access.SCIM)
         if actor is not None and may_end(route, request):
             reply = await self._shut_out.run(actor.user_id, route.handler(request))
         else:
@@ -226,7 +229,7 @@ class Edge:
             request[REQUEST_ID] = request_id
             if self._options.trusted_proxies:
                 request[CLIENT] = forwarded_for(request, self._options.trusted_proxies)
-                if _is_within(request.remote or "", self._options.trusted_proxies):
+                if is_within(request.remote or "", self._options.trusted_proxies):
                     request[SITE] = forwarded_site(request)
             headers = request[REPLY_HEADERS] = standard_headers(request_id)
             if hdrs.ORIGIN in request.headers:
@@ -340,7 +343,7 @@ def forwarded_for(request: web.Request, trusted: tuple[IPv4Network | IPv6Network
     # A proxy may add a line of its own below the one that the client made up.
     given = ",".join(request.headers.getall("X-Forwarded-For", ()))
     hops = [hop.strip() for hop in given.split(",") if hop.strip()]
-    while hops and _is_within(address, trusted):
+    while hops and is_within(address, trusted):
         address = _without_port(hops.pop())
     return address
 
@@ -360,15 +363,6 @@ def forwarded_site(request: web.Request) -> str:
     if scheme not in {"http", "https"}:
         scheme = request.scheme
     return f"{scheme}://{host if SANE_HOST.fullmatch(host) else request.host}"
-
-
-def _is_within(address: str, networks: tuple[IPv4Network | IPv6Network, ...]) -> bool:
-    try:
-        known = ip_address(address)
-    except ValueError:
-        return False
-    mapped = known.ipv4_mapped if isinstance(known, IPv6Address) else None
-    return any((mapped or known) in network for network in networks)
 
 
 def _add_headers(reply: web.StreamResponse, headers: Mapping[str, str]) -> None:

@@ -45,6 +45,11 @@ CODE_STATUSES: Final[dict[str, int]] = {
     "body_timeout": 408,
 }
 
+# What is refused before its body is read.
+UNREAD_CODES: Final = frozenset(
+    {"body_timeout", "unsupported_media_type", "too_many_connections", "too_many_uploads"}
+)
+
 # The status of a failure in the SCIM dialect, where it is another one.
 SCIM_STATUSES: Final[dict[str, int]] = {"last_administrator": 403, "validation": 400, "not_implemented": 501}
 
@@ -139,7 +144,7 @@ def render(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> web.Respon
         content_type=SCIM_JSON if dialect is Dialect.SCIM else "application/json",
         headers=headers,
     )
-    if error.kind is Kind.TOO_LARGE or error.code in {"body_timeout", "unsupported_media_type"}:
+    if error.kind is Kind.TOO_LARGE or error.code in UNREAD_CODES:
         # What is left of the body is not read.
         reply.force_close()
     return reply

@@ -23,7 +23,7 @@ class PartsReply(web.StreamResponse):
         self._parts: Sequence[bytes] = parts
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Write the parts; a client that takes nothing for 30 s is cut."""
+        """Write the parts, each when the client took those before it."""
         request = self._req
         parts, self._parts = self._parts, ()
         if isinstance(request, web.Request) and request.method != "HEAD":

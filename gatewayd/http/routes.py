@@ -8,6 +8,8 @@ from typing import Final
 from aiohttp import web
 from pydantic import BaseModel
 
+from gatewayd.http.uses import Use
+
 JSON_BODY: Final = ("application/json",)
 FORM_BODY: Final = ("multipart/form-data",)
 
@@ -58,6 +60,7 @@ class Route:
     `tickets` lets callers in who show a ticket in the query instead of a credential. `takes` are the media
     types of a body that is read, first the one to send; none where a body is passed over. A page of another
     origin may not write; `guarded` keeps it from a GET too.
+    `use` is what a request counts for among the connections.
     """
 
     method: str
@@ -75,6 +78,7 @@ class Route:
     tickets: bool = False
     takes: tuple[str, ...] = JSON_BODY
     guarded: bool = False
+    use: Use = Use.REQUEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,10 @@ class Noun:
         access: Access,
         summary: str,
         request: type[BaseModel] | None = None,
+        *,
+        use: Use = Use.REQUEST,
     ) -> Route:
         """Return one row of the noun; `path` follows the prefix."""
-        return Route(method, self.prefix + path, handler, access, summary, request=request, tag=self.tag)
+        return Route(
+            method, self.prefix + path, handler, access, summary, request=request, tag=self.tag, use=use
+        )

@@ -9,6 +9,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -21,10 +22,12 @@ from gatewayd.events.calls import Calls
 from gatewayd.events.hub import Hub
 from gatewayd.events.rooms import Subscription
 from gatewayd.http import socketpackets as packets
+from gatewayd.http.admission import Admission
 from gatewayd.http.context import STARTED
 from gatewayd.http.draining import listens
 from gatewayd.http.routes import Access, Route
 from gatewayd.http.socketpackets import Packet, PacketType
+from gatewayd.http.uses import Use
 from gatewayd.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -48,14 +51,30 @@ Identify = Callable[[str], Awaitable[Actor]]
 """Returns who sends a token, or raises."""
 
 
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Who lets a user in: `identify` finds out who it is, `admit` counts the connection for it, or raises."""
+
+    identify: Identify
+    admit: Callable[[Actor], None]
+
+
 class SocketRoutes:
     """Takes connections. `identify` is that of the edge, so that whoever is put out stays out."""
 
-    def __init__(self, hub: Hub, calls: Calls, identify: Identify, tasks: Tasks) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        calls: Calls,
+        identify: Identify,
+        tasks: Tasks,
+        admission: Admission | None = None,
+    ) -> None:
         self._hub = hub
         self._calls = calls
         self._identify = identify
         self._tasks = tasks
+        self._admission = admission or Admission(())
         self._sockets: set[web.WebSocketResponse] = set()
         self._is_open = True
 
@@ -87,7 +106,11 @@ class SocketRoutes:
         listens(request)
         await socket.prepare(request)
         self._sockets.add(socket)
-        connection = _Connection(socket, self._hub, self._calls, self._identify, self._tasks)
+
+        def admit(actor: Actor) -> None:
+            self._admission.count(request, actor, Use.LISTENER)
+
+        connection = _Connection(socket, self._hub, self._calls, Doors(self._identify, admit), self._tasks)
         try:
             await connection.run()
         finally:
@@ -105,12 +128,12 @@ class SocketRoutes:
 
 class _Connection:
     def __init__(
-        self, socket: web.WebSocketResponse, hub: Hub, calls: Calls, identify: Identify, tasks: Tasks
+        self, socket: web.WebSocketResponse, hub: Hub, calls: Calls, doors: Doors, tasks: Tasks
     ) -> None:
         self._socket = socket
         self._hub = hub
         self._calls = calls
-        self._identify = identify
+        self._doors = doors
         self._tasks = tasks
         self._session_id = ids.new_id()
         self._listener: Subscription | None = None
@@ -198,11 +221,12 @@ class _Connection:
             return None
         await self._leave()
         try:
-            actor = await self._identify(token)
+            actor = await self._doors.identify(token)
+            if not actor.is_verified:
+                return None
+            self._doors.admit(actor)
         except GatewayError as error:
             log.info("socket without a user: %s", error.message)
-            return None
-        if not actor.is_verified:
             return None
         self._listener = self._hub.subscribe(actor.user_id, session_id=self._session_id)
         self._listener.until, self._listener.has_key = actor.expires_at, actor.key_id is not None

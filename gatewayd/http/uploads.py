@@ -1,6 +1,5 @@
 """Uploads: the parts of a form one after the other, the file among them as a stream, never whole."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,11 +12,9 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.http.connections import expect
+from gatewayd.http.rates import BodyReader, body_reader
 
 CHUNK: Final = 128 * 1024
-STALL_SECONDS: Final = 60.0
-"""How long nothing may come until an upload is given up (408)."""
-
 MAX_PARTS: Final = 32
 MAX_FIELD: Final = 128 * 1024
 """Bytes of one field, and of all fields together."""
@@ -59,7 +56,7 @@ class UploadForm:
     async def stream(self) -> AsyncIterator[bytes]:
         """Yield the bytes of the file, then read the fields behind it.
 
-        Raises invalid_request for what is malformed, also with 408 when nothing comes for a minute, and
+        Raises invalid_request for what is malformed, also with 408 below the minimum rate, and
         ConnectionError when the client leaves. Nothing was received in full then.
         """
         if self._part is None:
@@ -147,9 +144,9 @@ class _FormReader(MultipartReader):
 
 
 class _Source:
-    """What the library's reader needs of a stream: with bounds on lines, and on the time without a byte."""
+    """What the library's reader needs of a stream: with bounds on lines, and at the minimum rate."""
 
-    def __init__(self, content: StreamReader) -> None:
+    def __init__(self, content: BodyReader) -> None:
         self._content = content
         self._held = bytearray()
         self._lines = 0
@@ -157,7 +154,7 @@ class _Source:
     async def read(self, size: int) -> bytes:
         """Return up to `size` bytes, none at the end."""
         if not self._held:
-            return await _next(self._content, size)
+            return await self._content.read(size)
         taken = bytes(self._held[:size])
         del self._held[:size]
         return taken
@@ -172,7 +169,7 @@ class _Source:
             end = self._held.find(b"\n", 0, longest) + 1
             if not end and len(self._held) >= longest:
                 raise ValueError("a line of it is too long")
-            more = b"" if end else await _next(self._content, CHUNK)
+            more = b"" if end else await self._content.read(CHUNK)
             if not more:
                 return await self.read(end or CHUNK) if self._held else b""
             self._held += more
@@ -196,7 +193,7 @@ async def read_form(request: web.Request, limit: int) -> UploadForm:
         raise invalid("cannot accept file: the request has no form", param="file", code="validation")
     _check_body(request, limit, OVERHEAD)
     with _readable("the form"):
-        reader = _FormReader(request.headers, _Source(request.content))
+        reader = _FormReader(request.headers, _Source(body_reader(request)))
     await expect(request)
     form = UploadForm(reader)
     await form.find_file()
@@ -210,9 +207,10 @@ async def read_stream(request: web.Request, limit: int) -> AsyncIterator[bytes]:
     """
     _check_body(request, limit)
     await expect(request)
+    reader = body_reader(request)
     while True:
         with _readable("the body"):
-            piece = await _next(request.content, CHUNK)
+            piece = await reader.read(CHUNK)
         if not piece:
             return
         yield piece
@@ -228,16 +226,6 @@ def _check_body(request: web.Request, limit: int, overhead: int = 0) -> None:
         )
     if request.content_length is not None and request.content_length > limit + overhead:
         raise _too_large(f"the file: it is over the limit of {limit} bytes")
-
-
-async def _next(content: StreamReader, size: int) -> bytes:
-    try:
-        async with asyncio.timeout(STALL_SECONDS):
-            return await content.read(size)
-    except TimeoutError:
-        raise invalid(
-            f"cannot read the body: nothing came for {STALL_SECONDS:g} s", code="body_timeout"
-        ) from None
 
 
 @contextmanager

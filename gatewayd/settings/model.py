@@ -11,6 +11,7 @@ from pydantic import ByteSize, PrivateAttr, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from gatewayd.settings import types
+from gatewayd.settings.connections import ConnectionFields
 from gatewayd.settings.fields import (
     ACCESS,
     ACCOUNTS,
@@ -58,7 +59,7 @@ class ConfiguredRuntime:
     explicit: bool
 
 
-class Settings(PluginFields, RetrievalFields, SignInFields, PermissionFields):
+class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, PermissionFields):
     """Every setting. `Settings()` is the built-in defaults; `gatewayd.settings.load` reads the real ones."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)

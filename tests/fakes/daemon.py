@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -134,12 +135,13 @@ def running_daemon(
     fresh: bool = False,
     module: str = "gatewayd",
     activated: Sequence[socket.socket] = (),
+    files: int | None = None,
     **settings: str,
 ) -> Iterator[Daemon]:
     """Start `python -m gatewayd`, or a module that runs it, with its state below a folder; stop it at last.
 
     A new one finds a database with its schema, unless it is to be `fresh` or has the state of a quick start.
-    It listens on a port, or on the sockets that it is `activated` with.
+    It listens on a port, or on the sockets that it is `activated` with. `files` is how many it may open.
     """
     state.mkdir(parents=True, exist_ok=True)
     if not (fresh or "--quickstart" in args or "DATABASE_URL" in settings or (state / NAME).exists()):
@@ -149,6 +151,8 @@ def running_daemon(
     if activated:
         env |= {"LISTEN_FDS": str(len(activated)), "LISTEN_FDNAMES": ":".join("http" for _ in activated)}
     process = started(module, args, env, [channel.fileno() for channel in activated])
+    if files is not None:
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (files, files))
     daemon = Daemon(process, f"http://127.0.0.1:{port}", state / "control.sock", state)
     reader = threading.Thread(target=_drain, args=(daemon,), daemon=True)
     reader.start()

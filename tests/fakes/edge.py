@@ -12,7 +12,10 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.app import build
 from gatewayd.http.edge import Authenticator, Doors, Edge, EdgeOptions, TicketDoor
 from gatewayd.http.provisioning import ProvisioningDoor
+from gatewayd.http.rates import Rates
+from gatewayd.http.room import Room
 from gatewayd.http.routes import Route
+from gatewayd.http.server import Server
 from gatewayd.http.shutout import ShutOut
 from gatewayd.scim.activity import Activity
 from gatewayd.scim.tokens import ScimTokens
@@ -46,16 +49,39 @@ async def serving(
     door: ProvisioningDoor | None = None,
     shut_out: ShutOut | None = None,
     tickets: TicketDoor | None = None,
+    rates: Rates | None = None,
 ) -> AsyncIterator[Client]:
     tasks = Tasks()
     provisioning = door or ProvisioningDoor(ScimTokens(False, ()), Activity(), "")
     accounts = authenticator or FakeAuthenticator(actors or {})
     doors = Doors(accounts, provisioning, shut_out or ShutOut(), tickets)
     edge = Edge(doors, tasks, options or EdgeOptions())
-    server = TestServer(build(edge, rows, body_limit=body_limit), handler_cancellation=True)
+    server = TestServer(build(edge, rows, body_limit=body_limit, rates=rates), handler_cancellation=True)
     async with TestClient(server) as client:
         await client.start_server()
         yield client
+    await tasks.close()
+
+
+@asynccontextmanager
+async def listening(
+    rows: Sequence[Route],
+    actors: Mapping[str, Actor] | None = None,
+    *,
+    room: Room | None = None,
+    rates: Rates | None = None,
+    options: EdgeOptions | None = None,
+) -> AsyncIterator[tuple[str, int]]:
+    """Serve routes on connections of our own, as the daemon does, and yield their address."""
+    tasks = Tasks()
+    door = ProvisioningDoor(ScimTokens(False, ()), Activity(), "")
+    doors = Doors(FakeAuthenticator(actors or {}), door, ShutOut())
+    edge = Edge(doors, tasks, options or EdgeOptions())
+    server = Server(build(edge, rows, body_limit=1024 * 1024, rates=rates, room=room))
+    await server.open()
+    host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
+    yield host, int(port)
+    await server.close()
     await tasks.close()
 
 

@@ -8,6 +8,7 @@ from aiohttp.typedefs import Middleware
 from gatewayctl.wire.base import HEADER, VERSION
 from gatewayd import ids
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.admission import count
 from gatewayd.http.context import REPLY_HEADERS, REQUEST_ID
 from gatewayd.http.control.peer import PEER, Peers
 from gatewayd.http.edge import SAFE_METHODS, SANE_REQUEST_ID, standard_headers
@@ -32,7 +33,7 @@ class ControlEdge:
             raise ValueError(f"{route.path} is no control route")
 
         async def serve(request: web.Request) -> web.StreamResponse:
-            work = guard(route.handler(request), Dialect.CONTROL, request, route.path)
+            work = guard(_counted(route, request), Dialect.CONTROL, request, route.path)
             if route.interruptible or request.method in SAFE_METHODS:
                 return await work
             return await self._tasks.finish(route.path, work)
@@ -73,3 +74,9 @@ class ControlEdge:
                 code="protocol_mismatch",
             )
         return await handler(request)
+
+
+async def _counted(route: Route, request: web.Request) -> web.StreamResponse:
+    """Await the handler of a row; the descriptors of the request are counted, for nobody."""
+    count(request, "", "", route.use)
+    return await route.handler(request)

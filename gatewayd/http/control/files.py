@@ -19,6 +19,7 @@ from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes, answer, audit, find_page, is_set
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.http.uploads import read_stream
+from gatewayd.http.uses import Use
 from gatewayd.ingest.files import Files, Upload
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.knowledge.collections import Collections
@@ -54,7 +55,7 @@ class FileRoutes:
         root, one = "/v1/files", "/v1/files/{id}"
         return [
             Route("GET", root, self.list, access, "List files", dialect),
-            Route("POST", root, self.add, access, "Upload a file", dialect, invites=True),
+            Route("POST", root, self.add, access, "Upload a file", dialect, invites=True, use=Use.UPLOAD),
             Route("POST", f"{root}/wait", self.wait, access, "Wait for files", dialect, interruptible=True),
             Route("GET", one, self.show, access, "Show a file", dialect),
             Route("DELETE", one, self.remove, access, "Delete a file", dialect),

@@ -10,6 +10,7 @@ from gatewayctl.wire.base import VERSION
 from gatewayd import ids
 from gatewayd.http.control.writes import answer, timestamp
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.uses import Use
 
 
 class Monitor(Protocol):
@@ -54,7 +55,15 @@ class ControlHealthRoutes:
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
         return [
-            Route("GET", "/v1/health", self.show, Access.CONTROL, "Show the daemon's state", Dialect.CONTROL),
+            Route(
+                "GET",
+                "/v1/health",
+                self.show,
+                Access.CONTROL,
+                "Show the daemon's state",
+                Dialect.CONTROL,
+                use=Use.PROBE,
+            ),
         ]
 
     async def show(self, request: web.Request) -> web.StreamResponse:

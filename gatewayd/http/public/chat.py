@@ -16,6 +16,7 @@ from gatewayd.http.context import actor, request_id
 from gatewayd.http.facts import facts_of
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.uses import Use
 from gatewayd.http.warnings import warning_headers
 from gatewayd.jsonslices import LARGE
 
@@ -45,6 +46,7 @@ class ChatRoutes:
                 dialect=Dialect.OPENAI,
                 tag="chat",
                 interruptible=True,
+                use=Use.ANSWER,
             )
             for path in PATHS
         ]

@@ -10,6 +10,7 @@ from gatewayd.http import body
 from gatewayd.http.context import actor
 from gatewayd.http.facts import facts_of
 from gatewayd.http.routes import Access, Handler, Route
+from gatewayd.http.uses import Use
 from gatewayd.jsonslices import LARGE
 
 
@@ -47,4 +48,4 @@ class CompletedRoutes:
 
 
 def _row(path: str, handler: Handler, summary: str) -> Route:
-    return Route("POST", path, handler, Access.VERIFIED, summary, tag="plugins")
+    return Route("POST", path, handler, Access.VERIFIED, summary, tag="plugins", use=Use.ANSWER)

@@ -13,6 +13,7 @@ from gatewayd.http.context import actor, request_id
 from gatewayd.http.facts import facts_of
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.uses import Use
 from gatewayd.jsonslices import LARGE
 
 
@@ -35,6 +36,7 @@ class EmbeddingRoutes:
                 dialect=Dialect.OPENAI,
                 tag="embeddings",
                 interruptible=True,
+                use=Use.ANSWER,
             )
             for base in BASES
         ]

@@ -25,6 +25,7 @@ from gatewayd.http.context import actor, credential
 from gatewayd.http.public.session_replies import NO_STORE
 from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.http.sse import relay
+from gatewayd.http.uses import Use
 from gatewayd.jsonslices import LARGE
 
 RETRY_MS: Final = 1000
@@ -89,6 +90,7 @@ class EventRoutes:
                 "Listen to events",
                 tag=EVENTS.tag,
                 tickets=True,
+                use=Use.LISTENER,
             ),
             EVENTS.row("POST", "/ticket", self.ticket, verified, "Get a ticket for the event stream"),
             EVENTS.row("GET", "/calls", self.list, verified, "List the calls that wait for an answer"),

@@ -13,6 +13,7 @@ from gatewayd.http.context import actor
 from gatewayd.http.public.queries import flag
 from gatewayd.http.routes import FORM_BODY, Access, Route
 from gatewayd.http.uploads import UploadForm, read_form
+from gatewayd.http.uses import Use
 from gatewayd.ingest.files import Files, Upload
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.ingest.shapes import Shown, show_file
@@ -45,6 +46,7 @@ class FileUploads:
             tag="files",
             invites=True,
             takes=FORM_BODY,
+            use=Use.UPLOAD,
         )
 
     async def upload(self, request: web.Request) -> web.StreamResponse:

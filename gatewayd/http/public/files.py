@@ -14,6 +14,7 @@ from gatewayd.http.public.file_status import StatusStreams
 from gatewayd.http.public.file_uploads import FileUploads
 from gatewayd.http.public.queries import LAST_PAGE, flag, number, page
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.uses import Use
 from gatewayd.ingest.files import Files
 from gatewayd.ingest.shapes import show_file, show_status
 
@@ -61,13 +62,20 @@ class FileRoutes:
             _row("GET", "/count", self.count, who, "Count files"),
             _row("DELETE", "/all", self.remove_all, Access.ADMIN, "Delete all files"),
             _row("GET", "/{id}", self.show, who, "Show a file"),
-            _row("GET", "/{id}/process/status", self.show_status, who, "Show how far a file is"),
+            _row(
+                "GET",
+                "/{id}/process/status",
+                self.show_status,
+                who,
+                "Show how far a file is",
+                use=Use.LISTENER,
+            ),
             _row("POST", "/{id}/process", self.retry, who, "Process a file again"),
             _row("GET", "/{id}/data/content", self.show_text, who, "Show the text of a file"),
             _row("POST", "/{id}/data/content/update", self.change_text, who, "Change the text", ContentBody),
-            _row("GET", "/{id}/content", self.show_content, who, "Download a file"),
+            _row("GET", "/{id}/content", self.show_content, who, "Download a file", use=Use.DOWNLOAD),
             # Peer-compatible: what stands behind is for people, and the answer is the same.
-            _row("GET", "/{id}/content/{name}", self.show_content, who, "Download a file"),
+            _row("GET", "/{id}/content/{name}", self.show_content, who, "Download a file", use=Use.DOWNLOAD),
             _row("POST", "/{id}/rename", self.rename, who, "Rename a file", NameBody),
             _row("DELETE", "/{id}", self.remove, who, "Delete a file"),
         ]

@@ -21,6 +21,7 @@ from gatewayd.http.facts import facts_of
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from gatewayd.http.sse import open_stream, send
+from gatewayd.http.uses import Use
 from gatewayd.jsonslices import LARGE
 
 
@@ -108,6 +109,7 @@ def _row(path: str, handler: Handler, summary: str) -> Route:
         dialect=Dialect.OPENAI,
         tag="forwarding",
         interruptible=True,
+        use=Use.ANSWER,
     )
 
 

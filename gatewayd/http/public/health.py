@@ -9,6 +9,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.http.body import json_reply
 from gatewayd.http.context import find_actor
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.uses import Use
 
 _row = Noun("", "health").row
 
@@ -46,11 +47,15 @@ class HealthRoutes:
         """Return the rows of 4.1 that need no credential."""
         public = Access.PUBLIC
         return [
-            _row("GET", "/health", self.health, public, "Tell whether the gateway works"),
-            _row("GET", "/health/db", self.health, public, "Tell whether the database answers"),
-            _row("GET", "/livez", self.live, public, "Tell whether the process turns"),
-            _row("GET", "/readyz", self.readiness, public, "Tell whether requests are welcome"),
-            _row("GET", "/ready", self.readiness, public, "Tell whether requests are welcome"),
+            _row("GET", "/health", self.health, public, "Tell whether the gateway works", use=Use.PROBE),
+            _row(
+                "GET", "/health/db", self.health, public, "Tell whether the database answers", use=Use.PROBE
+            ),
+            _row("GET", "/livez", self.live, public, "Tell whether the process turns", use=Use.PROBE),
+            _row(
+                "GET", "/readyz", self.readiness, public, "Tell whether requests are welcome", use=Use.PROBE
+            ),
+            _row("GET", "/ready", self.readiness, public, "Tell whether requests are welcome", use=Use.PROBE),
             _row("GET", "/api/version", self.version, public, "Tell the version"),
             _row("GET", "/api/config", self.config, Access.OPTIONAL, "Tell what clients must know"),
         ]

@@ -22,6 +22,7 @@ from gatewayd.http.context import actor, request_id
 from gatewayd.http.errors import STATUSES
 from gatewayd.http.facts import facts_of
 from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.uses import Use
 from gatewayd.http.warnings import warning_headers
 from gatewayd.jsonslices import LARGE
 
@@ -185,4 +186,5 @@ def _row(path: str, handler: Handler, summary: str) -> Route:
         dialect=Dialect.ANTHROPIC,
         tag="chat",
         interruptible=True,
+        use=Use.ANSWER,
     )

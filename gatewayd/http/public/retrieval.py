@@ -19,6 +19,7 @@ from gatewayd.http.public.processing import (
     ProcessTextBody,
 )
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.uses import Use
 from gatewayd.http.warnings import warning_headers
 from gatewayd.knowledge.retrieval import MAX_K, Retrieval, SearchOptions
 from gatewayd.knowledge.scopes import Scopes
@@ -85,8 +86,24 @@ class RetrievalRoutes:
         who = Access.VERIFIED
         work = self._processing
         return [
-            _row("POST", "/query/doc", self.query_doc, who, "Search one collection or file", QueryDocBody),
-            _row("POST", "/query/collection", self.query_collection, who, "Search", QueryCollectionBody),
+            _row(
+                "POST",
+                "/query/doc",
+                self.query_doc,
+                who,
+                "Search one collection or file",
+                QueryDocBody,
+                use=Use.ANSWER,
+            ),
+            _row(
+                "POST",
+                "/query/collection",
+                self.query_collection,
+                who,
+                "Search",
+                QueryCollectionBody,
+                use=Use.ANSWER,
+            ),
             _row("POST", "/process/file", work.process_file, who, "Process a file", ProcessFileBody),
             _row("POST", "/process/text", work.process_text, who, "Keep a text", ProcessTextBody),
             _row("POST", "/process/files/batch", work.process_batch, who, "Add files", ProcessBatchBody),

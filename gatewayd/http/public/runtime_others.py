@@ -15,6 +15,7 @@ from gatewayd.http.context import actor, request_id
 from gatewayd.http.ndjson import pass_bytes
 from gatewayd.http.public.runtime_requests import PREFIX, TAG, read
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.uses import Use
 
 KNOWN: Final = (
     *("blobs", "chat", "copy", "create", "delete", "embed", "embeddings", "generate"),
@@ -49,6 +50,7 @@ class RuntimeOthersRoutes:
                 dialect=Dialect.OLLAMA,
                 tag=TAG,
                 interruptible=True,
+                use=Use.ANSWER,
             )
             for method in METHODS
         ]

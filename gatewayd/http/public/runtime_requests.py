@@ -9,6 +9,7 @@ from gatewayd.catalog.replies import Body
 from gatewayd.errors import invalid
 from gatewayd.http import body
 from gatewayd.http.routes import JSON_BODY, Access, Dialect, Handler, Route
+from gatewayd.http.uses import Use
 from gatewayd.jsonslices import LARGE
 
 PREFIX: Final = "/ollama"
@@ -41,6 +42,7 @@ def rows(
             dialect=Dialect.OLLAMA,
             tag=TAG,
             interruptible=interruptible,
+            use=Use.ANSWER if interruptible else Use.REQUEST,
             takes=BODY_TYPES,
         )
         for place in ("", INDEX)

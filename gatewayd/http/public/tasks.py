@@ -18,6 +18,7 @@ from gatewayd.http import body
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.facts import facts_of
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.uses import Use
 from gatewayd.jsonslices import LARGE
 
 TASKS: Final = Noun("/api/tasks", "tasks")
@@ -43,14 +44,17 @@ class TaskRoutes:
                 "POST", "/chat/{chat_id}/stop", self.stop_chat, Access.VERIFIED, "Stop the tasks of a chat"
             ),
             MODELS.row("GET", "/config", self.config, Access.VERIFIED, "Show what is made of conversations"),
-            MODELS.row("POST", "/title/completions", self.title, Access.VERIFIED, "Make a title"),
-            MODELS.row("POST", "/tags/completions", self.tags, Access.VERIFIED, "Make tags"),
+            MODELS.row(
+                "POST", "/title/completions", self.title, Access.VERIFIED, "Make a title", use=Use.ANSWER
+            ),
+            MODELS.row("POST", "/tags/completions", self.tags, Access.VERIFIED, "Make tags", use=Use.ANSWER),
             MODELS.row(
                 "POST",
                 "/follow_up/completions",
                 self.follow_up,
                 Access.VERIFIED,
                 "Make questions that may follow",
+                use=Use.ANSWER,
             ),
         ]
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from gatewayd.http import body
 from gatewayd.http.partsreply import PartsReply
+from gatewayd.http.rates import MinimumRate, Rates
 from gatewayd.http.routes import Access, Route
 from tests.fakes.edge import serving
 
@@ -81,13 +82,14 @@ async def test_declared_size_is_refused_before_the_body_comes() -> None:
         await writer.wait_closed()
 
 
-async def test_a_body_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 0.05)
-    async with serving(ROWS) as client:
+async def test_a_body_that_drips_is_given_up() -> None:
+    async with serving(ROWS, rates=Rates(body=MinimumRate(1000, 0.05))) as client:
         reader, writer = await asyncio.open_connection(client.host, client.port)
         writer.write(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
-        status = await asyncio.wait_for(reader.readline(), 5)
-        assert b"408" in status
+        answer = await asyncio.wait_for(reader.readuntil(b"}}"), 5)
+        assert b" 408 " in answer
+        assert b"cannot read the body: it came too slowly, less than 1000 bytes a second for 0.05 s" in answer
+        assert b"connection: close" in answer.lower()
         writer.close()
         await writer.wait_closed()
 

@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http import uploads
 from gatewayd.http.body import json_reply
+from gatewayd.http.rates import MinimumRate, Rates
 from gatewayd.http.routes import FORM_BODY, Access, Route
 from gatewayd.http.uploads import CHUNK, MAX_FIELD, MAX_LINES, MAX_PARTS, read_form, read_stream
 from tests.fakes.edge import Client, serving
@@ -284,25 +284,25 @@ async def test_a_client_that_leaves(client: Client, receiver: Receiver) -> None:
     assert isinstance(receiver.failure, ConnectionError)
 
 
-async def test_nothing_comes(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "STALL_SECONDS", 0.05)
+async def test_nothing_comes(receiver: Receiver) -> None:
     body = form(file_part(b"x" * 500_000))
-    for path in ("/form", "/raw"):
-        async with wired(client) as wire:
-            await wire.send(upload_head(path, len(body)) + body[:-100])
-            head = await wire.head()
-            assert head.startswith("HTTP/1.1 408 ")
-            assert "connection: close" in head.lower()
+    async with serving(receiver.routes(), rates=Rates(body=MinimumRate(1024, 0.05))) as client:
+        for path in ("/form", "/raw"):
+            async with wired(client) as wire:
+                await wire.send(upload_head(path, len(body)) + body[:-100])
+                head = await wire.head()
+                assert head.startswith("HTTP/1.1 408 ")
+                assert "connection: close" in head.lower()
 
 
-async def test_broken_transfer_encoding(
-    client: Client, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The library's parser may say nothing, and then nothing more comes.
-    monkeypatch.setattr(uploads, "STALL_SECONDS", 0.5)
+async def test_broken_transfer_encoding(receiver: Receiver) -> None:
     head = upload_head("/form", 0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
     begin = form(file_part(b"x" * 300_000))[:-100]
-    async with wired(client) as wire:
+    # The library's parser may say nothing, and then nothing more comes.
+    async with (
+        serving(receiver.routes(), rates=Rates(body=MinimumRate(1024, 0.5))) as client,
+        wired(client) as wire,
+    ):
         await wire.send(head + b"%x\r\n%b\r\n" % (len(begin), begin))
         await receiver.begun.wait()
         await wire.send(b"zz\r\n")

@@ -1,0 +1,66 @@
+"""For whom a request is counted: the account that sends it, and the address that it comes from."""
+
+from functools import lru_cache, partial
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Final
+
+from aiohttp import web
+
+from gatewayd.accounts.attempts import network_of
+from gatewayd.accounts.records import Actor
+from gatewayd.http.context import client_address
+from gatewayd.http.seats import SeatedConnection
+from gatewayd.http.uses import Use
+
+LOOPBACK: Final = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
+
+IDENTITY_PROVIDER: Final = "an identity provider"
+"""The account of whoever has the SCIM token: no id is like that."""
+
+
+class Admission:
+    """Counts requests; those of an address in `proxies` count for no address."""
+
+    def __init__(self, proxies: tuple[IPv4Network | IPv6Network, ...]) -> None:
+        self._counted = lru_cache(maxsize=4096)(partial(counted_address, proxies=proxies))
+
+    def count(
+        self, request: web.Request, actor: Actor | None, use: Use, *, is_provider: bool = False
+    ) -> None:
+        """Count a request until it is answered; raises as `Room.hold` does.
+
+        `is_provider` says that it came with the SCIM token.
+        """
+        account = IDENTITY_PROVIDER if is_provider else "" if actor is None else actor.user_id
+        count(request, account, self._counted(client_address(request)), use)
+
+
+def count(request: web.Request, account: str, address: str, use: Use) -> None:
+    """Count a request for an account and an address, "" for none; raises as `Room.hold` does."""
+    connection = request.protocol
+    if isinstance(connection, SeatedConnection):
+        connection.hold(account, address, use)
+
+
+def counted_address(address: str, proxies: tuple[IPv4Network | IPv6Network, ...]) -> str:
+    """Return the network that an address counts for, "" for one behind which there may be anybody.
+
+    That is this machine, and a proxy that does not say for whom it asks.
+    """
+    is_known = known_address(address) is not None and not is_within(address, (*LOOPBACK, *proxies))
+    return network_of(address) if is_known else ""
+
+
+def is_within(address: str, networks: tuple[IPv4Network | IPv6Network, ...]) -> bool:
+    """Tell whether an address is in one of some networks; what is no address is in none."""
+    known = known_address(address)
+    return known is not None and any(known in network for network in networks)
+
+
+def known_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return an address, that of IPv4 for one that is mapped; None for what is none."""
+    try:
+        known = ip_address(text)
+    except ValueError:
+        return None
+    return (known.ipv4_mapped if isinstance(known, IPv6Address) else None) or known

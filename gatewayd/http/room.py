@@ -1,0 +1,275 @@
+"""Room for connections, counted by the file descriptors that they and their requests use."""
+
+import logging
+import resource
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from aiohttp import web
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.uses import COUNTED, FILES, Bounds, RoomRules, Use
+
+OWN_FILES: Final = 104
+"""Descriptors kept for the database, the log, the worker processes and the providers."""
+
+MIN_CONTROL_FILES: Final = 64
+"""Descriptors kept for the control socket at least."""
+
+HEALTH_FILES: Final = 32
+"""Descriptors kept for connections that ask for the health while all others are taken."""
+
+ACCOUNT_PART: Final = 4
+"""One account holds at most a fourth of the descriptors."""
+
+ADDRESS_PART: Final = 2
+"""One address holds at most half of the descriptors, and so do all connections without a credential."""
+
+CONTROL_PART: Final = 32
+"""The control socket has a 32nd of all descriptors, where that is more."""
+
+RETRY_SECONDS: Final = 2
+"""What a refused client is told to wait."""
+
+DESCRIPTORS: Final = Path("/proc/self/fd")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Descriptors for everybody, those beyond them for questions about the health, those of the first that
+    connections without a credential may hold, and how many the process may have open."""
+
+    limit: int
+    spare: int
+    strangers: int
+    open_files: int
+
+
+class Seat(Protocol):
+    """A connection, as the room sees it."""
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether it waits for its peer: for a request, for the rest of one, or until an answer is taken."""
+        ...
+
+    def evict(self) -> None:
+        """Close at once."""
+        ...
+
+
+@dataclass(slots=True)
+class _Holder:
+    """What one account or one address holds: descriptors, and requests by the name of their bound."""
+
+    files: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What one request holds, and who answers for it: account and address, "" for none."""
+
+    account: str
+    address: str
+    use: Use
+    files: int
+
+
+class Room:
+    """Gives descriptors to connections and to their requests.
+
+    Connections that wait for a request give way to others, the oldest first. So do, when there are none,
+    those of strangers that keep the daemon waiting; a stranger's request has no good credential.
+    """
+
+    def __init__(self, places: Places, rules: RoomRules | None = None) -> None:
+        self.places = places
+        self._rules = rules or RoomRules()
+        self.taken = 0
+        self._seats: set[Seat] = set()
+        # In the order in which they began to be that.
+        self._waiting: OrderedDict[Seat, None] = OrderedDict()
+        self._strangers: OrderedDict[Seat, None] = OrderedDict()
+        self._spares: set[Seat] = set()
+        self._accounts: dict[str, _Holder] = {}
+        self._addresses: dict[str, _Holder] = {}
+        self._told = False
+
+    def enter(self, seat: Seat) -> bool:
+        """Take a place for a new connection; False when there is none, not even a spare one."""
+        if len(self._strangers) >= self.places.strangers:
+            self._evict_stranger(seat)
+        self.taken += 1
+        self._seats.add(seat)
+        has_room = self._make_room(seat)
+        if has_room and open_files() > self.places.open_files:
+            # Something else holds them; those of who gives way are closed in a moment.
+            has_room = self._evict_any(seat)
+        self._waiting[seat] = None
+        self._strangers[seat] = None
+        if has_room:
+            self._told = False
+            return True
+        self._spares.add(seat)
+        if not self._told:
+            self._told = True
+            log.warning(
+                "connections refused: the limit of open files is near", extra={"limit": self.places.limit}
+            )
+        return self.taken <= self.places.limit + self.places.spare
+
+    def leave(self, seat: Seat) -> None:
+        """Give the place of a connection back; may be called again."""
+        if seat in self._seats:
+            self._seats.discard(seat)
+            self._spares.discard(seat)
+            self.taken -= 1
+            self._waiting.pop(seat, None)
+            self._strangers.pop(seat, None)
+
+    def begin(self, seat: Seat) -> None:
+        """Note that a connection has a request, of nobody yet."""
+        if seat in self._seats:
+            self._waiting.pop(seat, None)
+            self._strangers[seat] = None
+
+    def end(self, seat: Seat) -> None:
+        """Note that a connection waits for its next request."""
+        if seat in self._seats:
+            self._waiting[seat] = None
+
+    def hold(self, seat: Seat, account: str, address: str, use: Use) -> Hold | None:
+        """Count a request; what is returned is to be given to `release`.
+
+        Raises rate_limited over a bound of the account or the address, unavailable when the room is full.
+        """
+        if use is Use.PROBE:
+            return None
+        hold = Hold(account, address, use, FILES[use])
+        self._check(hold)
+        self._take(seat, hold)
+        if account:
+            self._strangers.pop(seat, None)
+        for holder in self._holders(hold):
+            holder.files += hold.files
+            for name in COUNTED[hold.use]:
+                holder.counts[name] = holder.counts.get(name, 0) + 1
+        return hold
+
+    def release(self, hold: Hold) -> None:
+        """Give back what a request held."""
+        self.taken -= hold.files - 1
+        for holder in self._holders(hold):
+            holder.files -= hold.files
+            for name in COUNTED[hold.use]:
+                holder.counts[name] -= 1
+        if hold.account and not self._accounts[hold.account].files:
+            del self._accounts[hold.account]
+        if hold.address and not self._addresses[hold.address].files:
+            del self._addresses[hold.address]
+
+    def _holders(self, hold: Hold) -> Iterator[_Holder]:
+        if hold.account:
+            yield self._accounts.setdefault(hold.account, _Holder())
+        if hold.address:
+            yield self._addresses.setdefault(hold.address, _Holder())
+
+    def _check(self, hold: Hold) -> None:
+        if hold.account and (holder := self._accounts.get(hold.account)) is not None:
+            most = self.places.limit // ACCOUNT_PART
+            _check_bounds("account", self._rules.account, holder, hold, most)
+        if hold.address and (holder := self._addresses.get(hold.address)) is not None:
+            most = self.places.limit // ADDRESS_PART
+            _check_bounds("address", self._rules.address, holder, hold, most)
+
+    def _take(self, seat: Seat, hold: Hold) -> None:
+        self.taken += hold.files - 1
+        is_spare = seat in self._spares
+        if (hold.files > 1 or is_spare) and not self._make_room(seat):
+            self.taken -= hold.files - 1
+            most = self.places.limit
+            raise GatewayError(
+                Kind.UNAVAILABLE,
+                f"cannot take the request: the gateway has its {most} connections and files in use",
+                code="too_many_connections",
+                retry_after=RETRY_SECONDS,
+            )
+        if is_spare:
+            self._spares.discard(seat)
+
+    def _make_room(self, asking: Seat) -> bool:
+        """Let others give way while more is taken than there is; False when nobody can."""
+        while self.taken > self.places.limit:
+            if not self._evict_any(asking):
+                return False
+        return True
+
+    def _evict_any(self, asking: Seat) -> bool:
+        if not self._waiting:
+            return self._evict_stranger(asking)
+        self._evict(next(iter(self._waiting)))
+        return True
+
+    def _evict_stranger(self, asking: Seat) -> bool:
+        for seat in self._strangers:
+            if seat.is_blocked and seat is not asking:
+                self._evict(seat)
+                return True
+        return False
+
+    def _evict(self, seat: Seat) -> None:
+        self.leave(seat)
+        seat.evict()
+
+
+ROOM: Final = web.AppKey("room", Room)
+
+
+def _check_bounds(owner: str, bounds: Bounds, holder: _Holder, hold: Hold, most_files: int) -> None:
+    for name in COUNTED[hold.use]:
+        most = bounds.of(name)
+        if most and holder.counts.get(name, 0) >= most:
+            raise _too_many(f"the {owner} has {most} {name} at once, the most for one {owner}", name)
+    if holder.files + hold.files > most_files:
+        raise _too_many(
+            f"the {owner} holds {holder.files} open files of the gateway, the most for one {owner}",
+            COUNTED[hold.use][-1],
+        )
+
+
+def _too_many(reason: str, name: str) -> GatewayError:
+    return GatewayError(
+        Kind.RATE_LIMITED,
+        f"cannot take the request: {reason}",
+        code=f"too_many_{name}",
+        retry_after=RETRY_SECONDS,
+    )
+
+
+def open_files() -> int:
+    """Return how many descriptors the process has open; 0 where the kernel (before 6.2) does not count."""
+    return DESCRIPTORS.stat().st_size
+
+
+def public_places() -> Places:
+    """Return the places of the public application, by the limit of open files."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = max(soft - _control_files(soft) - HEALTH_FILES - OWN_FILES, soft // 2)
+    return Places(limit, HEALTH_FILES, limit // ADDRESS_PART, soft - _control_files(soft))
+
+
+def control_places() -> Places:
+    """Return the places of the control socket, by the limit of open files."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = _control_files(soft)
+    return Places(limit, 0, limit, soft)
+
+
+def _control_files(soft: int) -> int:
+    return max(MIN_CONTROL_FILES, soft // CONTROL_PART)

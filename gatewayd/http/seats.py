@@ -1,0 +1,101 @@
+"""Connections with a seat: their descriptors are counted, and what waits to be sent can be asked for."""
+
+import asyncio
+from typing import cast
+
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+
+from gatewayd.http.draining import DrainingConnection
+from gatewayd.http.room import Hold, Room
+from gatewayd.http.unsent import acknowledged_bytes
+from gatewayd.http.uses import Use
+
+
+class SeatedConnection(DrainingConnection):
+    """A connection that takes a place of `room`, which is to be set at once, and gives it back.
+
+    It is closed when there is none.
+    """
+
+    room: Room
+    # Stays after the library has let go of it, until all is sent.
+    _wire: asyncio.Transport | None = None
+    _writer: AbstractStreamWriter | None = None
+    _payload: StreamReader | None = None
+    _written = 0
+    _hold: Hold | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take a place."""
+        super().connection_made(transport)
+        self._wire = cast(asyncio.Transport, transport)
+        if not self.room.enter(self):
+            self.force_close()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Give back what is held."""
+        self._release()
+        self._wire = None
+        self.room.leave(self)
+        super().connection_lost(exc)
+
+    def begin(self, payload: StreamReader, writer: AbstractStreamWriter) -> None:
+        """Note that a request begins, and what its body and its answer go through."""
+        if self._writer is not None:
+            self._written += self._writer.output_size
+        self._writer = writer
+        self._payload = payload
+        self.room.begin(self)
+
+    def hold(self, account: str, address: str, use: Use) -> None:
+        """Count the request for an account and an address ("" for none); raises as `Room.hold` does."""
+        self._release()
+        if self._wire is not None:
+            self._hold = self.room.hold(self, account, address, use)
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send the answer, and then give back what its request held."""
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            self._release()
+            self._payload = None
+            self.room.end(self)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether it waits for its peer: for a request, for the rest of one, or until an answer is taken."""
+        return self._payload is None or self._upgraded or self._paused or not self._payload.is_eof()
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes wait to be sent."""
+        return 0 if self._wire is None else self._wire.get_write_buffer_size()
+
+    @property
+    def sent(self) -> int:
+        """How many bytes the peer has taken."""
+        channel = None if self._wire is None else self._wire.get_extra_info("socket")
+        taken = None if channel is None else acknowledged_bytes(channel)
+        if taken is not None:
+            return taken
+        return self._written + (self._writer.output_size if self._writer is not None else 0) - self.unsent
+
+    @property
+    def peer(self) -> str:
+        """The address of the other end, "" for a unix socket."""
+        name = None if self._wire is None else self._wire.get_extra_info("peername")
+        return name[0] if isinstance(name, tuple) else ""
+
+    def evict(self) -> None:
+        """Close at once, with what was not yet sent."""
+        if self._wire is not None:
+            self._wire.abort()
+
+    def _release(self) -> None:
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            self.room.release(hold)

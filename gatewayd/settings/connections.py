@@ -1,0 +1,101 @@
+"""Settings of the peers of the gateway: the minimum rate of each, and how much one of them may hold."""
+
+from typing import Final
+
+from pydantic import ByteSize
+from pydantic_settings import BaseSettings
+
+from gatewayd.settings import types
+from gatewayd.settings.fields import LIMITS, restart, setting
+
+MOST: Final = 1_000_000
+
+
+class ConnectionFields(BaseSettings):
+    """The settings of connections."""
+
+    client_body_timeout: types.Seconds = setting(
+        restart(LIMITS),
+        30.0,
+        "Maximum time for which the body of a request may come below client_body_min_rate.",
+        gt=0,
+        le=3600,
+    )
+    client_body_min_rate: types.Size = setting(
+        restart(LIMITS),
+        ByteSize(1024),
+        "Minimum rate of the body of a request, in bytes a second; with 0 silence alone ends it.",
+        ge=0,
+        le=2**30,
+    )
+    send_timeout: types.Seconds = setting(
+        restart(LIMITS),
+        30.0,
+        "Maximum time for which a client may take what waits to be sent below send_min_rate.",
+        gt=0,
+        le=3600,
+    )
+    send_min_rate: types.Size = setting(
+        restart(LIMITS),
+        ByteSize(1024),
+        "Minimum rate at which a client takes what waits to be sent, in bytes a second; with 0 a pause alone"
+        " ends it.",
+        ge=0,
+        le=2**30,
+    )
+    account_connection_limit: types.Whole = setting(
+        restart(LIMITS),
+        2000,
+        "Maximum number of requests of one account that are served at once; 0 for none.",
+        ge=0,
+        le=MOST,
+    )
+    account_upload_limit: types.Whole = setting(
+        restart(LIMITS),
+        200,
+        "Maximum number of unfinished uploads of one account; 0 for none.",
+        ge=0,
+        le=MOST,
+    )
+    account_download_limit: types.Whole = setting(
+        restart(LIMITS),
+        200,
+        "Maximum number of unfinished downloads of one account; 0 for none.",
+        ge=0,
+        le=MOST,
+    )
+    account_stream_limit: types.Whole = setting(
+        restart(LIMITS),
+        1000,
+        "Maximum number of unfinished answers of models and event streams of one account; 0 for none.",
+        ge=0,
+        le=MOST,
+    )
+    address_connection_limit: types.Whole = setting(
+        restart(LIMITS),
+        4000,
+        "Maximum number of requests from one address that are served at once; 0 for none.",
+        ge=0,
+        le=MOST,
+    )
+    address_upload_limit: types.Whole = setting(
+        restart(LIMITS),
+        400,
+        "Maximum number of unfinished uploads from one address; 0 for none.",
+        ge=0,
+        le=MOST,
+    )
+    address_download_limit: types.Whole = setting(
+        restart(LIMITS),
+        400,
+        "Maximum number of unfinished downloads from one address; 0 for none.",
+        ge=0,
+        le=MOST,
+    )
+    address_stream_limit: types.Whole = setting(
+        restart(LIMITS),
+        2000,
+        "Maximum number of unfinished answers of models and event streams from one address; 0 for none.",
+        ge=0,
+        le=MOST,
+    )

@@ -1,0 +1,208 @@
+"""Tests for gatewayd.http.room."""
+
+import logging
+import resource
+from dataclasses import dataclass
+
+import pytest
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http import room as rooms
+from gatewayd.http.room import Places, Room, control_places, open_files, public_places
+from gatewayd.http.uses import Bounds, RoomRules, Use
+
+PLENTY = 1_000_000
+
+
+@dataclass(eq=False)
+class Chair:
+    """A connection; it waits for its peer unless it is told otherwise."""
+
+    is_blocked: bool = True
+    is_gone: bool = False
+
+    def evict(self) -> None:
+        self.is_gone = True
+
+
+def a_room(limit: int = 8, spare: int = 1, strangers: int = 4, **rules: Bounds) -> Room:
+    return Room(Places(limit, spare, strangers, PLENTY), RoomRules(**rules))
+
+
+def served(room: Room, account: str = "", use: Use = Use.REQUEST, address: str = "") -> Chair:
+    """Let a connection come with a request."""
+    chair = Chair()
+    room.enter(chair)
+    room.begin(chair)
+    chair.is_blocked = False
+    room.hold(chair, account, address, use)
+    return chair
+
+
+def test_strangers_share_a_part_and_the_oldest_gives_way() -> None:
+    room = a_room()
+    chairs = [Chair() for _ in range(10)]
+    assert all(room.enter(chair) for chair in chairs)
+    assert [chair.is_gone for chair in chairs] == [True] * 6 + [False] * 4
+    assert room.taken == 4
+
+
+def test_a_stranger_who_is_served_stays() -> None:
+    room = a_room()
+    busy = served(room)
+    chairs = [Chair() for _ in range(10)]
+    assert all(room.enter(chair) for chair in chairs)
+    assert not busy.is_gone
+    assert sum(not chair.is_gone for chair in chairs) == 3
+
+
+def test_connections_that_wait_give_way_to_others() -> None:
+    room = a_room(strangers=PLENTY)
+    waiting = [served(room, f"a{number}") for number in range(8)]
+    for chair in reversed(waiting):
+        room.end(chair)
+    assert not served(room, "b").is_gone
+    assert [chair.is_gone for chair in waiting] == [False] * 7 + [True]
+    # A stranger's body that does not come gives way after them.
+    room = a_room(limit=8)
+    for number in range(6):
+        served(room, f"a{number}")
+    slow = Chair()
+    room.enter(slow)
+    room.begin(slow)
+    room.hold(slow, "", "", Use.REQUEST)
+    assert not served(room, "b", Use.UPLOAD).is_gone
+    assert slow.is_gone
+
+
+def test_a_connection_that_lost_its_place_does_not_come_back() -> None:
+    room = a_room(strangers=1)
+    first, second = Chair(), Chair()
+    room.enter(first)
+    room.enter(second)
+    assert first.is_gone
+    room.begin(first)
+    room.end(first)
+    room.leave(first)
+    assert room.taken == 1
+    room.leave(second)
+    room.leave(second)
+    assert room.taken == 0
+
+
+@pytest.mark.parametrize(
+    ("use", "files"),
+    [(Use.REQUEST, 1), (Use.LISTENER, 1), (Use.UPLOAD, 2), (Use.DOWNLOAD, 2), (Use.ANSWER, 2)],
+)
+def test_requests_are_counted_by_their_descriptors(use: Use, files: int) -> None:
+    room = a_room()
+    chair = Chair()
+    room.enter(chair)
+    room.begin(chair)
+    hold = room.hold(chair, "a", "192.0.2.1", use)
+    assert room.taken == files
+    assert hold is not None
+    room.release(hold)
+    assert room.taken == 1
+
+
+@pytest.mark.parametrize(
+    ("use", "code", "words"),
+    [
+        (Use.REQUEST, "too_many_connections", "the {} has 1 connections at once, the most for one {}"),
+        (Use.UPLOAD, "too_many_uploads", "the {} has 1 uploads at once, the most for one {}"),
+        (Use.DOWNLOAD, "too_many_downloads", "the {} has 1 downloads at once, the most for one {}"),
+        (Use.ANSWER, "too_many_streams", "the {} has 1 streams at once, the most for one {}"),
+        (Use.LISTENER, "too_many_streams", "the {} has 1 streams at once, the most for one {}"),
+    ],
+)
+@pytest.mark.parametrize("owner", ["account", "address"])
+def test_one_owner_has_bounds(owner: str, use: Use, code: str, words: str) -> None:
+    name = code.removeprefix("too_many_")
+    room = a_room(limit=100, **{owner: Bounds(**{name: 1})})
+    first, other = {"account": "a", "address": "n"}, {"account": "b", "address": "m"}
+    chair = Chair()
+    room.enter(chair)
+    held = room.hold(chair, first["account"], first["address"], use)
+    shared = {**other, owner: first[owner]}
+    with pytest.raises(GatewayError) as caught:
+        served(room, shared["account"], use, shared["address"])
+    assert caught.value.kind is Kind.RATE_LIMITED
+    assert caught.value.message == f"cannot take the request: {words.format(owner, owner)}"
+    assert (caught.value.code, caught.value.retry_after) == (code, rooms.RETRY_SECONDS)
+    served(room, other["account"], use, other["address"])
+    assert held is not None
+    room.release(held)
+    served(room, first["account"], use, first["address"])
+
+
+@pytest.mark.parametrize(("owner", "most"), [("account", 5), ("address", 10)])
+def test_one_owner_holds_a_part_of_the_descriptors_whatever_is_set(owner: str, most: int) -> None:
+    room = a_room(limit=40)
+    who = {"account": ("a", Use.ANSWER, ""), "address": ("", Use.ANSWER, "n")}[owner]
+    for _ in range(most):
+        served(room, *who)
+    with pytest.raises(GatewayError, match=f"the {owner} holds {2 * most} open files") as caught:
+        served(room, *who)
+    assert caught.value.code == "too_many_streams"
+    served(room, "b", Use.ANSWER, "m")
+
+
+def test_a_full_room_takes_questions_about_the_health_alone(caplog: pytest.LogCaptureFixture) -> None:
+    room = a_room(limit=4, spare=1)
+    busy = [served(room, f"a{number}") for number in range(4)]
+    chair, late = Chair(), Chair()
+    with caplog.at_level(logging.WARNING):
+        assert room.enter(chair)
+        room.begin(chair)
+        with pytest.raises(GatewayError, match="has its 4 connections and files in use") as caught:
+            room.hold(chair, "b", "", Use.REQUEST)
+        assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "too_many_connections")
+        assert caught.value.retry_after == rooms.RETRY_SECONDS
+        assert room.hold(chair, "", "", Use.PROBE) is None
+        chair.is_blocked = False
+        assert not room.enter(late)
+    assert len(caplog.records) == 1
+    assert not any(each.is_gone for each in busy)
+    # Once there is room, the spare place is one as others.
+    room.leave(late)
+    room.leave(busy[0])
+    assert room.hold(chair, "b", "", Use.REQUEST) is not None
+
+
+def test_a_request_without_room_for_its_file_is_refused_and_nothing_stays_counted() -> None:
+    room = a_room(limit=8)
+    for number in range(6):
+        served(room, f"a{number}")
+    served(room, "b", Use.REQUEST)
+    with pytest.raises(GatewayError, match="connections and files in use"):
+        served(room, "c", Use.UPLOAD)
+        served(room, "d", Use.UPLOAD)
+    assert room.taken == 8
+
+
+def test_files_that_something_else_holds_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = a_room(strangers=PLENTY)
+    first, second = Chair(), Chair()
+    room.enter(first)
+    monkeypatch.setattr(rooms, "open_files", lambda: PLENTY + 1)
+    assert room.enter(second)
+    assert first.is_gone
+
+
+@pytest.mark.parametrize("soft", [256, 1000, 1024, 65_536])
+def test_places_by_the_limit_of_open_files(soft: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, soft))
+    public, control = public_places(), control_places()
+    assert control.limit == max(64, soft // 32)
+    assert public.limit >= soft // 2
+    assert public.strangers == public.limit // 2
+    if soft >= 1000:
+        assert soft - public.limit - public.spare - control.limit == rooms.OWN_FILES
+    assert soft != 1000 or public.limit == 800
+
+
+def test_the_kernel_counts_open_files() -> None:
+    before = open_files()
+    with open("/dev/null", "rb"):  # noqa: PTH123
+        assert open_files() == before + 1 or not before

@@ -1,0 +1,73 @@
+"""Tests for gatewayd.http.seats."""
+
+import asyncio
+from pathlib import Path
+
+from aiohttp import web
+
+from gatewayd.http.admission import count
+from gatewayd.http.rates import RATES, MinimumRate, Rates
+from gatewayd.http.room import ROOM, Places, Room
+from gatewayd.http.server import Server
+from gatewayd.http.uses import Bounds, RoomRules, Use
+
+
+async def large(request: web.Request) -> web.StreamResponse:
+    return web.Response(body=b"x" * 2_000_000)
+
+
+async def test_a_reader_on_a_unix_socket_that_takes_nothing_is_cut_and_one_that_reads_is_not(
+    tmp_path: Path,
+) -> None:
+    room = Room(Places(10, 0, 10, 1_000_000))
+    app = web.Application()
+    app[ROOM] = room
+    app[RATES] = Rates(send=MinimumRate(1000, 0.1))
+    app.router.add_get("/", large)
+    server = Server(app)
+    await server.open()
+    path = await server.listen_unix(tmp_path / "socket", "")
+    asked = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    reader, writer = await asyncio.open_unix_connection(path, limit=1024)
+    stuck, quiet = await asyncio.open_unix_connection(path, limit=1024)
+    writer.write(asked)
+    quiet.write(asked)
+    total = 0
+    async with asyncio.timeout(20):
+        while part := await reader.read(50_000):
+            total += len(part)
+            await asyncio.sleep(0.005)
+        while room.taken:
+            await asyncio.sleep(0.01)
+    assert total > 2_000_000
+    for each in (writer, quiet):
+        each.transport.abort()
+    del stuck
+    await server.close()
+
+
+async def hold_again(request: web.Request) -> web.StreamResponse:
+    # As a websocket whose user changes.
+    for account in ("ann", "bob", "ann"):
+        count(request, account, "", Use.LISTENER)
+    return web.Response(text=str(request.app[ROOM].taken))
+
+
+async def test_a_connection_holds_for_one_account_at_a_time() -> None:
+    room = Room(Places(10, 0, 10, 1_000_000), RoomRules(account=Bounds(streams=1)))
+    app = web.Application()
+    app[ROOM] = room
+    app.router.add_get("/", hold_again)
+    server = Server(app)
+    await server.open()
+    host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    for _ in range(3):
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n\r\n1")).startswith(b"HTTP/1.1 200 ")
+    writer.close()
+    await writer.wait_closed()
+    async with asyncio.timeout(5):
+        while room.taken:
+            await asyncio.sleep(0.001)
+    await server.close()
