@@ -13,6 +13,7 @@ from gatewayd.accounts.endpoints import allows, parse
 from gatewayd.chats.answers import RESTARTED
 from gatewayd.observe.outputs import CLOSE_SECONDS, MAX_QUEUED_BYTES
 from gatewayd.settings import definitions
+from gatewayd.storage.postgres import STATEMENT_SECONDS
 from gatewayd.upstream.config import Timeouts
 from gatewayd.upstream.response import Response
 
@@ -207,3 +208,4 @@ def test_what_waits_for_the_database_is_told() -> None:
     assert f"given up after {deferred.MAX_DEFERRED_SECONDS} seconds" in page
     assert f"at most {deferred.MAX_DEFERRED_WRITES} writes and {deferred.MAX_DEFERRED_CHARACTERS}" in page
     assert RESTARTED in page
+    assert f"PostgreSQL does not end within {STATEMENT_SECONDS:g} seconds" in page

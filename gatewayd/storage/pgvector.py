@@ -317,7 +317,7 @@ async def _check_file(table: _Table, file_id: str) -> str | None:
 async def _holding(file_id: str) -> AsyncIterator[Any]:
     """Begin a change, until whose end nobody publishes, removes or brings a file; yield None without it."""
     async with writing("copy vectors to their table") as client:
-        await client.execute_script("SET LOCAL statement_timeout = 0")
+        await client.lift_limits()
         yield client if await FileRow.filter(id=file_id).select_for_update() else None
 
 

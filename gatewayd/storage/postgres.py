@@ -5,8 +5,8 @@ import hashlib
 import io
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,11 @@ from gatewayd.storage.transactions import run_savepoint, run_transaction
 log = logging.getLogger(__name__)
 
 ACQUIRE_SECONDS = 8.0
+
+STATEMENT_SECONDS = 10.0
+"""After which a statement is given up with its connection: the server's own limits, of 8 seconds and less,
+hold only while the server and the network to it live."""
+
 FOREIGN = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
 COLUMNS = """
@@ -49,17 +54,23 @@ class LostConnectionError(OperationalError):
 
 
 class _Lease:
-    """One pooled connection for one statement."""
+    """One pooled connection for one statement, or with `is_patient` for those that take their time."""
 
-    def __init__(self, engine: "Engine") -> None:
+    def __init__(self, engine: "Engine", *, is_patient: bool = False) -> None:
         self._engine = engine
         self._connection: Any = None
+        self._is_patient = is_patient
+        self._timer: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Any:
         self._connection = await self._engine.take()
+        if not self._is_patient:
+            self._timer = _end_later(self._connection)
         return self._connection
 
     async def __aexit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         await self._engine.give(self._connection)
 
 
@@ -82,7 +93,8 @@ class Engine(AsyncpgDBClient):
         connection = await _wrapped(self.take)
         claimed = False
         try:
-            await self._lock_out(connection)
+            with _hurried(connection):
+                await self._lock_out(connection)
             claimed = True
         finally:
             if not claimed:
@@ -152,7 +164,7 @@ class Engine(AsyncpgDBClient):
 
     async def run_alone(self, *statements: str) -> None:
         """Run statements that cannot be in a transaction, on one connection, however long they take."""
-        async with _Lease(self) as connection:
+        async with _Lease(self, is_patient=True) as connection:
             # The pool sets the limits back.
             for statement in ("SET statement_timeout = 0", "SET lock_timeout = 0", *statements):
                 await _wrapped(connection.execute, statement)
@@ -161,7 +173,8 @@ class Engine(AsyncpgDBClient):
     async def migrating(self) -> AsyncIterator[Any]:
         """Run a block that changes tables, in one transaction without time limits of the server."""
         async with self._in_transaction() as transaction:
-            await transaction.execute_script("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0")
+            await transaction.lift_limits()
+            await transaction.execute_script("SET LOCAL lock_timeout = 0")
             yield transaction
 
     @asynccontextmanager
@@ -179,7 +192,8 @@ class Engine(AsyncpgDBClient):
         if self._claim is None:
             return False
         try:
-            await self._claim.fetchval("SELECT 1")
+            with _hurried(self._claim):
+                await self._claim.fetchval("SELECT 1")
         except FOREIGN:
             await self._give_claim()
             return False
@@ -219,11 +233,17 @@ class EngineTransaction(TransactionWrapper):
     def __init__(self, engine: Engine, connection: Any) -> None:
         super().__init__(engine)
         self._connection = connection
+        self._is_patient = False
         self.finished_part = ""
 
     async def begin(self) -> None:
         """Start it."""
         await self.execute_script("BEGIN")
+
+    async def lift_limits(self) -> None:
+        """Let the statements that follow take their time."""
+        await self.execute_script("SET LOCAL statement_timeout = 0")
+        self._is_patient = True
 
     @property
     def is_given_up(self) -> bool:
@@ -232,7 +252,8 @@ class EngineTransaction(TransactionWrapper):
 
     async def commit(self) -> None:
         """Commit; raise when PostgreSQL rolled back, which to it is a status and no error."""
-        status = await _wrapped(self._connection.execute, "COMMIT")
+        with self._hurry():
+            status = await _wrapped(self._connection.execute, "COMMIT")
         self._finalized = True
         if status != "COMMIT":
             raise OperationalError("the transaction was rolled back by the database")
@@ -243,7 +264,8 @@ class EngineTransaction(TransactionWrapper):
         if _is_lost(self._connection) or not self._connection.is_in_transaction():
             return
         try:
-            await self._connection.execute("ROLLBACK")
+            with _hurried(self._connection):
+                await self._connection.execute("ROLLBACK")
         except FOREIGN:
             if not _is_lost(self._connection):
                 self._connection.terminate()
@@ -251,7 +273,8 @@ class EngineTransaction(TransactionWrapper):
     async def copy_rows(self, table: str, columns: Sequence[str], rows: bytes) -> None:
         """Insert rows that are in the format of PostgreSQL's binary COPY."""
         copy, source = self._connection.copy_to_table, io.BytesIO(rows)
-        await _wrapped(copy, table, source=source, columns=columns, format="binary")
+        with self._hurry():
+            await _wrapped(copy, table, source=source, columns=columns, format="binary")
 
     def acquire_connection(self) -> Any:
         """Return the context of one statement."""
@@ -260,10 +283,28 @@ class EngineTransaction(TransactionWrapper):
     def _in_transaction(self) -> Any:
         return self._parent._in_transaction() if self._finalized else run_savepoint(self)
 
+    def _hurry(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._is_patient or self._finalized else _hurried(self._connection)
+
     async def _translate_exceptions(
         self, func: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
     ) -> Any:
-        return await _wrapped(func, self, *args, **kwargs)
+        with self._hurry():
+            return await _wrapped(func, self, *args, **kwargs)
+
+
+@contextmanager
+def _hurried(connection: Any) -> Iterator[None]:
+    """Give the block STATEMENT_SECONDS to use a connection, which then ends with what waits for it."""
+    timer = _end_later(connection)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _end_later(connection: Any) -> asyncio.TimerHandle:
+    return asyncio.get_running_loop().call_later(STATEMENT_SECONDS, connection.terminate)
 
 
 def _is_lost(connection: Any) -> bool:

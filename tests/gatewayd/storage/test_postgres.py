@@ -2,8 +2,12 @@
 
 import asyncio
 import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import asyncpg
 import pytest
@@ -14,6 +18,7 @@ from gatewayd.storage import postgres as engine_module
 from gatewayd.storage.database import Database
 from gatewayd.storage.location import Location
 from gatewayd.storage.postgres import lock_key
+from gatewayd.storage.transactions import writing
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
 from tests.fakes.postgres import Postgres
@@ -245,3 +250,60 @@ async def test_a_database_that_is_not_there_is_a_matter_of_configuration(locatio
 
 async def test_the_server_makes_its_own_copies(database: Database) -> None:
     assert await database.engine.snapshot("copy") is None
+
+
+@contextmanager
+def stopped(postgres: Postgres, location: Location) -> Iterator[None]:
+    """Let every connection to the database hang, as on a network that takes packets and brings none."""
+    name = location.credentials["database"]
+    shown = postgres.psql(f"SELECT 'pid ' || pid FROM pg_stat_activity WHERE datname = '{name}'")
+    pids = [int(found) for found in re.findall(r"pid (\d+)", shown)]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("step", ["statement", "transaction", "commit", "claim"])
+async def test_a_server_that_hangs_is_given_up_with_its_connections(
+    step: str, location: Location, database: Database, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await database.own()
+    assert await TortoiseUsers().find("u1") is None
+    monkeypatch.setattr(engine_module, "STATEMENT_SECONDS", 0.1)
+    with pytest.raises(GatewayError) as caught:
+        match step:
+            case "statement":
+                with stopped(postgres, location):
+                    await TortoiseUsers().find("u1")
+            case "transaction":
+                async with database.transaction():
+                    with stopped(postgres, location):
+                        await TortoiseUsers().add(user("u1"), None)
+            case "commit":
+                with ExitStack() as stack:
+                    async with database.transaction():
+                        await TortoiseUsers().add(user("u1"), None)
+                        stack.enter_context(stopped(postgres, location))
+            case _:
+                with stopped(postgres, location):
+                    await database.ping()
+    assert caught.value.kind in {Kind.UNAVAILABLE, Kind.CONFLICT}
+    monkeypatch.undo()
+    assert await TortoiseUsers().find("u2") is None
+
+
+async def test_what_takes_its_time_is_not_given_up(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "STATEMENT_SECONDS", 0.05)
+    engine = cast(engine_module.Engine, database.engine)
+    await engine.run_alone("SELECT pg_sleep(0.2)")
+    async with database.engine.migrating() as transaction:
+        await transaction.execute_query("SELECT pg_sleep(0.2)")
+    with pytest.raises(GatewayError, match="cannot be reached"):
+        async with writing("wait"):
+            await get_connection("postgresql").execute_query("SELECT pg_sleep(1)")
