@@ -217,9 +217,9 @@ class Daemon:
         await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=True)
         if not await _finished(gateway, servers, deadline, listeners=False):
             left = sum(server.unanswered for server in servers)
-            gateway.listening.streams.stop()
-            await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=False)
             if left or cut:
+                gateway.listening.streams.stop()
+                await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=False)
                 log.warning("stopping with answers unfinished", extra={"in_flight": left, "tasks": cut})
         try:
             await gateway.accounts.authenticator.flush()
@@ -250,11 +250,11 @@ async def migrate_database(settings: Settings) -> None:
 async def _finished(gateway: Gateway, servers: Sequence[Server], deadline: float, *, listeners: bool) -> bool:
     """Wait until there is no request and no task of a user; False when the deadline comes before.
 
-    Each may start the other. Streams of events count with `listeners`.
+    Each may start the other. With `listeners`, wait for streams of events alone.
     """
     while True:
         waited_for = sum(server.look(listeners=listeners) for server in servers)
-        if not waited_for and not gateway.tasks.started():
+        if not waited_for and (listeners or not gateway.tasks.started()):
             return True
         if time.monotonic() >= deadline:
             return False

@@ -32,6 +32,8 @@ class Connection(SeatedConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the clock of the first head; later ones are under that of idle connections."""
         super().connection_made(transport)
+        if isinstance(self._manager, Connections) and self._manager.is_draining:
+            self.drain()
         if self.transport is not None:
             self._timer = self._loop.call_later(HEAD_SECONDS, self._on_slow_head)
 
@@ -97,20 +99,18 @@ class Connections(web.Server):
         self._options = options
         self._room = room
         self._unsent = UnsentWatch(self.open, rates.send)
-        self._is_draining = False
+        self.is_draining = False
 
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""
         connection = Connection(self, loop=asyncio.get_running_loop(), **self._options)
         connection.room = self._room
         self._unsent.start()
-        if self._is_draining:
-            connection.drain()
         return connection
 
     def drain(self) -> None:
         """Let every connection, also those that still come, end with its next answer."""
-        self._is_draining = True
+        self.is_draining = True
         for connection in self.open():
             connection.drain()
 

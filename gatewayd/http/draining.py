@@ -56,7 +56,7 @@ class DrainingConnection(web.RequestHandler):
     @property
     def is_busy(self) -> bool:
         """Whether it has a request that is not wholly answered; a stream of events does not count."""
-        return not (self.is_listening or self._is_idle)
+        return not (self.is_listening or self._is_idle or self._force_close)
 
     def look(self) -> None:
         """Close the connection when it is idle and has had its time; a drain calls this again and again."""
@@ -83,7 +83,7 @@ class DrainingConnection(web.RequestHandler):
     def _is_due(self) -> bool:
         """Tell whether an idle connection has had its time."""
         now = self._loop.time()
-        began = now if self._drained_at is None else self._drained_at
+        began = self._drained_at or 0.0
         # The library sets this when the connection is accepted and after each answer.
         answered = self._next_keepalive_close_time - self.keepalive_timeout
         if self.is_listening:

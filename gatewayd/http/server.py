@@ -100,11 +100,11 @@ class Server:
         await asyncio.sleep(0)
 
     def look(self, *, listeners: bool) -> int:
-        """Close the quiet connections and return how many a stop waits for; streams of events by choice."""
+        """Close the quiet connections and return how many are left: streams of events, or the others."""
         found = self._connections()
         for connection in found:
             connection.look()
-        return sum(listeners or not connection.is_listening for connection in found)
+        return sum(connection.is_listening is listeners for connection in found)
 
     @property
     def unanswered(self) -> int:

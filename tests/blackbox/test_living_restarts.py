@@ -156,6 +156,9 @@ def test_an_answer_that_is_asked_for_during_a_stop_ends_too(tmp_path: Path, seed
             told = file(upload)
             assert chat(asked)["status"] is True
         seed.provider.wait_silent()
+        # Nothing that comes now changes the stop.
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            house.daemon.process.send_signal(number)
         assert house.daemon.process.poll() is None
         seed.provider.release()
         assert house.daemon.process.wait(30) == 0

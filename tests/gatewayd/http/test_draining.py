@@ -53,7 +53,7 @@ class Site:
     async def drained(self) -> None:
         """Look until nothing is left, as the daemon does."""
         async with asyncio.timeout(SOON):
-            while self.server.look(listeners=True):
+            while self.server.look(listeners=False) + self.server.look(listeners=True):
                 await asyncio.sleep(0.005)
 
 
@@ -135,6 +135,22 @@ async def test_what_waits_on_a_unix_socket_is_accepted_and_answered(tmp_path: Pa
             await asyncio.open_unix_connection(path)
         client.setblocking(False)
         assert CLOSE in await rest(*await asyncio.open_connection(sock=client))
+
+
+@on_both_loops
+async def test_a_connection_that_was_accepted_just_before_is_drained_too() -> None:
+    async with serving() as site:
+        # The loop makes the protocol in one turn and connects it in the next.
+        factory = site.server._runner.server
+        assert factory is not None
+        protocol = factory()
+        await site.server.stop_listening()
+        ours, theirs = socket.socketpair()
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, ours)
+        theirs.sendall(GET)
+        theirs.setblocking(False)
+        answer, _ = await asyncio.gather(rest(*await asyncio.open_connection(sock=theirs)), site.drained())
+        assert CLOSE in answer
 
 
 @on_both_loops
@@ -238,7 +254,7 @@ async def test_who_sends_a_head_byte_by_byte_does_not_hold_a_stop(monkeypatch: p
         await reader.readuntil(b"hello")
         await site.server.stop_listening()
         async with asyncio.timeout(SOON):
-            while site.server.look(listeners=True):
+            while site.server.look(listeners=False):
                 writer.write(b"G")
                 await asyncio.sleep(0)
         with suppress(ConnectionResetError):
