@@ -21,9 +21,9 @@ def grace(due: float, now: float, seconds: float) -> float:
 
 
 class TimeLimit:
-    """Raises TimeoutError out of an `async with` block that takes more than `seconds`."""
+    """Raises TimeoutError out of an `async with` block that takes more than `seconds`; None is no limit."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
         self._limit = asyncio.timeout(None)
         self._timer: asyncio.TimerHandle | None = None
@@ -31,7 +31,8 @@ class TimeLimit:
     async def __aenter__(self) -> Self:
         """Begin to count."""
         await self._limit.__aenter__()
-        self._set(asyncio.get_running_loop().time() + self._seconds)
+        if self._seconds is not None:
+            self._set(asyncio.get_running_loop().time() + self._seconds, self._seconds)
         return self
 
     async def __aexit__(
@@ -42,13 +43,18 @@ class TimeLimit:
             self._timer.cancel()
         await self._limit.__aexit__(kind, error, trace)
 
-    def _set(self, due: float) -> None:
-        self._timer = asyncio.get_running_loop().call_at(due, self._look, due)
+    @property
+    def is_expired(self) -> bool:
+        """Whether the limit was reached."""
+        return self._limit.expired()
 
-    def _look(self, due: float) -> None:
+    def _set(self, due: float, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_at(due, self._look, due, seconds)
+
+    def _look(self, due: float, seconds: float) -> None:
         now = asyncio.get_running_loop().time()
-        more = grace(due, now, self._seconds)
+        more = grace(due, now, seconds)
         if more:
-            self._set(now + more)
+            self._set(now + more, more)
         else:
             self._limit.reschedule(now)

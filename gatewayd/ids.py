@@ -18,6 +18,17 @@ def now() -> int:
     return int(time.time())  # noqa: TID251 - this is the clock's home
 
 
+def since_boot() -> float:
+    """Return seconds since the machine was started, suspended or not; nobody can set this clock."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def steady(clock: Clock = now, elapsed: Callable[[], float] = since_boot) -> Clock:
+    """Return a clock for durations: it starts at the present time, and is not set with the wall clock."""
+    start = clock() - elapsed()
+    return lambda: int(start + elapsed())
+
+
 def now_us() -> int:
     """Return the current time in whole microseconds since the epoch, for changes that are told apart."""
     return time.time_ns() // 1000  # noqa: TID251 - this is the clock's home

@@ -19,8 +19,8 @@ from gatewayd.errors import GatewayError, Kind
 ALGORITHM: Final = "HS256"
 MAX_TOKEN: Final = 2048
 SHORTEST_SECRET: Final = 32
-# Other processes' clocks may be this far ahead.
-LEEWAY_SECONDS: Final = 60
+LEEWAY_SECONDS: Final = 86_400
+"""By how much the clock may have been set back since a session was issued."""
 # {"alg":"HS256","typ":"JWT"}: the one header there is. Everything else is refused before it is parsed.
 _HEADER: Final = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
 _CLAIMS: Final = {"id", "sub", "ver", "jti", "iat", "exp"}

@@ -75,7 +75,7 @@ class SignIn:
         passwords: Passwords,
         devices: DeviceCookies,
         limits: SignInLimits | None = None,
-        clock: ids.Clock = ids.now,
+        clock: ids.Clock | None = None,
         *,
         enabled: bool = True,
     ) -> None:
@@ -84,6 +84,7 @@ class SignIn:
         self._passwords = passwords
         self._devices = devices
         limits = limits or SignInLimits()
+        clock = clock or ids.steady()
         self._by_pair = Tries(Limit(limits.failures, FAILURE_SECONDS), clock)
         self._by_peer = Tries(Limit(limits.by_address, FAILURE_SECONDS), clock)
         self._by_site = Tries(Limit(limits.by_address * WIDE_FACTOR, FAILURE_SECONDS), clock)

@@ -36,12 +36,13 @@ class SignUp:
         groups: Groups,
         runtime: RuntimeSettings,
         options: SignUpOptions | None = None,
-        clock: ids.Clock = ids.now,
+        clock: ids.Clock | None = None,
     ) -> None:
         self._users = users
         self._groups = groups
         self._runtime = runtime
         self._options = options or SignUpOptions()
+        clock = clock or ids.steady()
         self._by_peer = Tries(Limit(self._options.by_address, LIMIT_SECONDS), clock)
         self._by_all = Tries(Limit(self._options.limit, LIMIT_SECONDS), clock)
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.records import Model
+from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError
 from gatewayd.tasks import Tasks
 
@@ -99,7 +100,7 @@ class SourceListing:
 
     async def _ask(self) -> None:
         try:
-            async with asyncio.timeout(self._deadline):
+            async with TimeLimit(self._deadline):
                 models = await self.source.list_models()
         except (GatewayError, TimeoutError) as error:
             self._note(str(error) or f"cannot list the models of {self.source.name}: no answer in time")

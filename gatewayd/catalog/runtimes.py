@@ -17,6 +17,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body
 from gatewayd.catalog.service import MAX_ID_LENGTH, Catalog
 from gatewayd.catalog.spellings import spellings
+from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError, Kind, not_found
 
 log = logging.getLogger(__name__)
@@ -247,7 +248,7 @@ async def _ask(runtime: Runtime, path: str) -> Body | GatewayError:
     """Return the JSON object at a path of a runtime, or why there is none."""
     refusal = f"cannot get an answer from provider {runtime.source.name!r}: "
     try:
-        async with asyncio.timeout(ASK_SECONDS):
+        async with TimeLimit(ASK_SECONDS):
             answer = orjson.loads(await _read(await runtime.source.forward("GET", path, None)))
     except GatewayError as error:
         return error

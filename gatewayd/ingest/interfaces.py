@@ -110,6 +110,10 @@ class JobStore(Protocol):
         """Delete a job: its file is completed or failed."""
         ...
 
+    async def hasten(self, attempts: int, latest: int) -> None:
+        """Let the free jobs of so many attempts be due at `latest` that would be due later."""
+        ...
+
     async def list(self, *, leased: bool = False) -> Sequence[Job]:
         """Return all jobs, or those that are `leased` to anybody, oldest first."""
         ...

@@ -30,6 +30,8 @@ BEGINNINGS: Final = 20
 """Leases after which a file is given up of whose attempts nobody heard: the gateway ended, each time."""
 
 LONGEST_PAUSE: Final = 3600
+LONGEST_CHANCE: Final = 1.25
+"""Times a pause: the most that chance makes of it; the least is half of a pause shorter."""
 SHORTEST_WAIT: Final = 1.0
 
 
@@ -68,14 +70,15 @@ class IngestQueue:
         processor: Processor,
         tasks: Tasks,
         options: QueueOptions,
-        clock: ids.Clock = ids.now,
+        clock: ids.Clock | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._stores = stores
         self._processor = processor
         self._tasks = tasks
         self._options = options
-        self._clock = clock
+        # Pauses and leases are durations, whatever the wall clock is set to.
+        self._clock = clock or ids.steady()
         self._chance = chance
         self._owner = ids.new_id()
         self._backlog = Backlog(stores.jobs, self._owner, options.workers)
@@ -159,7 +162,7 @@ class IngestQueue:
         """Free what a killed daemon had leased.
 
         The attempt counts only when nothing came of it, and then a second one waits, so that other files come
-        first.
+        first. No file waits longer than its pause, as it would when the clock was set back meanwhile.
         """
         for job in await self._stores.jobs.list(leased=True):
             free = replace(job, lease_owner="", lease_until=0)
@@ -168,6 +171,9 @@ class IngestQueue:
             elif job.attempts > 1:
                 free = replace(free, not_before=self._clock() + self._pause_after(1))
             await self._stores.jobs.put(free)
+        for attempts in range(1, BEGINNINGS + 1):
+            latest = self._clock() + round(self._longest_pause(attempts) * LONGEST_CHANCE)
+            await self._stores.jobs.hasten(attempts, latest)
 
     async def _renew(self) -> None:
         until = self._clock() + self._options.lease
@@ -243,5 +249,7 @@ class IngestQueue:
 
     def _pause_after(self, attempts: int) -> int:
         """Return the seconds to wait after that many attempts, half of them by chance."""
-        longest = min(self._options.pause << 2 * (attempts - 1), LONGEST_PAUSE)
-        return round(longest * (0.75 + self._chance() / 2))
+        return round(self._longest_pause(attempts) * (LONGEST_CHANCE - 0.5 + self._chance() / 2))
+
+    def _longest_pause(self, attempts: int) -> int:
+        return min(self._options.pause << 2 * (attempts - 1), LONGEST_PAUSE)

@@ -282,8 +282,8 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
     upstream_first_byte_timeout: types.Seconds = setting(
         reload(LIMITS),
         300.0,
-        "Longest wait for the head of a provider's answer, beyond upstream_connect_timeout, and again for the"
-        " first byte of its body.",
+        "Longest wait for the head of a provider's answer after the request was sent, and again for the first"
+        " byte of its body.",
         gt=0,
     )
     aiohttp_client_stream_idle_timeout: types.OptionalSeconds = setting(

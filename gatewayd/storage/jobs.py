@@ -115,6 +115,12 @@ class TortoiseJobs:
         async with writing("remove the job"):
             return await JobRow.filter(file_id=file_id).delete() > 0
 
+    async def hasten(self, attempts: int, latest: int) -> None:
+        """Let the free jobs of so many attempts be due at `latest` that would be due later."""
+        async with writing("change jobs"):
+            late = JobRow.filter(attempts=attempts, lease_owner="", not_before__gt=latest)
+            await late.update(not_before=latest)
+
     async def list(self, *, leased: bool = False) -> Sequence[Job]:
         """Return all jobs, or those that are `leased` to anybody, oldest first."""
         wanted = JobRow.exclude(lease_owner="") if leased else JobRow.all()

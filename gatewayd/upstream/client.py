@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import Kind
 from gatewayd.upstream.config import Timeouts
 from gatewayd.upstream.connection import Connection
@@ -134,14 +135,15 @@ class HttpClient:
     async def _open(self, pool: Pool, response: Response, *, has_place: bool = False) -> Connection:
         """Return a connection that is not the last used one of the idle ones; raises TransportError."""
         timeouts = self._timeouts
-        due = self._loop.time() + timeouts.connect
+        now = self._loop.time()
+        due = now + timeouts.connect
         is_short = response.due < due
-        limit = asyncio.timeout_at(min(due, response.due))
+        limit = TimeLimit(max(0.0, min(due, response.due) - now))
         try:
             async with limit:
                 return await pool.open(due, has_place=has_place)
         except (OSError, UnicodeError) as error:
-            if not limit.expired():
+            if not limit.is_expired:
                 raise unreachable(error) from error
             if is_short:
                 sentence = response.overdue(response.due)

@@ -10,6 +10,7 @@ from typing import Protocol, cast
 
 import httptools
 
+from gatewayd.deadlines import GRACE_SECONDS, grace
 from gatewayd.errors import Kind
 from gatewayd.upstream.heads import Head
 from gatewayd.upstream.response import RawHeaders, Response
@@ -90,6 +91,7 @@ class Connection(asyncio.Protocol):
         self._is_used = True
         self._fed = 0
         response.carrier = self
+        response.sent()
         if body is None or len(body) > JOINED:
             transport.write(head.join(body))
             if body is not None:
@@ -297,7 +299,12 @@ class Connection(asyncio.Protocol):
                 return
             self._is_used = False
         elif now >= self._due:
-            self.fail(Kind.TIMEOUT, response.overdue(now))
+            more = grace(self._fires, now, GRACE_SECONDS)
+            if not more:
+                self.fail(Kind.TIMEOUT, response.overdue(now))
+                return
+            # The loop stood still: what came meanwhile is read first.
+            self._set_timer(now + more)
             return
         self._set_timer(min(self._due, now + TICK_SECONDS))
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import Kind
 from gatewayd.upstream.transport import TransportError, reason
 
@@ -58,7 +59,7 @@ class Dialer:
         first, *others = await self._addresses()
         while others:
             try:
-                async with asyncio.timeout_at(_share(due, 1 + len(others))):
+                async with TimeLimit(_share(due, 1 + len(others))):
                     await self._connect(protocol, first)
             except ssl.SSLError:
                 raise
@@ -106,8 +107,7 @@ def unreachable(error: OSError | UnicodeError) -> TransportError:
 
 
 def _share(due: float, addresses: int) -> float:
-    now = asyncio.get_running_loop().time()
-    return now + max(due - now, 0) / addresses
+    return max(due - asyncio.get_running_loop().time(), 0) / addresses
 
 
 def _is_address(host: str) -> bool:

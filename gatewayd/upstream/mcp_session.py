@@ -14,6 +14,7 @@ from mcp_types import CONNECTION_CLOSED
 from pydantic import BaseModel, ValidationError
 
 from gatewayd import __version__
+from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.mcp_tools import SessionOptions
@@ -74,7 +75,7 @@ class McpSession:
         """Connect and agree on the protocol; raises GatewayError."""
         task_id = tasks.spawn(f"session with tool server {self._options.failures.server}", self._keep())
         try:
-            async with asyncio.timeout(self._options.timeout):
+            async with TimeLimit(self._options.timeout):
                 await self._begun.wait()
         except TimeoutError as error:
             raise self._overdue("it did not begin a session", self._options.timeout) from error
@@ -145,7 +146,7 @@ class McpSession:
             raise self._problem or self._error("its session has ended")
         self._busy += 1
         try:
-            async with asyncio.timeout(seconds):
+            async with TimeLimit(seconds):
                 yield self._client
         except TimeoutError as error:
             self._is_retired = True

@@ -82,7 +82,6 @@ class Response:
         "_unread",
         "_waiter",
         "_wake_at",
-        "_wait_for_head",
         "carrier",
         "due",
         "has_body",
@@ -95,7 +94,6 @@ class Response:
         self._timeouts = timeouts
         self._loop = loop
         self._end = math.inf if timeouts.total is None else started + timeouts.total
-        self._wait_for_head = min(timeouts.connect + timeouts.first_byte, self._end - started)
         self._allowed = timeouts.first_byte
         self._error: tuple[Kind, str] | None = None
         self._headers: Headers | None = None
@@ -107,8 +105,8 @@ class Response:
         self._waiter: asyncio.Future[None] | None = None
         self._wake_at = 0
         self.carrier: Carrier | None = None
-        self.due = started + self._wait_for_head
-        """When the head must be there, in loop time."""
+        self.due = self._end
+        """When the head must be there, in loop time; `sent` sets it."""
         self.has_body = has_body
         self.retry_until = started + min(RACE_SECONDS, timeouts.connect)
         """Until when a kept connection that closes may have raced with the request, in loop time."""
@@ -196,6 +194,10 @@ class Response:
 
     # The connection's side --------------------------------------------------------------------------------
 
+    def sent(self) -> None:
+        """Note that the request was given to the connection: the wait for the head begins."""
+        self.due = min(self._loop.time() + self._timeouts.first_byte, self._end)
+
     def begin(self, status: int, raw: RawHeaders) -> None:
         """Note the head."""
         self.status = status
@@ -239,7 +241,9 @@ class Response:
     def overdue(self, now: float) -> str:
         """Return the sentence for a deadline that passed."""
         if not self.status:
-            return f"no first byte within {self._wait_for_head:g} s"
+            total = self._timeouts.total
+            wait = self._timeouts.first_byte if total is None or now < self._end else total
+            return f"no first byte within {wait:g} s"
         if now >= self._end:
             return "the answer took too long"
         return f"it was silent for {self._allowed:g} s"

@@ -219,6 +219,11 @@ class MemoryJobs:
         async with self._library.transaction():
             return self._rows.pop(file_id, None) is not None
 
+    async def hasten(self, attempts: int, latest: int) -> None:
+        for job in self._ordered():
+            if job.attempts == attempts and not job.lease_owner and job.not_before > latest:
+                self._rows[job.file_id] = replace(job, not_before=latest)
+
     async def next_due(self, now: int) -> int | None:
         dues = [max(job.not_before, job.lease_until) for job in self._rows.values()]
         return min((due for due in dues if due > now), default=None)

@@ -31,3 +31,18 @@ def test_digest_is_sha256_and_takes_any_text() -> None:
 
 def test_now_counts_whole_seconds() -> None:
     assert isinstance(ids.now(), int)
+
+
+def test_a_clock_for_durations_is_not_set_with_the_wall_clock() -> None:
+    wall, boot = [1_700_000_000], [50.5]
+    clock = ids.steady(lambda: wall[0], lambda: boot[0])
+    assert clock() == 1_700_000_000
+    wall[0] -= 3600
+    boot[0] += 2.25
+    assert clock() == 1_700_000_002
+    assert ids.now() - 1 <= ids.steady()() <= ids.now() + 1
+
+
+def test_the_time_since_the_start_of_the_machine_goes_on() -> None:
+    before = ids.since_boot()
+    assert before <= ids.since_boot()

@@ -43,14 +43,14 @@ class ControlHealthRoutes:
         sources: Sources,
         version: str,
         confinement: str | None = None,
-        clock: ids.Clock = ids.now,
+        clock: ids.Clock | None = None,
     ) -> None:
         self._monitor = monitor
         self._sources = sources
         self._version = version
         self._confinement = confinement
-        self._clock = clock
-        self._started_at = clock()
+        self._clock = clock or ids.steady()
+        self._started_at = self._clock()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""

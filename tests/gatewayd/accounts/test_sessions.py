@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jose import jwk, jwt
 
 from gatewayd.accounts.changes import Change
-from gatewayd.accounts.sessions import Sessions
+from gatewayd.accounts.sessions import LEEWAY_SECONDS, Sessions
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import NOON, SECRET, Accounts
 
@@ -62,7 +62,7 @@ async def test_a_token_ends_when_it_says(accounts: Accounts) -> None:
         {"exp": 1e12},
         {"exp": str(NOON + 60)},
         {"exp": NOON},
-        {"iat": NOON + 3600},
+        {"iat": NOON + LEEWAY_SECONDS + 60},
         {"iat": None},
         {"aud": "x"},
         {"admin": True},
@@ -133,7 +133,21 @@ async def test_revocation_is_remembered_until_the_token_has_expired(accounts: Ac
     assert not await accounts.sessions.is_revoked(other)
     assert await accounts.sessions.prune() == 0
     accounts.time += 200
+    assert await accounts.sessions.prune() == 0
+    accounts.time += LEEWAY_SECONDS
     assert await accounts.sessions.prune() == 1
+
+
+async def test_a_session_outlives_a_clock_that_is_set_back_and_so_does_its_end(accounts: Accounts) -> None:
+    ann = await accounts.add_user()
+    kept, claims = accounts.sessions.issue(ann, 60)
+    ended, ended_claims = accounts.sessions.issue(ann, 60)
+    await accounts.sessions.revoke(ended_claims)
+    accounts.time += 3000
+    assert await accounts.sessions.prune() == 0
+    accounts.time -= 6600
+    assert accounts.sessions.read(kept) == claims
+    assert await accounts.sessions.is_revoked(accounts.sessions.read(ended))
 
 
 def test_weak_secrets_are_refused(accounts: Accounts) -> None:

@@ -1,6 +1,7 @@
 """The queue: what becomes of failures, clean stops and kills."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,33 @@ async def test_kills_of_the_gateway_leave_a_costly_document_its_second_attempt(t
     async with ingesting(tmp_path, library=library) as ingest:
         ingest.extractor.failures = [failure(Kind.TIMEOUT, code=OUT_OF_TIME)]
         assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
+
+
+async def test_a_file_waits_for_its_pause_when_the_clock_was_set_back_before_the_start(
+    tmp_path: Path,
+) -> None:
+    library = Library()
+    async with ingesting(tmp_path, library=library) as ingest:
+        await ingest.queue.close()
+        late, later = await ingest.upload("a.txt", "a"), await ingest.upload("b.txt", "b")
+        await ingest.jobs.put(Job(late.id, attempts=1, not_before=NOON + 3605, error="away"))
+        await ingest.jobs.put(Job(later.id, attempts=3, not_before=NOON + 3680, error="away"))
+    async with ingesting(tmp_path, library=library) as ingest:
+        await ingest.queue.state()
+        while not any(job.not_before < NOON + 3600 for job in await ingest.jobs.list()):
+            await asyncio.sleep(0)
+        waiting = {job.file_id: job.not_before - NOON for job in await ingest.jobs.list()}
+        assert waiting[late.id] <= 7
+        assert waiting[later.id] <= 100
+
+
+def test_the_pauses_of_the_queue_do_not_follow_the_wall_clock(
+    ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = IngestQueue(ingest.stores, ingest.processor, ingest.tasks, QueueOptions())
+    before = queue._clock()
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert before <= queue._clock() <= before + 60
 
 
 class Reading:

@@ -165,6 +165,20 @@ async def test_a_removed_job_is_gone_and_its_file_stays(jobs: TortoiseJobs) -> N
     assert await TortoiseFiles().find("f1") == file("f1")
 
 
+async def test_free_jobs_of_so_many_attempts_are_due_earlier(jobs: TortoiseJobs) -> None:
+    await jobs.put(job("f1", attempts=2, not_before=100))
+    await jobs.put(job("f2", attempts=2, not_before=20))
+    await jobs.put(job("f3", attempts=3, not_before=100))
+    await jobs.put(job("f4", attempts=2, not_before=100, lease_owner="d1", lease_until=100))
+    await jobs.hasten(2, 30)
+    assert sorted((each.file_id, each.not_before) for each in await jobs.list()) == [
+        ("f1", 30),
+        ("f2", 20),
+        ("f3", 100),
+        ("f4", 100),
+    ]
+
+
 async def test_when_the_next_job_is_due(jobs: TortoiseJobs) -> None:
     await jobs.put(job("f1", not_before=20, lease_until=10))
     await jobs.put(job("f2", not_before=10, lease_owner="d1", lease_until=30))

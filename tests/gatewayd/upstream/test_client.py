@@ -142,7 +142,7 @@ async def test_silence_before_the_status_line(fake):
     fake.script(Reply(before=SILENCE))
     async with client_of(Timeouts(connect=0.1, first_byte=0.1)) as client:
         error = await failure_of(client, f"{fake.base_url}/x")
-        assert (error.kind, error.sentence) == (Kind.TIMEOUT, "no first byte within 0.2 s")
+        assert (error.kind, error.sentence) == (Kind.TIMEOUT, "no first byte within 0.1 s")
         await asyncio.wait_for(fake.closed.wait(), 5)
 
 

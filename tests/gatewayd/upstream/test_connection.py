@@ -1,10 +1,14 @@
 import asyncio
 import gc
+import socket
+import threading
+import time
 import tracemalloc
 from contextlib import asynccontextmanager
 
 import pytest
 
+from gatewayd.deadlines import LATE_SECONDS
 from gatewayd.errors import Kind
 from gatewayd.upstream import connection as connection_module
 from gatewayd.upstream.client import HttpClient, TransportError
@@ -408,8 +412,8 @@ SILENT = Timeouts(connect=0.05, first_byte=0.1, idle=0.05)
 @pytest.mark.parametrize(
     ("pieces", "timeouts", "sentence"),
     [
-        ([], SILENT, "no first byte within 0.15 s"),
-        ([b"HTTP/1.1 100 Continue\r\n\r\n"], SILENT, "no first byte within 0.15 s"),
+        ([], SILENT, "no first byte within 0.1 s"),
+        ([b"HTTP/1.1 100 Continue\r\n\r\n"], SILENT, "no first byte within 0.1 s"),
         ([], Timeouts(total=0.1), "no first byte within 0.1 s"),
         ([CHUNKED], SILENT, "it was silent for 0.1 s"),
         ([CHUNKED + b"1\r\na\r\n"], SILENT, "it was silent for 0.05 s"),
@@ -438,7 +442,7 @@ def dripping(first: bytes, drop: bytes):
 @pytest.mark.parametrize(
     ("first", "drop", "sentence"),
     [
-        (b"HTTP/1.1 200 OK\r\nX: ", b"x", "no first byte within 0.15 s"),
+        (b"HTTP/1.1 200 OK\r\nX: ", b"x", "no first byte within 0.1 s"),
         (CHUNKED + b"1\r\na\r\n", b"0", "it was silent for 0.05 s"),
         (CHUNKED + b"1\r\na\r\n0\r\nX: ", b"x", "it was silent for 0.05 s"),
     ],
@@ -469,6 +473,39 @@ async def test_a_body_that_drips_is_not_silent(whole):
         while part := await response.read_some():
             read += part
     assert read == b"a" * 10
+
+
+@on_both_loops
+async def test_a_pause_of_the_gateway_is_not_the_providers():
+    answered = threading.Event()
+
+    def answer(listener):
+        peer, _ = listener.accept()
+        with peer:
+            peer.recv(65536)
+            asked.set()
+            resumed.wait(30)
+            peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+            answered.set()
+
+    asked, resumed = threading.Event(), threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        provider = threading.Thread(target=answer, args=(listener,))
+        provider.start()
+        client = HttpClient(Timeouts(first_byte=0.2))
+        try:
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+            request = asyncio.ensure_future(client.request("GET", url, {}))
+            while not asked.is_set():
+                await asyncio.sleep(0.001)
+            resumed.set()
+            # The loop stands still, and the answer comes in the meantime.
+            assert answered.wait(30)
+            time.sleep(0.2 + LATE_SECONDS + 0.1)
+            assert await (await request).read(10) == b"hi"
+        finally:
+            await client.close()
+            provider.join(30)
 
 
 @on_both_loops

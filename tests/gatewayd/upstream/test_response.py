@@ -73,11 +73,13 @@ async def test_where_the_body_ends(response, raw, ends):
     assert response.ends_with_connection is ends
 
 
-async def test_the_head_is_due_after_connecting_and_the_first_byte():
+async def test_the_wait_for_the_head_begins_when_the_request_is_sent():
     loop = asyncio.get_running_loop()
-    for timeouts, wait in [(TIMEOUTS, 35), (Timeouts(total=3), 3)]:
+    for timeouts, wait in [(TIMEOUTS, 30), (Timeouts(total=3), 3)]:
         before = loop.time()
         response = Response(timeouts, loop)
+        assert (response.due == math.inf) is (timeouts.total is None)
+        response.sent()
         assert before + wait <= response.due <= loop.time() + wait
         assert response.overdue(response.due) == f"no first byte within {wait} s"
 

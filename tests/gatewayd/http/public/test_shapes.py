@@ -61,6 +61,9 @@ def test_activity_fades() -> None:
     user = User("u1", "ann@x", "Ann", Role.USER, last_active_at=1000)
     assert is_active(user, 1179)
     assert not is_active(user, 1180)
+    # The clock was set back.
+    assert is_active(user, 900)
+    assert not is_active(user, 1000 - 3600)
 
 
 def test_pages() -> None:
