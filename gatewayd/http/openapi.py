@@ -7,8 +7,18 @@ from typing import Any, Final
 from gatewayd.http.errors import SCIM_JSON
 from gatewayd.http.routes import Access, Dialect, Route
 
+NO_CONTENT: Final = 204
 PARAMETER: Final = re.compile(r"\{(\w+)(?::[^{}]*)?\}")
 SCHEMAS: Final = "#/components/schemas/{model}"
+
+ERRORS: Final[dict[Dialect, str]] = {
+    Dialect.NATIVE: "Error",
+    Dialect.OPENAI: "Error",
+    Dialect.ANTHROPIC: "MessagesError",
+    Dialect.OLLAMA: "RuntimeError",
+    Dialect.SCIM: "ScimError",
+}
+"""The schemas of failures, as `errors.body_of` makes them."""
 
 POLICY: Final[dict[Access, str]] = {
     Access.PUBLIC: "Needs no credential.",
@@ -24,7 +34,12 @@ POLICY: Final[dict[Access, str]] = {
 def describe(rows: Iterable[Route], *, title: str, version: str) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of the rows."""
     paths: dict[str, dict[str, Any]] = {}
-    schemas: dict[str, Any] = {"Error": _error_schema(), "ScimError": _scim_error_schema()}
+    schemas: dict[str, Any] = {
+        "Error": _error_schema(),
+        "MessagesError": _messages_error_schema(),
+        "RuntimeError": _runtime_error_schema(),
+        "ScimError": _scim_error_schema(),
+    }
     for row in rows:
         path = PARAMETER.sub(r"{\1}", row.path)
         paths.setdefault(path, {})[row.method.lower()] = _operation(row, path, schemas)
@@ -44,19 +59,17 @@ def describe(rows: Iterable[Route], *, title: str, version: str) -> dict[str, An
 
 
 def _operation(row: Route, path: str, schemas: dict[str, Any]) -> dict[str, Any]:
-    is_scim = row.dialect is Dialect.SCIM
-    media_type = SCIM_JSON if is_scim else "application/json"
-    error = {"$ref": SCHEMAS.format(model="ScimError" if is_scim else "Error")}
+    media_type = SCIM_JSON if row.dialect is Dialect.SCIM else "application/json"
     operation: dict[str, Any] = {
         "operationId": f"{row.method.lower()} {path}",
         "summary": row.summary,
         "description": POLICY[row.access],
         "tags": [row.tag or "other"],
         "responses": {
-            "200": {"description": "The answer", **_content(row.reply, schemas)},
+            **{str(status): _success(status, row, schemas) for status in row.statuses},
             "default": {
                 "description": "A failure",
-                "content": {media_type: {"schema": error}},
+                "content": {media_type: {"schema": _error(row)}},
             },
         },
     }
@@ -69,11 +82,25 @@ def _operation(row: Route, path: str, schemas: dict[str, Any]) -> dict[str, Any]
         operation["requestBody"] = _content(row.request, schemas)
     elif row.invites:
         operation["requestBody"] = {"content": {"multipart/form-data": {"schema": _form_schema()}}}
-    elif row.method in {"POST", "PUT", "PATCH"}:
+    elif row.takes and row.method in {"POST", "PUT", "PATCH"}:
         operation["requestBody"] = {"content": {media_type: {"schema": {"type": "object"}}}}
     if row.access is not Access.PUBLIC:
         operation["security"] = _credentials(row.access)
     return operation
+
+
+def _success(status: int, row: Route, schemas: dict[str, Any]) -> dict[str, Any]:
+    if status == NO_CONTENT:
+        return {"description": "Done; there is no body"}
+    return {"description": "The answer", **_content(row.reply, schemas)}
+
+
+def _error(row: Route) -> dict[str, Any]:
+    """Return the schema of a failure; a list of models is also for the clients of the messages dialect."""
+    own = {"$ref": SCHEMAS.format(model=ERRORS[row.dialect])}
+    if row.dialect is not Dialect.OPENAI or row.method != "GET":
+        return own
+    return {"anyOf": [own, {"$ref": SCHEMAS.format(model=ERRORS[Dialect.ANTHROPIC])}]}
 
 
 def _credentials(access: Access) -> list[dict[str, list[str]]]:
@@ -119,6 +146,26 @@ def _error_schema() -> dict[str, Any]:
                 },
             },
         },
+    }
+
+
+def _messages_error_schema() -> dict[str, Any]:
+    text = {"type": "string"}
+    told = {"type": "object", "required": ["type", "message"], "properties": {"type": text, "message": text}}
+    return {
+        "type": "object",
+        "required": ["type", "error", "detail"],
+        "properties": {"type": {"const": "error"}, "error": told, "detail": text},
+    }
+
+
+def _runtime_error_schema() -> dict[str, Any]:
+    text = {"type": "string"}
+    return {
+        "type": "object",
+        "description": "What a runtime refuses itself is passed on as it is.",
+        "required": ["error"],
+        "properties": {"error": text, "detail": text},
     }
 
 

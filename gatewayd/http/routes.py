@@ -60,7 +60,8 @@ class Route:
     `tickets` lets callers in who show a ticket in the query instead of a credential. `takes` are the media
     types of a body that is read, first the one to send; none where a body is passed over. A page of another
     origin may not write; `guarded` keeps it from a GET too.
-    `use` is what a request counts for among the connections.
+    `use` is what a request counts for among the connections. `statuses` are those of a success; none where
+    every request is refused.
     """
 
     method: str
@@ -79,6 +80,7 @@ class Route:
     takes: tuple[str, ...] = JSON_BODY
     guarded: bool = False
     use: Use = Use.REQUEST
+    statuses: tuple[int, ...] = (200,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,15 @@ class RuntimeAdminRoutes:
         path = f"{PREFIX}/api/blobs/{{digest}}"
         summary = "Refuse a file for a runtime"
         return Route(
-            method, path, self.refuse_blob, Access.ADMIN, summary, dialect=Dialect.OLLAMA, tag=TAG, takes=()
+            method,
+            path,
+            self.refuse_blob,
+            Access.ADMIN,
+            summary,
+            dialect=Dialect.OLLAMA,
+            tag=TAG,
+            takes=(),
+            statuses=(),
         )
 
     async def _pass(

@@ -36,10 +36,23 @@ MEMBERS_AT_ONCE: Final = 200
 """Members that are rendered before others are served."""
 
 
-def row(method: str, path: str, handler: Handler, summary: str) -> Route:
-    """Return one row below the base address; what comes along with a DELETE is passed over."""
+def row(method: str, path: str, handler: Handler, summary: str, *statuses: int) -> Route:
+    """Return one row below the base address; what comes along with a DELETE is passed over.
+
+    `statuses` are those of a success.
+    """
     takes = () if method == "DELETE" else MEDIA_TYPES
-    return Route(method, ROOT + path, handler, Access.SCIM, summary, Dialect.SCIM, tag="scim", takes=takes)
+    return Route(
+        method,
+        ROOT + path,
+        handler,
+        Access.SCIM,
+        summary,
+        Dialect.SCIM,
+        tag="scim",
+        takes=takes,
+        statuses=statuses,
+    )
 
 
 class ScimUserRoutes:
@@ -53,13 +66,13 @@ class ScimUserRoutes:
         """Return the rows, in the order of 4.10."""
         one = "/Users/{id}"
         return [
-            row("POST", "/Users", self.create, "Create a user"),
-            row("GET", one, self.show, "Show a user"),
-            row("PUT", one, self.replace, "Replace a user"),
-            row("PATCH", one, self.change, "Change a user"),
-            row("DELETE", one, self.deactivate, "Deactivate a user"),
-            row("GET", "/Users", self.list, "List users"),
-            row("POST", "/Users/.search", self.search, "Search users"),
+            row("POST", "/Users", self.create, "Create a user", 201),
+            row("GET", one, self.show, "Show a user", 200),
+            row("PUT", one, self.replace, "Replace a user", 200),
+            row("PATCH", one, self.change, "Change a user", 200),
+            row("DELETE", one, self.deactivate, "Deactivate a user", 204),
+            row("GET", "/Users", self.list, "List users", 200),
+            row("POST", "/Users/.search", self.search, "Search users", 200),
         ]
 
     async def create(self, request: web.Request) -> web.StreamResponse:
@@ -128,13 +141,13 @@ class ScimGroupRoutes:
         """Return the rows, in the order of 4.10."""
         one = "/Groups/{id}"
         return [
-            row("POST", "/Groups", self.create, "Create a group"),
-            row("GET", one, self.show, "Show a group"),
-            row("PUT", one, self.replace, "Replace a group"),
-            row("PATCH", one, self.change, "Change a group"),
-            row("DELETE", one, self.remove, "Remove a group"),
-            row("GET", "/Groups", self.list, "List groups"),
-            row("POST", "/Groups/.search", self.search, "Search groups"),
+            row("POST", "/Groups", self.create, "Create a group", 201),
+            row("GET", one, self.show, "Show a group", 200),
+            row("PUT", one, self.replace, "Replace a group", 200),
+            row("PATCH", one, self.change, "Change a group", 200, 204),
+            row("DELETE", one, self.remove, "Remove a group", 204),
+            row("GET", "/Groups", self.list, "List groups", 200),
+            row("POST", "/Groups/.search", self.search, "Search groups", 200),
         ]
 
     async def create(self, request: web.Request) -> web.StreamResponse:

@@ -33,11 +33,11 @@ class ScimDiscoveryRoutes:
     def routes(self) -> Sequence[Route]:
         """Return the rows; what is not done here has rows that say so."""
         return [
-            row("GET", "/ServiceProviderConfig", self.show_config, "Show what is supported"),
-            row("GET", "/ResourceTypes", self.list_resource_types, "List resource types"),
-            row("GET", "/ResourceTypes/{id}", self.show_resource_type, "Show a resource type"),
-            row("GET", "/Schemas", self.list_schemas, "List schemas"),
-            row("GET", "/Schemas/{id}", self.show_schema, "Show a schema"),
+            row("GET", "/ServiceProviderConfig", self.show_config, "Show what is supported", 200),
+            row("GET", "/ResourceTypes", self.list_resource_types, "List resource types", 200),
+            row("GET", "/ResourceTypes/{id}", self.show_resource_type, "Show a resource type", 200),
+            row("GET", "/Schemas", self.list_schemas, "List schemas", 200),
+            row("GET", "/Schemas/{id}", self.show_schema, "Show a schema", 200),
             *(row(method, path, self.refuse, "Not supported") for method, path in ABSENT),
         ]
 

@@ -1,11 +1,19 @@
 """Tests for gatewayd.http.openapi."""
 
+import jsonschema
+import pytest
 from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 from openapi_spec_validator import validate
 from pydantic import BaseModel
 
-from gatewayd.http.openapi import POLICY, describe
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.edge import dialect_of
+from gatewayd.http.errors import body_of
+from gatewayd.http.openapi import ERRORS, POLICY, describe
+from gatewayd.http.public.scim import ScimGroupRoutes, ScimUserRoutes
+from gatewayd.http.routes import ANTHROPIC_VERSION, Access, Dialect, Route
+from gatewayd.scim.rendering import ROOT
 
 
 class Inner(BaseModel):
@@ -35,7 +43,7 @@ def test_document_is_valid_and_names_policy_and_fields() -> None:
     assert change["security"] == [{"bearer": []}, {"key": []}]
     assert "security" not in document["paths"]["/open"]["get"]
     assert {} in document["paths"]["/maybe"]["get"]["security"]
-    assert set(document["components"]["schemas"]) == {"Error", "ScimError", "Form", "Inner"}
+    assert set(document["components"]["schemas"]) == {*ERRORS.values(), "Form", "Inner"}
 
 
 def test_provisioning_has_a_credential_and_a_media_type_of_its_own() -> None:
@@ -48,6 +56,54 @@ def test_provisioning_has_a_credential_and_a_media_type_of_its_own() -> None:
     assert list(make["requestBody"]["content"]) == ["application/scim+json"]
     failure = make["responses"]["default"]["content"]["application/scim+json"]["schema"]
     assert failure == {"$ref": "#/components/schemas/ScimError"}
+
+
+@pytest.mark.parametrize("dialect", list(ERRORS))
+def test_failures_have_the_schema_of_the_body_that_is_sent(dialect: Dialect) -> None:
+    rows = [Route(method, "/asked", nothing, Access.VERIFIED, "Ask", dialect) for method in ("GET", "POST")]
+    document = describe(rows, title="t", version="1")
+    validate(document)
+    media_type = "application/scim+json" if dialect is Dialect.SCIM else "application/json"
+    for row in rows:
+        asked = document["paths"]["/asked"][row.method.lower()]
+        schema = asked["responses"]["default"]["content"][media_type]["schema"]
+        for sent in {dialect, dialect_of(row, make_mocked_request("GET", "/", {ANTHROPIC_VERSION: "1"}))}:
+            if sent is not dialect and row.method == "POST":
+                continue
+            body = body_of(GatewayError(Kind.NOT_FOUND, "cannot find it"), sent)
+            jsonschema.validate(body, {**schema, "components": document["components"]})
+    wrong = {"nothing": "of all this"}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, {**schema, "components": document["components"]})
+
+
+def test_each_success_has_its_status_and_its_body() -> None:
+    row = Route("DELETE", "/gone", nothing, Access.SCIM, "Remove", Dialect.SCIM, takes=(), statuses=(204,))
+    refused = Route("POST", "/never", nothing, Access.ADMIN, "Not supported", takes=(), statuses=())
+    document = describe([row, refused], title="t", version="1")
+    validate(document)
+    gone, never = document["paths"]["/gone"]["delete"], document["paths"]["/never"]["post"]
+    assert set(gone["responses"]) == {"204", "default"}
+    assert "content" not in gone["responses"]["204"]
+    assert set(never["responses"]) == {"default"}
+    assert "requestBody" not in gone
+    assert "requestBody" not in never
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "statuses"),
+    [
+        ("POST", "/Groups", {"201"}),
+        ("PATCH", "/Groups/{id}", {"200", "204"}),
+        ("DELETE", "/Groups/{id}", {"204"}),
+        ("DELETE", "/Users/{id}", {"204"}),
+        ("PATCH", "/Users/{id}", {"200"}),
+    ],
+)
+def test_provisioning_tells_its_statuses(method: str, path: str, statuses: set[str]) -> None:
+    rows = [*ScimUserRoutes(None, "p").routes(), *ScimGroupRoutes(None, "p").routes()]  # type: ignore[arg-type]
+    paths = describe(rows, title="t", version="1")["paths"]
+    assert set(paths[ROOT + path][method.lower()]["responses"]) == {*statuses, "default"}
 
 
 def test_every_policy_has_its_sentence() -> None:
