@@ -19,13 +19,22 @@ from gatewayd.assembly.host import HostServices, make_gateway_host
 from gatewayd.assembly.live import Live, open_live
 from gatewayd.assembly.plugins import Extensions, PluginParts, make_extensions, open_extensions
 from gatewayd.assembly.provisioning import Provisioning, make_provisioning
-from gatewayd.assembly.routes import Listening, Parts, make_control, make_doors, make_listening, make_public
+from gatewayd.assembly.routes import (
+    Listening,
+    Parts,
+    make_control,
+    make_doors,
+    make_listening,
+    make_public,
+    room_rules,
+)
 from gatewayd.assembly.runs import Answering, make_answering, run_options
 from gatewayd.assembly.servers import make_servers
 from gatewayd.assembly.sources import Sources, provider_configs, start_builtin
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chat.pipeline import Pipeline
 from gatewayd.http.app import Application
+from gatewayd.http.room import Room, public_places
 from gatewayd.observe.health import HealthMonitor
 from gatewayd.settings import Settings
 from gatewayd.storage import lock, migrate
@@ -143,7 +152,8 @@ async def open_parts(core: Core, stack: AsyncExitStack) -> tuple[Parts, HostServ
     await open_extensions(extensions, make_gateway_host(services), stack)
     core.sources.add(extensions.functions)
     catalog.use(core.sources.choose(settings))
-    answering = make_answering(catalog, pipeline, live, extensions, tasks)
+    room = Room(public_places(), room_rules(settings))
+    answering = make_answering(catalog, pipeline, live, extensions, tasks, room)
     answering.runs.configure(run_options(settings))
     parts = Parts(
         settings=settings,
@@ -158,6 +168,7 @@ async def open_parts(core: Core, stack: AsyncExitStack) -> tuple[Parts, HostServ
         extensions=extensions,
         answering=answering,
         servers=servers,
+        room=room,
     )
     return parts, services
 

@@ -68,7 +68,7 @@ from gatewayd.http.public.scim_discovery import ScimDiscoveryRoutes
 from gatewayd.http.public.session_replies import CookieOptions, SessionReplies
 from gatewayd.http.public.users import UserRoutes
 from gatewayd.http.rates import MinimumRate, Rates
-from gatewayd.http.room import Room, control_places, public_places
+from gatewayd.http.room import Room, control_places
 from gatewayd.http.routes import Route
 from gatewayd.http.shutout import ShutOut
 from gatewayd.http.socketio import PATH, SocketRoutes
@@ -95,6 +95,7 @@ class Parts:
     extensions: Extensions
     answering: Answering
     servers: Servers
+    room: Room
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def make_public(parts: Parts, doors: Doors, listening: Listening, tasks: Tasks) 
         rows,
         body_limit=settings.request_body_limit,
         rates=make_rates(settings),
-        room=Room(public_places(), room_rules(settings)),
+        room=parts.room,
     )
 
 

@@ -8,6 +8,7 @@ from gatewayd.catalog.service import Catalog
 from gatewayd.chat.after import After
 from gatewayd.chat.answering import Desk
 from gatewayd.chat.background import Background
+from gatewayd.chat.interfaces import RunRoom
 from gatewayd.chat.pipeline import Pipeline
 from gatewayd.chat.response_ids import ResponseIds
 from gatewayd.chat.rewriting import Rewriting
@@ -31,7 +32,7 @@ class Answering:
 
 
 def make_answering(
-    catalog: Catalog, pipeline: Pipeline, live: Live, extensions: Extensions, tasks: Tasks
+    catalog: Catalog, pipeline: Pipeline, live: Live, extensions: Extensions, tasks: Tasks, room: RunRoom
 ) -> Answering:
     """Return the services; `Runs.configure` gives them their options."""
     stores, chats, models = live.stores, live.chats.chats, extensions.task_models
@@ -43,7 +44,9 @@ def make_answering(
         Rewriting(stores.chats, stores.messages),
         live.events,
     )
-    desk = Desk(pipeline, live.answers, stores.messages, stores.effects, live.events, tasks, live.deferred)
+    desk = Desk(
+        pipeline, live.answers, stores.messages, stores.effects, live.events, tasks, live.deferred, room
+    )
     return Answering(
         runs=Runs(desk, catalog, stores.chats, chats, after),
         stopping=Stopping(tasks, chats),

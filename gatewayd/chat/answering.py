@@ -10,6 +10,7 @@ from gatewayd.catalog.replies import Body, Chunk, Completion
 from gatewayd.chat.after import After
 from gatewayd.chat.assembling import Assembly
 from gatewayd.chat.following import Follower
+from gatewayd.chat.interfaces import RunRoom
 from gatewayd.chat.pacing import Paced
 from gatewayd.chat.records import Answer
 from gatewayd.chat.running import Answers, Asking, Emitting, Running, RunOptions
@@ -51,6 +52,7 @@ class Desk:
     events: Emitting
     tasks: Tasks
     deferred: DeferredWrites
+    room: RunRoom
 
 
 class Answering:

@@ -1,6 +1,6 @@
 """The hook points of the pipeline: what filters, documents and tools plug into."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -8,6 +8,17 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Chunk, Completion
 from gatewayd.chat.records import ChatRequest, ToolStep
+
+
+class RunRoom(Protocol):
+    """Knows how many answers an account may have that no request waits for."""
+
+    def begin_run(self, account: str) -> Callable[[], None]:
+        """Count an answer; what is returned is to be called at its end.
+
+        Raises rate_limited over a bound of the account, unavailable when there is no room.
+        """
+        ...
 
 
 class ChatFilter(Protocol):

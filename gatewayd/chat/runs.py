@@ -1,7 +1,7 @@
 """Runs: answers to messages of chats, each a task that no HTTP request holds on to."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence, Set
+from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +27,10 @@ from gatewayd.tasks import Purpose
 
 NAME: Final = "answer"
 """The name of the tasks."""
+
+
+Leave = Callable[[], None]
+"""Gives a place back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +155,33 @@ class Runs:
         self._beginning |= purposes
         try:
             await self._stop_earlier(purposes)
-            await self._prepare(launch)
-            task_ids = self._spawn(launch)
+            places = self._take_places(launch)
+            try:
+                await self._prepare(launch)
+                task_ids = self._spawn(launch, places)
+            finally:
+                # Those of answers that began are given back at their ends.
+                for leave in places:
+                    leave()
         finally:
             self._beginning -= purposes
         # A task that is cancelled before its first step would leave its message as it is.
         await asyncio.sleep(0)
         return Started(task_ids, order.chat_id, tuple(one.message_id for one in order.answered))
 
-    def _spawn(self, launch: "_Launch") -> tuple[str, ...]:
+    def _take_places(self, launch: "_Launch") -> list[Leave]:
+        """Return what gives the place of each answer back; none is taken when there is not one for each."""
+        places: list[Leave] = []
+        try:
+            for _ in launch.order.answered:
+                places.append(self._desk.room.begin_run(launch.actor.user_id))
+        except GatewayError:
+            for leave in places:
+                leave()
+            raise
+        return places
+
+    def _spawn(self, launch: "_Launch", places: list[Leave]) -> tuple[str, ...]:
         order, task_ids = launch.order, []
         follower, background = launch.follower, order.background
         for request, one in zip(copies(launch.request, order.answered), order.answered, strict=True):
@@ -168,7 +190,8 @@ class Runs:
             running = Running(request, actor, target, launch.chat, background)
             answering = Answering(self._desk, running, self._options, self._after, follower)
             purpose = Purpose(actor.user_id, order.chat_id, one.message_id)
-            task_ids.append(self._desk.tasks.spawn(NAME, answering.run(), purpose))
+            work = _placed(answering, places.pop())
+            task_ids.append(self._desk.tasks.spawn(NAME, work, purpose))
             # One answer is followed, and names the chat.
             follower, background = None, background & {tasktexts.FOLLOW_UPS.name}
         return tuple(task_ids)
@@ -234,3 +257,11 @@ class _Launch:
     actor: Actor
     chat: Chat | None
     follower: Follower | None
+
+
+async def _placed(answering: Answering, leave: Leave) -> None:
+    """Make an answer, then give its place back."""
+    try:
+        await answering.run()
+    finally:
+        leave()

@@ -1,10 +1,13 @@
 """Room for connections, counted by the file descriptors that they and their requests use."""
 
 import logging
+import math
 import resource
+import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -33,6 +36,9 @@ CONTROL_PART: Final = 32
 
 RETRY_SECONDS: Final = 2
 """What a refused client is told to wait."""
+
+TELL_SECONDS: Final = 60.0
+"""At most one line in this time says that connections are closed or refused."""
 
 DESCRIPTORS: Final = Path("/proc/self/fd")
 
@@ -73,12 +79,16 @@ class _Holder:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What one request holds, and who answers for it: account and address, "" for none."""
+    """What one request holds, and who answers for it: account and address, "" for none.
+
+    `more` are the descriptors beside that of a connection, which `enter` counts.
+    """
 
     account: str
     address: str
     use: Use
     files: int
+    more: int
 
 
 class Room:
@@ -88,7 +98,13 @@ class Room:
     those of strangers that keep the daemon waiting; a stranger's request has no good credential.
     """
 
-    def __init__(self, places: Places, rules: RoomRules | None = None) -> None:
+    def __init__(
+        self,
+        places: Places,
+        rules: RoomRules | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.places = places
         self._rules = rules or RoomRules()
         self.taken = 0
@@ -99,7 +115,9 @@ class Room:
         self._spares: set[Seat] = set()
         self._accounts: dict[str, _Holder] = {}
         self._addresses: dict[str, _Holder] = {}
-        self._told = False
+        self._clock = clock
+        self._told_at = -math.inf
+        self._closed = self._refused = 0
 
     def enter(self, seat: Seat) -> bool:
         """Take a place for a new connection; False when there is none, not even a spare one."""
@@ -114,14 +132,10 @@ class Room:
         self._waiting[seat] = None
         self._strangers[seat] = None
         if has_room:
-            self._told = False
             return True
         self._spares.add(seat)
-        if not self._told:
-            self._told = True
-            log.warning(
-                "connections refused: the limit of open files is near", extra={"limit": self.places.limit}
-            )
+        self._refused += 1
+        self._tell()
         return self.taken <= self.places.limit + self.places.spare
 
     def leave(self, seat: Seat) -> None:
@@ -151,20 +165,24 @@ class Room:
         """
         if use is Use.PROBE:
             return None
-        hold = Hold(account, address, use, FILES[use])
-        self._check(hold)
-        self._take(seat, hold)
+        hold = Hold(account, address, use, FILES[use], FILES[use] - 1)
+        self._add(hold, seat)
         if account:
             self._strangers.pop(seat, None)
-        for holder in self._holders(hold):
-            holder.files += hold.files
-            for name in COUNTED[hold.use]:
-                holder.counts[name] = holder.counts.get(name, 0) + 1
         return hold
+
+    def begin_run(self, account: str) -> Callable[[], None]:
+        """Count an answer that no request waits for; what is returned is to be called at its end.
+
+        Raises as `hold` does.
+        """
+        hold = Hold(account, "", Use.RUN, FILES[Use.RUN], FILES[Use.RUN])
+        self._add(hold, None)
+        return partial(self.release, hold)
 
     def release(self, hold: Hold) -> None:
         """Give back what a request held."""
-        self.taken -= hold.files - 1
+        self.taken -= hold.more
         for holder in self._holders(hold):
             holder.files -= hold.files
             for name in COUNTED[hold.use]:
@@ -173,6 +191,14 @@ class Room:
             del self._accounts[hold.account]
         if hold.address and not self._addresses[hold.address].files:
             del self._addresses[hold.address]
+
+    def _add(self, hold: Hold, seat: Seat | None) -> None:
+        self._check(hold)
+        self._take(hold, seat)
+        for holder in self._holders(hold):
+            holder.files += hold.files
+            for name in COUNTED[hold.use]:
+                holder.counts[name] = holder.counts.get(name, 0) + 1
 
     def _holders(self, hold: Hold) -> Iterator[_Holder]:
         if hold.account:
@@ -188,11 +214,11 @@ class Room:
             most = self.places.limit // ADDRESS_PART
             _check_bounds("address", self._rules.address, holder, hold, most)
 
-    def _take(self, seat: Seat, hold: Hold) -> None:
-        self.taken += hold.files - 1
+    def _take(self, hold: Hold, seat: Seat | None) -> None:
+        self.taken += hold.more
         is_spare = seat in self._spares
-        if (hold.files > 1 or is_spare) and not self._make_room(seat):
-            self.taken -= hold.files - 1
+        if (hold.more or is_spare) and not self._make_room(seat):
+            self.taken -= hold.more
             most = self.places.limit
             raise GatewayError(
                 Kind.UNAVAILABLE,
@@ -200,23 +226,23 @@ class Room:
                 code="too_many_connections",
                 retry_after=RETRY_SECONDS,
             )
-        if is_spare:
+        if seat is not None and is_spare:
             self._spares.discard(seat)
 
-    def _make_room(self, asking: Seat) -> bool:
+    def _make_room(self, asking: Seat | None) -> bool:
         """Let others give way while more is taken than there is; False when nobody can."""
         while self.taken > self.places.limit:
             if not self._evict_any(asking):
                 return False
         return True
 
-    def _evict_any(self, asking: Seat) -> bool:
+    def _evict_any(self, asking: Seat | None) -> bool:
         if not self._waiting:
             return self._evict_stranger(asking)
         self._evict(next(iter(self._waiting)))
         return True
 
-    def _evict_stranger(self, asking: Seat) -> bool:
+    def _evict_stranger(self, asking: Seat | None) -> bool:
         for seat in self._strangers:
             if seat.is_blocked and seat is not asking:
                 self._evict(seat)
@@ -226,6 +252,17 @@ class Room:
     def _evict(self, seat: Seat) -> None:
         self.leave(seat)
         seat.evict()
+        self._closed += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        """Log, at most once a minute, how many connections were closed and refused since the last line."""
+        now = self._clock()
+        if now < self._told_at + TELL_SECONDS:
+            return
+        counts = {"closed": self._closed, "refused": self._refused, "limit": self.places.limit}
+        log.warning("connections are closed or refused, as there is no room for more", extra=counts)
+        self._told_at, self._closed, self._refused = now, 0, 0
 
 
 ROOM: Final = web.AppKey("room", Room)

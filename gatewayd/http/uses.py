@@ -19,6 +19,8 @@ class Use(StrEnum):
     ANSWER = "answer"
     # A stream of events.
     LISTENER = "listener"
+    # An answer that no request waits for.
+    RUN = "run"
 
 
 COUNTED: Final[Mapping[Use, tuple[str, ...]]] = MappingProxyType(
@@ -29,6 +31,7 @@ COUNTED: Final[Mapping[Use, tuple[str, ...]]] = MappingProxyType(
         Use.DOWNLOAD: ("connections", "downloads"),
         Use.ANSWER: ("connections", "streams"),
         Use.LISTENER: ("connections", "streams"),
+        Use.RUN: ("streams",),
     }
 )
 """The bounds that a request counts for, its own last."""
@@ -43,6 +46,8 @@ FILES: Final[Mapping[Use, int]] = MappingProxyType(
         # A connection to a provider.
         Use.ANSWER: 2,
         Use.LISTENER: 1,
+        # The connection to a provider alone.
+        Use.RUN: 1,
     }
 )
 """The descriptors of a request, that of its connection included."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from gatewayd.accounts.records import Actor, Role
@@ -27,7 +28,7 @@ from gatewayd.chats.records import Chat, Message
 from gatewayd.chats.rendering import show_branch
 from gatewayd.commits import Transactor
 from gatewayd.deferred import DeferredWrites
-from gatewayd.errors import GatewayError
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.events.records import Target
 from gatewayd.tasks import Tasks
@@ -145,6 +146,20 @@ class FakeOwnedChats:
         return show_branch(await self._messages.branch(chat_id, message_id))
 
 
+class RunPlaces:
+    """Counts the places of runs; there are `limit`."""
+
+    def __init__(self, limit: int = 1_000_000) -> None:
+        self.limit = limit
+        self.taken: list[str] = []
+
+    def begin_run(self, account: str) -> Callable[[], None]:
+        if len(self.taken) == self.limit:
+            raise GatewayError(Kind.RATE_LIMITED, "cannot take the request: there are too many")
+        self.taken.append(account)
+        return partial(self.taken.remove, account)
+
+
 @dataclass
 class World:
     """Everything that runs need, and a chat `c` of the owner with a question `q`."""
@@ -158,6 +173,7 @@ class World:
     runs: Runs
     stopping: Stopping
     deferred: DeferredWrites
+    room: RunPlaces
 
     def message(self, message_id: str = "a", chat_id: str = "c") -> Message:
         found = self.state.message(chat_id, message_id)
@@ -211,6 +227,7 @@ def make_runs(
     outlets: RunOutlets | None = None,
     models: TaskModels | None = None,
     deferred: DeferredWrites | None = None,
+    room: RunPlaces | None = None,
 ) -> Runs:
     """Return runs over their parts."""
     owned = FakeOwnedChats(stores.chats, stores.messages)
@@ -219,7 +236,9 @@ def make_runs(
     after = After(outlets or NoOutlets(), background, owned, rewriting, events)
     answers = Answers(stores.messages, stores.chats, stores.transactor)
     deferred = deferred or DeferredWrites(tasks)
-    desk = Desk(pipeline, answers, stores.messages, stores.effects, events, tasks, deferred)
+    desk = Desk(
+        pipeline, answers, stores.messages, stores.effects, events, tasks, deferred, room or RunPlaces()
+    )
     return Runs(desk, catalog, stores.chats, owned, after)
 
 
@@ -256,9 +275,10 @@ async def running_world(outlets: RunOutlets | None = None) -> AsyncIterator[Worl
     pipeline, events = FakePipeline(), FakeEvents(effects)
     models = TaskModels(catalog, NoFilters())
     deferred = DeferredWrites(tasks)
-    runs = make_runs(stores, catalog, pipeline, events, tasks, outlets, models, deferred)
+    room = RunPlaces()
+    runs = make_runs(stores, catalog, pipeline, events, tasks, outlets, models, deferred, room)
     stopping = Stopping(tasks, FakeOwnedChats(stores.chats, stores.messages))
-    yield World(state, pipeline, events, tasks, source, models, runs, stopping, deferred)
+    yield World(state, pipeline, events, tasks, source, models, runs, stopping, deferred, room)
     await deferred.close(0)
     await tasks.close()
 

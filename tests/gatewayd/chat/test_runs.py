@@ -156,7 +156,7 @@ async def test_question_without_content_ends_the_answer_that_began() -> None:
         assert caught.value.param == "user_message"
         assert world.message("a").done
         assert "no content" in world.message("a").attributes["error"]["content"]
-        assert world.tasks.started() == []
+        assert (world.tasks.started(), world.room.taken) == ([], [])
 
 
 async def test_chat_is_made_for_a_session_that_follows_nothing() -> None:
@@ -334,3 +334,34 @@ async def test_chats_that_are_not_kept_are_each_users_own() -> None:
         first = await world.runs.start(asking(chat_id="local:x"), OWNER)
         second = await world.runs.start(asking(chat_id="local:x"), STRANGER)
         assert all(world.tasks.find(task_id) for task_id in (*first.task_ids, *second.task_ids))
+
+
+async def test_each_answer_takes_a_place_until_it_ends_whatever_ends_it() -> None:
+    async with running_world() as world:
+        go_on = asyncio.Event()
+        world.pipeline.scripts = {
+            "m": [go_on, "hello"],
+            "n": [go_on, GatewayError(Kind.UPSTREAM_FAILED, "broken")],
+        }
+        started = await world.runs.start(asking(message_ids={"m": "a1", "n": "a2"}), OWNER)
+        assert world.room.taken == ["owner", "owner"]
+        go_on.set()
+        await world.ended()
+        assert world.room.taken == []
+        go_on.clear()
+        started = await world.runs.start(asking(), OWNER)
+        assert world.room.taken == ["owner"]
+        await world.tasks.stop(started.task_ids[0])
+        assert world.room.taken == []
+
+
+async def test_without_a_place_for_each_answer_nothing_begins() -> None:
+    async with running_world() as world:
+        world.room.limit = 1
+        with pytest.raises(GatewayError) as caught:
+            await world.runs.start(asking(message_ids={"m": "a1", "n": "a2"}), OWNER)
+        assert caught.value.kind is Kind.RATE_LIMITED
+        assert (world.room.taken, world.tasks.started()) == ([], [])
+        assert not world.state.messages["c"].keys() & {"a1", "a2"}
+        await world.runs.start(asking(), OWNER)
+        await world.ended()

@@ -162,7 +162,7 @@ def test_a_full_room_takes_questions_about_the_health_alone(caplog: pytest.LogCa
         assert room.hold(chair, "", "", Use.PROBE) is None
         chair.is_blocked = False
         assert not room.enter(late)
-    assert len(caplog.records) == 1
+    assert [vars(each)["refused"] for each in caplog.records] == [1]
     assert not any(each.is_gone for each in busy)
     # Once there is room, the spare place is one as others.
     room.leave(late)
@@ -206,3 +206,44 @@ def test_the_kernel_counts_open_files() -> None:
     before = open_files()
     with open("/dev/null", "rb"):  # noqa: PTH123
         assert open_files() == before + 1 or not before
+
+
+def test_a_run_holds_a_descriptor_of_its_account_without_a_connection() -> None:
+    room = a_room(limit=8)
+    ends = [room.begin_run("a") for _ in range(2)]
+    assert room.taken == 2
+    with pytest.raises(GatewayError, match="the account holds 2 open files"):
+        room.begin_run("a")
+    with pytest.raises(GatewayError, match="the account holds 2 open files"):
+        served(room, "a", Use.ANSWER)
+    room.begin_run("b")
+    for end in ends:
+        end()
+    room.begin_run("a")()
+
+
+def test_runs_are_among_the_streams_and_find_no_room_where_there_is_none() -> None:
+    room = a_room(limit=100, account=Bounds(streams=1))
+    room.begin_run("a")
+    with pytest.raises(GatewayError, match="the account has 1 streams at once"):
+        room.begin_run("a")
+    full = a_room(limit=4)
+    for number in range(4):
+        served(full, f"a{number}")
+    with pytest.raises(GatewayError, match="has its 4 connections and files in use"):
+        full.begin_run("b")
+    assert full.taken == 4
+
+
+def test_a_row_of_refusals_and_closures_makes_a_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    room = Room(Places(2, 0, 2, PLENTY), clock=lambda: now[0])
+    with caplog.at_level(logging.WARNING):
+        for second in range(130):
+            now[0] = float(second)
+            room.enter(Chair())
+    told = [(vars(each)["closed"], vars(each)["refused"]) for each in caplog.records]
+    assert told == [(1, 0), (60, 0), (60, 0)]
+    assert {each.getMessage() for each in caplog.records} == {
+        "connections are closed or refused, as there is no room for more"
+    }
