@@ -105,7 +105,11 @@ class IngestQueue:
         for task_id in list(self._working.values()):
             await self._tasks.stop(task_id)
         self._working.clear()
-        await self._stores.jobs.release(self._owner)
+        try:
+            await self._stores.jobs.release(self._owner)
+        except GatewayError as error:
+            # The next start voids them.
+            log.warning("the leases of the ingest queue are not given back: %s", error.message)
 
     async def state(self) -> QueueState:
         """Count the files of the queue, and those that failed."""

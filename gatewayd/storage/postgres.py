@@ -27,6 +27,9 @@ STATEMENT_SECONDS = 10.0
 """After which a statement is given up with its connection: the server's own limits, of 8 seconds and less,
 hold only while the server and the network to it live."""
 
+ROLLBACK_SECONDS = 2.0
+"""A rollback takes no time, and the end of a connection is one, too."""
+
 FOREIGN = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
 COLUMNS = """
@@ -264,7 +267,7 @@ class EngineTransaction(TransactionWrapper):
         if _is_lost(self._connection) or not self._connection.is_in_transaction():
             return
         try:
-            with _hurried(self._connection):
+            with _hurried(self._connection, ROLLBACK_SECONDS):
                 await self._connection.execute("ROLLBACK")
         except FOREIGN:
             if not _is_lost(self._connection):
@@ -294,17 +297,17 @@ class EngineTransaction(TransactionWrapper):
 
 
 @contextmanager
-def _hurried(connection: Any) -> Iterator[None]:
-    """Give the block STATEMENT_SECONDS to use a connection, which then ends with what waits for it."""
-    timer = _end_later(connection)
+def _hurried(connection: Any, seconds: float | None = None) -> Iterator[None]:
+    """Give the block seconds, STATEMENT_SECONDS unless told, to use a connection, which then ends."""
+    timer = _end_later(connection, seconds)
     try:
         yield
     finally:
         timer.cancel()
 
 
-def _end_later(connection: Any) -> asyncio.TimerHandle:
-    return asyncio.get_running_loop().call_later(STATEMENT_SECONDS, connection.terminate)
+def _end_later(connection: Any, seconds: float | None = None) -> asyncio.TimerHandle:
+    return asyncio.get_running_loop().call_later(seconds or STATEMENT_SECONDS, connection.terminate)
 
 
 def _is_lost(connection: Any) -> bool:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import tempfile
 import threading
 import time
@@ -13,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import missing, real_postgres
+from tests.conftest import real_postgres
 from tests.fakes.daemon import Daemon, running_daemon
+from tests.fakes.disks import fill, small_disk
 from tests.fakes.ingest_corpus import Tree
 from tests.fakes.ingest_killing import ALL, FILES, KNOWLEDGE, Caller
 from tests.fakes.ingest_state import Folder, State, read_postgres, read_sqlite
@@ -215,27 +215,6 @@ def test_database_restarts(state: Path, own_postgres: Postgres) -> None:
     # Nobody could tell whether the late one was kept: its bytes go with the next start.
     with serving(state, caller, DATABASE_URL=address):
         check(state, read_postgres(address), completed(told))
-
-
-@contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[None]:
-    """Mount a small file system in memory over a folder."""
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "none", str(folder)]
-    try:
-        subprocess.run(command, check=True, capture_output=True, text=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        missing("a file system of its own", str(getattr(error, "stderr", None) or error))
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
-def fill(path: Path, leave: int) -> None:
-    """Take the space of a file system, but for so many bytes."""
-    free = os.statvfs(path.parent)
-    with path.open("wb") as ballast:
-        os.posix_fallocate(ballast.fileno(), 0, free.f_bavail * free.f_frsize - leave)
 
 
 def padded(text: str, size: int) -> bytes:

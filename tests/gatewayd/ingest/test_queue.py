@@ -333,6 +333,19 @@ async def test_a_job_that_was_begun_too_often_is_given_up(tmp_path: Path) -> Non
         await queue.close()
 
 
+async def test_a_stop_without_a_database_ends_well_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ingesting(tmp_path) as ingest:
+
+        async def fail(_: str) -> None:
+            raise failure(Kind.UNAVAILABLE)
+
+        monkeypatch.setattr(ingest.jobs, "release", fail)
+        await ingest.queue.close()
+        assert "the leases of the ingest queue are not given back" in caplog.text
+
+
 async def test_kills_are_no_failures(tmp_path: Path) -> None:
     library = Library()
     async with ingesting(tmp_path, library=library) as ingest:
