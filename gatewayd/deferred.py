@@ -14,6 +14,10 @@ from gatewayd.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
+PATIENCE_SECONDS: Final = 1.0
+"""How long a caller waits for the first attempt: a locked file takes 5 seconds to refuse it, a server that
+hangs 10, and others may wait before it."""
+
 FIRST_PAUSE_SECONDS: Final = 0.25
 MAX_PAUSE_SECONDS: Final = 5.0
 """Between two attempts; each failure doubles the pause, and chance takes up to half of it away."""
@@ -58,11 +62,47 @@ class DeferredWrite:
         return self.is_stored
 
 
+class _FirstAttempt:
+    """A write that goes on when its caller no longer waits for it."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._failure: GatewayError | None = None
+        self._is_stored = False
+        self._is_taken = False
+        self._over = asyncio.Event()
+
+    async def run(self) -> None:
+        """Write; a fault of the gateway itself is logged with the task."""
+        try:
+            await self._work(False)
+            self._is_stored = True
+        except GatewayError as error:
+            self._failure = error
+        finally:
+            self._over.set()
+
+    async def result(self) -> None:
+        """Wait for the end, and raise what it raised."""
+        await self._over.wait()
+        if not self._is_stored:
+            raise self._failure or GatewayError(Kind.INTERNAL, "cannot write the message: the log says more")
+
+    async def again(self, is_superseded: bool) -> None:
+        """Wait for the end the first time; after that, write again."""
+        if self._is_taken:
+            await self._work(is_superseded)
+        else:
+            self._is_taken = True
+            await self.result()
+
+
 class DeferredWrites:
     """Writes to messages in the order in which they come, each message by itself.
 
-    A write that fails with `unavailable` is kept, and all that follow to the same message queue behind it.
-    One whose outcome nobody knows, as the connection broke, is repeated too, so that it may be done twice.
+    A write that fails with `unavailable`, or has not ended within PATIENCE_SECONDS, is kept, and all that
+    follow to the same message queue behind it. One whose outcome nobody knows, as the connection broke, is
+    repeated too, so that it may be done twice.
     """
 
     def __init__(self, tasks: Tasks, chance: Callable[[], float] = random.random) -> None:
@@ -100,14 +140,21 @@ class DeferredWrites:
         `values` are what it writes, plain JSON values, of which the size is taken. Raises what `work` raises,
         and its `unavailable` when too much is kept already.
         """
+        first = _FirstAttempt(work)
+        again = work
         try:
             self.check(key)
-            await work(False)
+            task_id = self._tasks.spawn("write to a message", first.run())
+            await self._wait(first, task_id)
+        except TimeoutError:
+            again, failure = first.again, _slow()
         except GatewayError as error:
             if error.kind is not Kind.UNAVAILABLE:
                 raise
-            return self._keep(key, work, len(repr(values)), error)
-        return None
+            failure = error
+        else:
+            return None
+        return self._keep(key, again, len(repr(values)), failure)
 
     def supersede(self, key: Key) -> None:
         """Let the kept writes to a message know that somebody else has changed its content."""
@@ -129,6 +176,15 @@ class DeferredWrites:
             await self._tasks.stop(self._task_id)
         for write in [each for queue in self._queues.values() for each in queue]:
             self._lose(write, "the gateway stops")
+
+    async def _wait(self, first: _FirstAttempt, task_id: str) -> None:
+        """Wait a while for a first attempt; a caller who is cancelled takes it back."""
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await first.result()
+        except asyncio.CancelledError:
+            await self._tasks.stop(task_id)
+            raise
 
     def _keep(self, key: Key, work: Work, size: int, error: GatewayError) -> DeferredWrite:
         is_full = self._count >= MAX_DEFERRED_WRITES or self._characters + size > MAX_DEFERRED_CHARACTERS
@@ -214,6 +270,12 @@ class DeferredWrites:
         write.end(is_stored=is_stored)
         if not self._count:
             self._empty.set()
+
+
+def _slow() -> GatewayError:
+    return GatewayError(
+        Kind.UNAVAILABLE, "cannot write the message: the database takes its time", retry_after=RETRY_SECONDS
+    )
 
 
 def _now() -> float:

@@ -207,6 +207,7 @@ def test_what_is_kept_for_the_reader_of_the_log_is_told() -> None:
 
 def test_what_waits_for_the_database_is_told() -> None:
     page = " ".join(texts()["gatewayd.8"].split())
+    assert f"plugins wait {deferred.PATIENCE_SECONDS:g} second for a write" in page
     assert f"The first pause is {deferred.FIRST_PAUSE_SECONDS:g} seconds" in page
     assert f"at most {deferred.MAX_PAUSE_SECONDS:g} seconds, and chance" in page
     assert f"given up after {deferred.MAX_DEFERRED_SECONDS} seconds" in page

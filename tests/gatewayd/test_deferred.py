@@ -68,7 +68,54 @@ def store() -> Store:
 
 async def test_a_write_that_succeeds_is_not_kept(store: Store) -> None:
     assert await store.put(1) is None
+    await asyncio.sleep(0)
     assert (store.written, store.deferred.count, store.tasks.list()) == ([1], 0, {})
+
+
+async def hanging(
+    store: Store, released: asyncio.Event, failure: GatewayError | None
+) -> DeferredWrite | None:
+    """Write what does not end until it is released, for a caller without patience."""
+
+    async def work(_: bool) -> None:
+        store.attempts += 1
+        if store.attempts == 1:
+            await released.wait()
+            if failure is not None:
+                raise failure
+        store.written.append(store.attempts)
+
+    return await store.deferred.write(KEY, work, "x")
+
+
+@pytest.mark.parametrize("failure", [None, AWAY])
+async def test_a_write_that_hangs_keeps_nobody_waiting_and_is_done_once(
+    failure: GatewayError | None, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deferred, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(deferred, "FIRST_PAUSE_SECONDS", 0.0)
+    released = asyncio.Event()
+    kept = await asyncio.wait_for(hanging(store, released, failure), SOON)
+    assert kept is not None
+    monkeypatch.setattr(deferred, "PATIENCE_SECONDS", SOON)
+    next_one = await store.put("next")
+    assert next_one is not None
+    released.set()
+    assert await asyncio.wait_for(next_one.wait(), SOON)
+    assert kept.is_stored
+    assert store.written == ([2, "next"] if failure else [1, "next"])
+
+
+async def test_a_caller_who_is_cancelled_takes_its_write_back(store: Store) -> None:
+    released = asyncio.Event()
+    caller = asyncio.ensure_future(hanging(store, released, None))
+    await store.attempted(1)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    released.set()
+    await asyncio.sleep(0)
+    assert (store.written, store.deferred.count, store.tasks.list()) == ([], 0, {})
 
 
 async def test_what_cannot_be_stored_is_stored_later_in_its_order(
@@ -192,6 +239,7 @@ async def test_a_stop_waits_and_names_what_is_lost(
     assert [await write.wait() for write in kept if write is not None] == [False, False]
     with pytest.raises(GatewayError):
         await store.put(3)
+    await asyncio.sleep(0)
     assert store.tasks.list() == {}
 
 
