@@ -28,11 +28,12 @@ from gatewayd.tasks import Tasks
 
 @dataclass(frozen=True, slots=True)
 class ChatStores:
-    """The stores of chats over one open database."""
+    """The stores of chats over one open database; `rows` are the messages as runs write them."""
 
     chats: ChatRows
     messages: MessageStore
     effects: EffectRows
+    rows: MessageRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Live:
 async def open_live(settings: Settings, accounts: Accounts, tasks: Tasks, stack: AsyncExitStack) -> Live:
     """Return the services; messages that were being written when the daemon died are done from now on."""
     rows, deferred = MessageRows(), DeferredWrites(tasks)
-    stores = ChatStores(ChatRows(), EditedMessages(rows, deferred), EffectRows())
+    stores = ChatStores(ChatRows(), EditedMessages(rows, deferred), EffectRows(), rows)
     hub = Hub(MemoryBus(), event_limits(settings))
     stack.callback(hub.close)
     calls = Calls(hub, timeout=settings.websocket_event_caller_timeout)

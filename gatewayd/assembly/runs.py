@@ -41,7 +41,7 @@ def make_answering(
         extensions.outlets,
         background,
         chats,
-        Rewriting(stores.chats, stores.messages),
+        Rewriting(stores.chats, stores.rows, live.deferred),
         live.events,
     )
     desk = Desk(

@@ -12,6 +12,7 @@ from gatewayd.chats.plain import MAX_VALUES, count_values
 from gatewayd.chats.reading import MAX_ID, read_node
 from gatewayd.chats.records import MessageChange
 from gatewayd.completions.foreign import mapping, sequence, text
+from gatewayd.deferred import DeferredWrites
 from gatewayd.errors import GatewayError, not_found
 
 log = logging.getLogger(__name__)
@@ -21,11 +22,18 @@ Messages = Sequence[Any]
 
 
 class Rewriting:
-    """Writes changed messages of chats; those of other users are refused, unknown ones left alone."""
+    """Writes changed messages of chats; those of other users are refused, unknown ones left alone.
 
-    def __init__(self, chats: ChatStore, messages: MessageStore) -> None:
+    With `deferred`, for runs, which no request waits for, changed contents are written later when the
+    database is away.
+    """
+
+    def __init__(
+        self, chats: ChatStore, messages: MessageStore, deferred: DeferredWrites | None = None
+    ) -> None:
         self._chats = chats
         self._messages = messages
+        self._deferred = deferred
         self._merging = Merging(messages)
 
     async def is_stored(self, actor: Actor, chat_id: str) -> bool:
@@ -61,7 +69,7 @@ class Rewriting:
             else:
                 log.warning("a changed content is not kept: it is neither text nor a list of parts")
                 continue
-            await self._messages.change(chat_id, message_id, change)
+            await self._change(chat_id, message_id, change)
 
     async def keep_messages(self, chat_id: str, before: Messages, after: Messages) -> None:
         """Keep every member of the messages that differ from what was sent; stored ones alone.
@@ -80,6 +88,17 @@ class Rewriting:
                 await self._merging.rewrite(chat_id, stored, node)
             except GatewayError as error:
                 log.warning("a changed message is not kept: %s", error.message)
+
+    async def _change(self, chat_id: str, message_id: str, change: MessageChange) -> None:
+        if self._deferred is None:
+            await self._messages.change(chat_id, message_id, change)
+            return
+
+        async def write(is_superseded: bool) -> None:
+            if not is_superseded:
+                await self._messages.change(chat_id, message_id, change)
+
+        await self._deferred.write((chat_id, message_id), write, change)
 
 
 def messages_of(value: Mapping[str, Any]) -> list[Any]:

@@ -231,11 +231,11 @@ def make_runs(
 ) -> Runs:
     """Return runs over their parts."""
     owned = FakeOwnedChats(stores.chats, stores.messages)
-    rewriting = Rewriting(stores.chats, stores.messages)
+    deferred = deferred or DeferredWrites(tasks)
+    rewriting = Rewriting(stores.chats, stores.messages, deferred)
     background = Background(models or TaskModels(catalog, NoFilters()), stores.chats, stores.messages, events)
     after = After(outlets or NoOutlets(), background, owned, rewriting, events)
     answers = Answers(stores.messages, stores.chats, stores.transactor)
-    deferred = deferred or DeferredWrites(tasks)
     desk = Desk(
         pipeline, answers, stores.messages, stores.effects, events, tasks, deferred, room or RunPlaces()
     )

@@ -8,7 +8,9 @@ import pytest
 from gatewayd.chat.rewriting import Rewriting, messages_of
 from gatewayd.chats.plain import MAX_VALUES
 from gatewayd.chats.records import Chat, Message
+from gatewayd.deferred import DeferredWrites
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.tasks import Tasks
 from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
 from tests.fakes.models import make_actor
 
@@ -117,3 +119,22 @@ def test_the_last_message_has_the_id_of_the_body() -> None:
     assert messages_of(body) == [{"id": "q"}, {"content": "x", "id": "a"}]
     assert messages_of({"id": "a", "messages": [{"id": "b"}]}) == [{"id": "b"}]
     assert messages_of({"messages": "x"}) == []
+
+
+@pytest.mark.parametrize("is_edited", [False, True])
+async def test_a_run_keeps_changed_contents_that_the_database_cannot_take_now(
+    world: World, is_edited: bool
+) -> None:
+    deferred = DeferredWrites(Tasks())
+    rewriting = Rewriting(MemoryChats(world.state), MemoryMessages(world.state), deferred)
+    world.state.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
+    before, after = [{"id": "a", "content": "hello"}], [{"id": "a", "content": "***"}]
+    with pytest.raises(GatewayError, match="away"):
+        # Whoever asks for it can ask again.
+        await world.rewriting.keep_contents("c1", before, after)
+    await rewriting.keep_contents("c1", before, after)
+    world.state.outage = None
+    if is_edited:
+        deferred.supersede(("c1", "a"))
+    await deferred.close(5)
+    assert world.message("a").content == ("hello" if is_edited else "***")
