@@ -42,7 +42,6 @@ BODILESS = {
     f"{AUTHS}/signout",
     "/api/v1/models/model/toggle",
     "/api/v1/groups/id/{id}/users",
-    "/ollama/api/blobs/{digest}",
     "/api/v1/files/{id}/process",
     "/api/v1/knowledge/{id}/reset",
     "/api/tasks/stop/{task_id}",

@@ -15,6 +15,7 @@ import gatewayd.http.control as control
 from gatewayctl.wire import (
     chat,
     collections,
+    database,
     events,
     files,
     groups,
@@ -110,7 +111,6 @@ BODILESS = {
     "/api/v1/scim/v2/.search",
     "/api/v1/scim/v2/Bulk",
     "/api/v1/scim/v2/Me",
-    "/ollama/api/blobs/{digest}",
 }
 """Public rows that read no JSON: whatever comes is passed over."""
 
@@ -154,6 +154,7 @@ CONTROL: dict[str, type[BaseModel] | None] = {
     "POST /v1/scim-token": None,
     "POST /v1/scim-token/rotate": None,
     "POST /v1/scim-token/retire": None,
+    "POST /v1/database/check": database.DatabaseCheck,
     "PATCH /v1/settings": settings.SettingChange,
     "POST /v1/settings/reset": settings.SettingReset,
     "POST /v1/setup": setup.Setup,
