@@ -30,7 +30,10 @@ MAX_DEFERRED_SECONDS: Final = 3600
 
 MAX_DEFERRED_WRITES: Final = 10_000
 MAX_DEFERRED_CHARACTERS: Final = 32 * 2**20
-"""Writes that are kept at a time, and characters of their values: an outage must not take the memory."""
+"""Writes that are kept at a time, and characters of their values: an outage must not take the memory.
+
+Half of both is for the ends of answers: plugins that go on emitting take it from nobody's answer.
+"""
 
 Key = tuple[str, str]
 """The ids of a chat and of one of its messages."""
@@ -134,11 +137,13 @@ class DeferredWrites:
                 retry_after=RETRY_SECONDS,
             )
 
-    async def write(self, key: Key, work: Work, values: object) -> DeferredWrite | None:
+    async def write(
+        self, key: Key, work: Work, values: object, *, is_end: bool = False
+    ) -> DeferredWrite | None:
         """Write at once and return None, or keep the write and return it.
 
-        `values` are what it writes, plain JSON values, of which the size is taken. Raises what `work` raises,
-        and its `unavailable` when too much is kept already.
+        `values` are what it writes, plain JSON values, of which the size is taken; `is_end` says that it ends
+        an answer. Raises what `work` raises, and its `unavailable` when too much is kept already.
         """
         first = _FirstAttempt(work)
         again = work
@@ -154,7 +159,9 @@ class DeferredWrites:
             failure = error
         else:
             return None
-        return self._keep(key, again, len(repr(values)), failure)
+        size = len(repr(values))
+        self._check_room(size, failure, is_end=is_end)
+        return self._keep(key, again, size, failure)
 
     def supersede(self, key: Key) -> None:
         """Let the kept writes to a message know that somebody else has changed its content."""
@@ -186,10 +193,17 @@ class DeferredWrites:
             await self._tasks.stop(task_id)
             raise
 
-    def _keep(self, key: Key, work: Work, size: int, error: GatewayError) -> DeferredWrite:
-        is_full = self._count >= MAX_DEFERRED_WRITES or self._characters + size > MAX_DEFERRED_CHARACTERS
-        if self._is_closed or is_full:
+    def _check_room(self, size: int, error: GatewayError, *, is_end: bool) -> None:
+        """Raise the error when no more can be kept."""
+        share = 1 if is_end else 2
+        has_room = (
+            self._count < MAX_DEFERRED_WRITES // share
+            and self._characters + size <= MAX_DEFERRED_CHARACTERS // share
+        )
+        if self._is_closed or not has_room:
             raise error
+
+    def _keep(self, key: Key, work: Work, size: int, error: GatewayError) -> DeferredWrite:
         if not self._count:
             log.warning("writes to messages are repeated until they are stored: %s", error.message)
         write = DeferredWrite(key, size, work, _now())

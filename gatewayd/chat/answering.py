@@ -246,7 +246,9 @@ class Answering:
                 kept = None if is_superseded else content or None
                 await answers.finish(target.chat_id, target.message_id, content=kept, attributes=attributes)
 
-            self._deferred = await self._desk.deferred.write(self._key, write, (content, attributes))
+            self._deferred = await self._desk.deferred.write(
+                self._key, write, (content, attributes), is_end=True
+            )
         self._is_kept = True
 
     async def _keep_or_lose(self, error: str | None) -> None:

@@ -231,7 +231,7 @@ class Runs:
             attributes = {"error": {"content": error.message}}
             await self._desk.answers.finish(*key, content=None, attributes=attributes)
 
-        await self._desk.deferred.write(key, write, error.message)
+        await self._desk.deferred.write(key, write, error.message, is_end=True)
 
     async def _fill(self, launch: "_Launch") -> None:
         order, body = launch.order, launch.request.body

@@ -29,7 +29,9 @@ class Store:
         self.tasks = Tasks()
         self.deferred = DeferredWrites(self.tasks, lambda: 0.0)
 
-    async def put(self, value: Any, key: tuple[str, str] = KEY, size: int = 2) -> DeferredWrite | None:
+    async def put(
+        self, value: Any, key: tuple[str, str] = KEY, size: int = 2, *, is_end: bool = False
+    ) -> DeferredWrite | None:
         async def work(is_superseded: bool) -> None:
             self.attempts += 1
             failure = self.failures.get(value) or self.failures.get("*")
@@ -39,7 +41,7 @@ class Store:
             if is_superseded:
                 self.superseded.append(value)
 
-        return await self.deferred.write(key, work, "x" * (size - 2))
+        return await self.deferred.write(key, work, "x" * (size - 2), is_end=is_end)
 
     async def attempted(self, times: int) -> None:
         while self.attempts < times:
@@ -193,17 +195,22 @@ async def test_another_failure_of_the_first_attempt_is_raised(store: Store) -> N
 async def test_what_is_kept_is_bounded(
     name: str, size: int, store: Store, pauses: Sequence[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deferred, name, 250 if size > 2 else 2)
+    monkeypatch.setattr(deferred, name, 450 if size > 2 else 4)
     store.failures["*"] = AWAY
-    await store.put(1, size=size)
-    await store.put(2, OTHER, size=size)
-    for key in (KEY, OTHER, ("d", "o")):
+    for number in range(2):
+        await store.put(number, size=size)
+    for key in (KEY, OTHER):
         with pytest.raises(GatewayError) as caught:
-            await store.put(3, key, size=size)
+            await store.put("event", key, size=size)
         assert caught.value.kind is Kind.UNAVAILABLE
+    # Answers have the other half to themselves.
+    for number in range(2, 4):
+        await store.put(number, size=size, is_end=True)
+    with pytest.raises(GatewayError):
+        await store.put("end", OTHER, size=size, is_end=True)
     del store.failures["*"]
     await store.deferred.close(SOON)
-    assert store.written == [1, 2]
+    assert store.written == [0, 1, 2, 3]
     assert await store.put(4, size=size) is None
 
 
