@@ -8,7 +8,7 @@ import pytest
 from gatewayd.http import connections, room, server, socketio
 from gatewayd.http.errors import CODE_STATUSES
 from gatewayd.http.public.health import HealthRoutes
-from gatewayd.http.uses import COUNTED, Use
+from gatewayd.http.uses import Use
 from gatewayd.settings import Settings, definitions
 from tests.fakes.manual import rows
 
@@ -34,7 +34,7 @@ def test_what_is_too_slow_is_told_as_the_page_says() -> None:
 
 def test_every_bound_is_in_the_page_with_its_default() -> None:
     listed = rows(PAGE, "bounds")
-    assert [row[0] for row in listed] == list(dict.fromkeys(name for use in Use for name in COUNTED[use]))
+    assert [row[0] for row in listed] == list(dict.fromkeys(name for use in Use for name in use.counted))
     for name, *owners, code in listed:
         assert code == f"too_many_{name}"
         for owner, told in zip(("account", "address"), owners, strict=True):

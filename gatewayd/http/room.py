@@ -5,16 +5,16 @@ import math
 import resource
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.uses import COUNTED, FILES, Bounds, RoomRules, Use
+from gatewayd.http.uses import Bounds, RoomRules, Use
 
 OWN_FILES: Final = 104
 """Descriptors kept for the database, the log, the worker processes and the providers."""
@@ -69,25 +69,71 @@ class Seat(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Holder:
-    """What one account or one address holds: descriptors, and requests by the name of their bound."""
+class Holder:
+    """What one account or one address holds: descriptors, and requests by the names of their bounds."""
 
-    files: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
+    __slots__ = ("counts", "files", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.files = 0
+        self.counts: dict[str, int] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """What one request holds, and who answers for it: account and address, "" for none.
+class Holders:
+    """The accounts, or the addresses, that hold something; each has bounds."""
+
+    def __init__(self, kind: str, bounds: Bounds, most_files: int) -> None:
+        self._kind = kind
+        self._bounds = bounds
+        self._most_files = most_files
+        self._held: dict[str, Holder] = {}
+
+    def find(self, name: str, use: Use) -> Holder:
+        """Return a holder that may have one more request; rate_limited over a bound."""
+        holder = self._held.get(name)
+        if holder is None:
+            return Holder(name)
+        for counted in use.counted:
+            most = self._bounds.of(counted)
+            if most and holder.counts.get(counted, 0) >= most:
+                raise _too_many(
+                    f"the {self._kind} has {most} {counted} at once, the most for one {self._kind}", counted
+                )
+        if holder.files + use.files > self._most_files:
+            raise _too_many(
+                f"the {self._kind} holds {holder.files} open files of the gateway, the most for one"
+                f" {self._kind}",
+                use.counted[-1],
+            )
+        return holder
+
+    def add(self, holder: Holder, use: Use) -> None:
+        """Count a request for a holder."""
+        self._held[holder.name] = holder
+        holder.files += use.files
+        for counted in use.counted:
+            holder.counts[counted] = holder.counts.get(counted, 0) + 1
+
+    def remove(self, holder: Holder, use: Use) -> None:
+        """Count a request no more."""
+        holder.files -= use.files
+        if not holder.files:
+            self._held.pop(holder.name, None)
+            return
+        for counted in use.counted:
+            holder.counts[counted] -= 1
+
+
+class Hold(NamedTuple):
+    """What one request holds, and who answers for it.
 
     `more` are the descriptors beside that of a connection, which `enter` counts.
     """
 
-    account: str
-    address: str
+    account: Holder | None
+    address: Holder | None
     use: Use
-    files: int
     more: int
 
 
@@ -106,15 +152,15 @@ class Room:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.places = places
-        self._rules = rules or RoomRules()
         self.taken = 0
         self._seats: set[Seat] = set()
         # In the order in which they began to be that.
         self._waiting: OrderedDict[Seat, None] = OrderedDict()
         self._strangers: OrderedDict[Seat, None] = OrderedDict()
         self._spares: set[Seat] = set()
-        self._accounts: dict[str, _Holder] = {}
-        self._addresses: dict[str, _Holder] = {}
+        chosen = rules or RoomRules()
+        self._accounts = Holders("account", chosen.account, places.limit // ACCOUNT_PART)
+        self._addresses = Holders("address", chosen.address, places.limit // ADDRESS_PART)
         self._clock = clock
         self._told_at = -math.inf
         self._closed = self._refused = 0
@@ -165,8 +211,7 @@ class Room:
         """
         if use is Use.PROBE:
             return None
-        hold = Hold(account, address, use, FILES[use], FILES[use] - 1)
-        self._add(hold, seat)
+        hold = self._add(seat, account, address, use, use.files - 1)
         if account:
             self._strangers.pop(seat, None)
         return hold
@@ -176,49 +221,32 @@ class Room:
 
         Raises as `hold` does.
         """
-        hold = Hold(account, "", Use.RUN, FILES[Use.RUN], FILES[Use.RUN])
-        self._add(hold, None)
-        return partial(self.release, hold)
+        return partial(self.release, self._add(None, account, "", Use.RUN, Use.RUN.files))
 
     def release(self, hold: Hold) -> None:
         """Give back what a request held."""
         self.taken -= hold.more
-        for holder in self._holders(hold):
-            holder.files -= hold.files
-            for name in COUNTED[hold.use]:
-                holder.counts[name] -= 1
-        if hold.account and not self._accounts[hold.account].files:
-            del self._accounts[hold.account]
-        if hold.address and not self._addresses[hold.address].files:
-            del self._addresses[hold.address]
+        if hold.account is not None:
+            self._accounts.remove(hold.account, hold.use)
+        if hold.address is not None:
+            self._addresses.remove(hold.address, hold.use)
 
-    def _add(self, hold: Hold, seat: Seat | None) -> None:
-        self._check(hold)
-        self._take(hold, seat)
-        for holder in self._holders(hold):
-            holder.files += hold.files
-            for name in COUNTED[hold.use]:
-                holder.counts[name] = holder.counts.get(name, 0) + 1
+    def _add(self, seat: Seat | None, account: str, address: str, use: Use, more: int) -> Hold:
+        by_account = self._accounts.find(account, use) if account else None
+        by_address = self._addresses.find(address, use) if address else None
+        if more or seat in self._spares:
+            self._take(seat, more)
+        if by_account is not None:
+            self._accounts.add(by_account, use)
+        if by_address is not None:
+            self._addresses.add(by_address, use)
+        return Hold(by_account, by_address, use, more)
 
-    def _holders(self, hold: Hold) -> Iterator[_Holder]:
-        if hold.account:
-            yield self._accounts.setdefault(hold.account, _Holder())
-        if hold.address:
-            yield self._addresses.setdefault(hold.address, _Holder())
-
-    def _check(self, hold: Hold) -> None:
-        if hold.account and (holder := self._accounts.get(hold.account)) is not None:
-            most = self.places.limit // ACCOUNT_PART
-            _check_bounds("account", self._rules.account, holder, hold, most)
-        if hold.address and (holder := self._addresses.get(hold.address)) is not None:
-            most = self.places.limit // ADDRESS_PART
-            _check_bounds("address", self._rules.address, holder, hold, most)
-
-    def _take(self, hold: Hold, seat: Seat | None) -> None:
-        self.taken += hold.more
-        is_spare = seat in self._spares
-        if (hold.more or is_spare) and not self._make_room(seat):
-            self.taken -= hold.more
+    def _take(self, seat: Seat | None, more: int) -> None:
+        """Take descriptors beside that of a connection, and for a spare connection its own."""
+        self.taken += more
+        if not self._make_room(seat):
+            self.taken -= more
             most = self.places.limit
             raise GatewayError(
                 Kind.UNAVAILABLE,
@@ -226,7 +254,7 @@ class Room:
                 code="too_many_connections",
                 retry_after=RETRY_SECONDS,
             )
-        if seat is not None and is_spare:
+        if seat is not None:
             self._spares.discard(seat)
 
     def _make_room(self, asking: Seat | None) -> bool:
@@ -266,18 +294,6 @@ class Room:
 
 
 ROOM: Final = web.AppKey("room", Room)
-
-
-def _check_bounds(owner: str, bounds: Bounds, holder: _Holder, hold: Hold, most_files: int) -> None:
-    for name in COUNTED[hold.use]:
-        most = bounds.of(name)
-        if most and holder.counts.get(name, 0) >= most:
-            raise _too_many(f"the {owner} has {most} {name} at once, the most for one {owner}", name)
-    if holder.files + hold.files > most_files:
-        raise _too_many(
-            f"the {owner} holds {holder.files} open files of the gateway, the most for one {owner}",
-            COUNTED[hold.use][-1],
-        )
 
 
 def _too_many(reason: str, name: str) -> GatewayError:

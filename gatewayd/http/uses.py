@@ -1,56 +1,29 @@
 """What requests are to the room for connections, and how many of each there may be at once."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from types import MappingProxyType
-from typing import Final
+from enum import Enum
 
 
-class Use(StrEnum):
-    """What a request is."""
+class Use(Enum):
+    """What a request is: how many descriptors it has, and the bounds that it counts for, its own last."""
 
     # A question about the health: it has no bound.
-    PROBE = "probe"
-    REQUEST = "request"
-    UPLOAD = "upload"
-    DOWNLOAD = "download"
-    # An answer of a model, streamed or not.
-    ANSWER = "answer"
+    PROBE = ("probe", 1)
+    REQUEST = ("request", 1, "connections")
+    # A file beside the connection.
+    UPLOAD = ("upload", 2, "connections", "uploads")
+    DOWNLOAD = ("download", 2, "connections", "downloads")
+    # An answer of a model, streamed or not: a connection to a provider beside that of the client.
+    ANSWER = ("answer", 2, "connections", "streams")
     # A stream of events.
-    LISTENER = "listener"
-    # An answer that no request waits for.
-    RUN = "run"
+    LISTENER = ("listener", 1, "connections", "streams")
+    # An answer that no request waits for: it has a connection to a provider alone.
+    RUN = ("run", 1, "streams")
 
-
-COUNTED: Final[Mapping[Use, tuple[str, ...]]] = MappingProxyType(
-    {
-        Use.PROBE: (),
-        Use.REQUEST: ("connections",),
-        Use.UPLOAD: ("connections", "uploads"),
-        Use.DOWNLOAD: ("connections", "downloads"),
-        Use.ANSWER: ("connections", "streams"),
-        Use.LISTENER: ("connections", "streams"),
-        Use.RUN: ("streams",),
-    }
-)
-"""The bounds that a request counts for, its own last."""
-
-FILES: Final[Mapping[Use, int]] = MappingProxyType(
-    {
-        Use.PROBE: 1,
-        Use.REQUEST: 1,
-        # A file beside the connection.
-        Use.UPLOAD: 2,
-        Use.DOWNLOAD: 2,
-        # A connection to a provider.
-        Use.ANSWER: 2,
-        Use.LISTENER: 1,
-        # The connection to a provider alone.
-        Use.RUN: 1,
-    }
-)
-"""The descriptors of a request, that of its connection included."""
+    def __init__(self, label: str, files: int, *counted: str) -> None:
+        self.label = label
+        self.files = files
+        self.counted = counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +36,7 @@ class Bounds:
     streams: int = 0
 
     def of(self, name: str) -> int:
-        """Return a bound by its name in `COUNTED`."""
+        """Return a bound by its name in `Use.counted`."""
         most: int = getattr(self, name)
         return most
 
