@@ -268,7 +268,10 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
         restart(LIMITS), ByteSize(32 * 2**20), "Largest body of a chat request.", ge=1024, le=2**30
     )
     drain_timeout: types.Seconds = setting(
-        reload(LIMITS), 30.0, "How long running answers may go on after the daemon was told to stop.", ge=0
+        reload(LIMITS),
+        30.0,
+        "How long requests and running answers may go on after the daemon was told to stop.",
+        ge=0,
     )
     stream_head_timeout: types.OptionalSeconds = setting(
         restart(LIMITS),
