@@ -13,11 +13,16 @@ from gatewayd.accounts.endpoints import allows, parse
 from gatewayd.accounts.sessions import LEEWAY_SECONDS
 from gatewayd.chats.answers import RESTARTED
 from gatewayd.deadlines import GRACE_SECONDS
+from gatewayd.extract.pool import PoolOptions
 from gatewayd.observe.outputs import CLOSE_SECONDS, MAX_QUEUED_BYTES
 from gatewayd.settings import definitions
 from gatewayd.storage.postgres import STATEMENT_SECONDS
+from gatewayd.upstream.builtin import Pace
 from gatewayd.upstream.config import Timeouts
 from gatewayd.upstream.response import Response
+from gatewayd.vectors import local
+from gatewayd.vectors.process import ANSWER_SECONDS, OPEN_SECONDS
+from gatewayd.workers import MAX_ANSWER_SECONDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "man").glob("*.[1-9]"))
@@ -201,7 +206,7 @@ def test_the_timer_of_ingestion_runs_as_often_as_the_pages_say() -> None:
 
 def test_what_is_kept_for_the_reader_of_the_log_is_told() -> None:
     page = " ".join(texts()["gatewayd.8"].split())
-    assert f"{MAX_QUEUED_BYTES >> 20} MiB of lines are kept for it" in page
+    assert f"{MAX_QUEUED_BYTES >> 20} MiB of records are kept for it" in page
     assert f"waits up to {CLOSE_SECONDS:g} seconds for what is kept" in page
 
 
@@ -219,3 +224,23 @@ def test_what_waits_for_the_database_is_told() -> None:
 def test_by_how_much_the_clock_may_be_set_back_is_told() -> None:
     assert LEEWAY_SECONDS == 24 * 3600
     assert "issued up to a day ahead of it is accepted" in texts()["gatewayd.8"]
+
+
+def test_the_times_of_child_processes_are_told() -> None:
+    settings = definitions()
+    timeout, reading = (float(settings[name].default) for name in ("rag_embedding_timeout", "ingest_timeout"))
+    pool = PoolOptions(Path())
+    assert pool.seconds == reading
+    page = (ROOT / "man" / "gatewayd.8").read_text()
+    table = page.partition("begin processes\n")[2].partition('.\\" end processes')[0]
+    assert re.findall(r"Ta (.+)", table) == [
+        f"Ic rag_embedding_timeout , No {timeout:g} s",
+        f"{local.PATIENCE} times that",
+        f"{OPEN_SECONDS:g} s, with a download {local.DOWNLOAD_SECONDS:g} s",
+        f"{pool.patience:g} times Ic ingest_timeout , No {pool.patience * reading:g} s",
+        f"{Pace().silence:g} s",
+        f"{MAX_ANSWER_SECONDS:g} s",
+    ]
+    assert f"vectors of {local.PASSAGES} passages" in table
+    assert timeout == ANSWER_SECONDS
+    assert f"up to {GRACE_SECONDS:g} seconds more" in texts()["gatewayd.8"]

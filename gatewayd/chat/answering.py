@@ -251,21 +251,28 @@ class Answering:
             )
         self._is_kept = True
 
-    async def _keep_or_lose(self, error: str | None) -> None:
-        """Make the message done, once: when even that fails, the answer is lost and the log says so."""
+    async def _keep_or_lose(self, error: str | None) -> bool:
+        """Make the message done, once; False when even that fails: the answer is lost, which is logged."""
         try:
             await self._keep(error)
         except GatewayError as failure:
             chat_id, message_id = self._key
-            extra = {"chat_id": chat_id, "message_id": message_id}
+            extra = {"request_id": self._running.request.request_id}
+            extra |= {"chat_id": chat_id, "message_id": message_id}
             log.error("an answer is lost: %s", failure.message, extra=extra)
             self._is_kept = True
+            return False
+        return True
 
     async def _fail(self, error: GatewayError) -> None:
         self._failure = error
         self._assembly.finish()
         await self._tell_content()
-        await self._keep_or_lose(error.message)
+        is_kept = await self._keep_or_lose(error.message)
+        if is_kept and error.kind is Kind.INTERNAL and self._follower is None:
+            # Nobody waits for the answer who would log it.
+            told = {"request_id": self._running.request.request_id, "kind": error.kind.value}
+            log.error("answer failed: %s", error.message, exc_info=error, extra=told)
         await self._say("chat:message:error", {"error": {"content": error.message}})
         await self._say("chat:tasks:cancel", {})
 

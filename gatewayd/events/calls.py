@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gatewayd import ids
+from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.events.hub import EVERYBODY, Hub
 from gatewayd.events.records import Call, Event, Payload, Target
@@ -60,7 +61,7 @@ class Calls:
             self._hub.tell(self._addressed(call), payload_of(call))
             self._hub.tell(self._hub.listeners(EVERYBODY, target.chat_id), _payload_with_user(call))
             self._look(waiting)
-            async with asyncio.timeout(self._timeout):
+            async with TimeLimit(self._timeout):
                 return await waiting.answer
         except CallTimeout:
             raise

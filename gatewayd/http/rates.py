@@ -6,6 +6,7 @@ from typing import Final
 
 from aiohttp import StreamReader, web
 
+from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError, invalid
 
 
@@ -82,7 +83,7 @@ class BodyReader:
         while True:
             began, before = asyncio.get_running_loop().time(), content.total_bytes
             try:
-                async with asyncio.timeout(self._credit.left):
+                async with TimeLimit(self._credit.left):
                     data = await (content.readany() if size < 0 else content.read(size))
             except TimeoutError:
                 if content.total_bytes == before and not content.is_eof():

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError
 from gatewayd.observe.loop import StallMonitor
 from gatewayd.tasks import Tasks
@@ -58,7 +59,7 @@ class HealthMonitor:
     async def _probe(self, done: asyncio.Event) -> None:
         problem: str | None = "the database probe failed, the log says why"
         try:
-            async with asyncio.timeout(MAX_AGE_SECONDS):
+            async with TimeLimit(MAX_AGE_SECONDS):
                 await self._ping()
             problem = None
         except TimeoutError:

@@ -162,13 +162,13 @@ def priority(level: int) -> int:
 
 
 def _lost_record(lost: int) -> logging.LogRecord:
-    """Return the record that stands in the log where lines were left out."""
+    """Return the record that stands in the log where others were left out."""
     told: dict[str, Any] = {
         "name": __name__,
         "levelno": logging.WARNING,
         "levelname": "WARNING",
-        "msg": "lines of the log were lost: what reads it did not keep up",
-        "lines": lost,
+        "msg": "records of the log were lost: what reads it did not keep up",
+        "records": lost,
     }
     return logging.makeLogRecord(told)
 

@@ -7,13 +7,14 @@ Here what is written is queued, and what does not fit into the queue is left out
 import contextlib
 import errno
 import io
+import itertools
 import os
+import queue
 import select
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TextIO
 
@@ -22,14 +23,13 @@ MAX_QUEUED_BYTES: Final = 4 << 20
 CLOSE_SECONDS: Final = 2.0
 """How long the end waits for what is queued to be written."""
 BLOCK_BYTES: Final = 1 << 16
+UNIT_BYTES: Final = 256
+"""What is queued is counted in these, each begun one whole."""
 PIECE_BYTES: Final = select.PIPE_BUF
 """A pipe that can be written at all takes this many at once."""
 
-_Piece = tuple[bytes, int]
-"""What is to be written, and how many lines are lost when it is not."""
-
 Report = Callable[[int], str]
-"""Returns the line that tells how many lines were left out."""
+"""Returns the line that tells how many records were left out."""
 
 
 def plain_report(lost: int) -> str:
@@ -40,23 +40,24 @@ def plain_report(lost: int) -> str:
 class QueuedOutput(io.BufferedIOBase):
     """A file descriptor that is written by a thread of its own, in the order in which it was given.
 
-    `report` makes the line that stands where lines were left out, or could not be written.
+    `report` makes the line that stands where something was left out, or could not be written.
+
+    There is no lock: the collector may run a finalizer that logs at any moment, in any thread, and so in the
+    middle of a write. What several threads count is counted by `itertools.count`, which no thread interrupts.
     """
 
     def __init__(self, descriptor: int, limit: int = MAX_QUEUED_BYTES) -> None:
         self.report: Report = plain_report
         self._descriptor = descriptor
-        self._limit = limit
-        self._lock = threading.Lock()
-        self._pieces: deque[_Piece | threading.Event] = deque()
-        self._queued = 0
-        self._lost = 0
-        self._is_idle = True
-        self._is_broken = False
-        self._is_direct = False
-        self._is_stalled = False
-        self._work = threading.Lock()
-        self._work.acquire()
+        self._limit = limit // UNIT_BYTES
+        # Pieces to write, totals of what was left out before the next piece, and who waits for the thread.
+        self._queue: queue.SimpleQueue[bytes | int | threading.Event] = queue.SimpleQueue()
+        self._units, self._losses = itertools.count(1), itertools.count(1)
+        # Totals: units that were queued, records that were left out, and those of them that are in the queue.
+        self._put = self._lost = self._marked = 0
+        # Of the thread: units that it took, records of `_lost` that it knows of, and those to be reported.
+        self._taken = self._known = self._owed = 0
+        self._is_broken = self._is_direct = self._is_stalled = False
         threading.Thread(target=self._run, name="output writer", daemon=True).start()
 
     # What a text stream needs ----------------------------------------------------------------------------
@@ -76,14 +77,19 @@ class QueuedOutput(io.BufferedIOBase):
     def write(self, data: Any) -> int:
         """Queue bytes, or leave them out when the queue is full."""
         piece = bytes(data)
-        with self._lock:
-            if self._is_direct:
-                self._write_now(piece)
-            elif self._queued + len(piece) > self._limit:
-                self._lost += piece.count(b"\n")
-            else:
-                self._put_report()
-                self._put((piece, piece.count(b"\n")))
+        units = _units(piece)
+        if self._is_direct:
+            self._write_now(piece)
+        elif self._put + units - self._taken > self._limit:
+            if _is_record(piece):
+                self._lost = next(self._losses)
+        else:
+            if self._marked != self._lost:
+                self._marked = self._lost
+                self._queue.put(self._marked)
+            for _ in range(units):
+                self._put = next(self._units)
+            self._queue.put(piece)
         return len(piece)
 
     # The end ---------------------------------------------------------------------------------------------
@@ -91,30 +97,13 @@ class QueuedOutput(io.BufferedIOBase):
     def drain(self, seconds: float = CLOSE_SECONDS) -> bool:
         """Wait until what is queued by now is written; False when that takes longer."""
         written = threading.Event()
-        with self._lock:
-            self._put(written)
+        self._queue.put(written)
         return written.wait(seconds)
 
     def finish(self, seconds: float = CLOSE_SECONDS) -> None:
         """Write what is queued, at most for so long; what comes later is written at once or not at all."""
         self._is_stalled = not self.drain(seconds)
-        with self._lock:
-            self._is_direct = True
-
-    # Details, with the lock ------------------------------------------------------------------------------
-
-    def _put(self, piece: _Piece | threading.Event) -> None:
-        self._pieces.append(piece)
-        if isinstance(piece, tuple):
-            self._queued += len(piece[0])
-        if self._is_idle:
-            self._is_idle = False
-            self._work.release()
-
-    def _put_report(self) -> None:
-        if self._lost:
-            lost, self._lost = self._lost, 0
-            self._put((self.report(lost).encode("utf-8", "backslashreplace"), lost))
+        self._is_direct = True
 
     def _write_now(self, piece: bytes) -> None:
         """Write as far as the descriptor takes it; a reader that stands still is waited for once."""
@@ -125,38 +114,48 @@ class QueuedOutput(io.BufferedIOBase):
             with contextlib.suppress(OSError):
                 os.write(self._descriptor, piece[start : start + PIECE_BYTES])
 
-    # Details, in the thread ------------------------------------------------------------------------------
+    # The thread ------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while True:
-            self._work.acquire()
-            while (taken := self._take()) is not None:
-                block, lines, written = taken
-                is_written = not block or _written(self._descriptor, block)
-                with self._lock:
-                    self._queued -= len(block)
-                    self._is_broken = not is_written
-                    if self._is_broken:
-                        self._lost += lines
-                if written is not None:
-                    written.set()
+            self._write_block(self._queue.get())
+            if self._queue.empty() and not self._is_broken:
+                self._owe(self._lost)
+                self._write([])
 
-    def _take(self) -> tuple[bytes, int, threading.Event | None] | None:
-        """Return what is to be written next with its lines, and who waits for it; None for nothing."""
+    def _write_block(self, item: bytes | int | threading.Event) -> None:
+        """Write an item and those that follow it, as far as there are some and a block takes them."""
         parts: list[bytes] = []
-        size = lines = 0
-        with self._lock:
-            if not self._pieces and not self._is_broken:
-                self._put_report()
-            while self._pieces and size < BLOCK_BYTES:
-                piece = self._pieces.popleft()
-                if isinstance(piece, threading.Event):
-                    return b"".join(parts), lines, piece
-                parts.append(piece[0])
-                size += len(piece[0])
-                lines += piece[1]
-            self._is_idle = not parts
-        return (b"".join(parts), lines, None) if parts else None
+        size = 0
+        while True:
+            if isinstance(item, bytes):
+                parts.append(item)
+                size += len(item)
+            else:
+                self._write(parts)
+                parts = []
+                if isinstance(item, int):
+                    self._owe(item)
+                else:
+                    item.set()
+            if size >= BLOCK_BYTES or self._queue.empty():
+                break
+            item = self._queue.get()
+        self._write(parts)
+
+    def _owe(self, lost: int) -> None:
+        """Note up to which total records were left out before what is written next."""
+        self._owed += max(0, lost - self._known)
+        self._known = max(lost, self._known)
+
+    def _write(self, parts: Sequence[bytes]) -> None:
+        """Write pieces, before them the report of what was left out; what fails is left out, too."""
+        report = self.report(self._owed).encode("utf-8", "backslashreplace") if self._owed else b""
+        if not parts and not report:
+            return
+        self._is_broken = not _written(self._descriptor, report + b"".join(parts))
+        self._owed = self._owed + sum(map(_is_record, parts)) if self._is_broken else 0
+        self._taken += sum(map(_units, parts))
 
 
 @contextmanager
@@ -178,6 +177,14 @@ def queued_outputs(seconds: float = CLOSE_SECONDS) -> Iterator[None]:
         until = time.monotonic() + seconds
         for output in outputs:
             output.finish(max(0.0, until - time.monotonic()))
+
+
+def _units(piece: bytes) -> int:
+    return len(piece) // UNIT_BYTES + 1
+
+
+def _is_record(piece: bytes) -> bool:
+    return piece.endswith(b"\n")
 
 
 def _queued(stream: TextIO) -> Any:

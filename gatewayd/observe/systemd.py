@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
+from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError, Kind
 
 log = logging.getLogger(__name__)
@@ -127,7 +128,7 @@ class Watchdog:
     async def beat(self) -> bool:
         """Probe once, feed when it answered in time, and return whether it did."""
         try:
-            async with asyncio.timeout(self._deadline):
+            async with TimeLimit(self._deadline):
                 await self._probe()
         except (GatewayError, OSError) as error:  # TimeoutError is an OSError
             reason = str(error) or f"no answer within {self._deadline:g} s"

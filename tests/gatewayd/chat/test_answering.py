@@ -176,6 +176,18 @@ async def test_failure_keeps_what_was_said_and_why(stream: bool) -> None:
         assert error["data"] == {"error": {"content": "cannot go on: it broke"}}
 
 
+async def test_a_failure_of_the_gateway_that_nobody_waits_for_leaves_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with running_world() as world:
+        world.pipeline.scripts[""] = [GatewayError(Kind.INTERNAL, "cannot read it: it is damaged")]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+    [line] = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert line.getMessage() == "answer failed: cannot read it: it is damaged"
+    assert (vars(line)["request_id"], bool(line.exc_info)) == ("r1", True)
+
+
 @pytest.mark.parametrize("error", [{"detail": "boom"}, {"message": "boom"}, "boom"])
 async def test_error_in_band_is_a_failure(error: Any) -> None:
     async with running_world() as world:
