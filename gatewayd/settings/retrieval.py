@@ -112,7 +112,7 @@ class RetrievalFields(BaseSettings):
     rag_embedding_timeout: types.Seconds = setting(
         restart(EMBEDDING),
         60.0,
-        "Longest wait for the vectors of one request. On this machine it is the limit of a question and of "
+        "Longest wait for the vectors of one request; on this machine it is the limit of a question and of "
         "its reranking, and 64 passages of a document may take 10 times as long; a process that does not "
         "answer in time is killed and replaced.",
         gt=0,
