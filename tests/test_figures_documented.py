@@ -13,7 +13,7 @@ from gatewayd.chats import plain as plain_values
 from gatewayd.errors import GatewayError
 from gatewayd.events import tickets
 from gatewayd.extract.pool import PoolOptions
-from gatewayd.http import body, provisioning, sse
+from gatewayd.http import provisioning
 from gatewayd.ingest import embedding, queue
 from gatewayd.knowledge import fusion, retrieval
 from gatewayd.plugins.builtin import redact
@@ -71,9 +71,7 @@ SENTENCES = {
     "gatewayd-scim.7": [f"count them and name the first {WORDS[provisioning.MAX_IDS_SHOWN]}"],
     "gatewayd-dialects.7": [
         *dialects.SENTENCES,
-        f"one more for each {body.MIN_BYTES_PER_SECOND // 1024} KiB of the limit",
         "Integers have at most 64 bits",
-        f"takes nothing for {sse.WRITE_SECONDS:g} seconds",
         f"gets {embeddings.Embeddings.__init__.__kwdefaults__['batch']} at a time, and at most"
         f" {embeddings.Embeddings.__init__.__kwdefaults__['parallel']} such",
         f"in the last {response_ids.KEPT_SECONDS // 86_400} days; the last {response_ids.MAX_KEPT} ids",

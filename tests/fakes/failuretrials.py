@@ -52,9 +52,9 @@ async def refused_by_pool(folder: Path, data: bytes, *, ends: int = 0, **options
     pool = ExtractorPool(PoolOptions(folder / "incoming", **options), tasks)
     call = Worker.call
 
-    async def ended(worker: Worker, *arguments: Any) -> Any:
+    async def ended(worker: Worker, *arguments: Any, **named: Any) -> Any:
         os.kill(worker.pid, ends)
-        return await call(worker, *arguments)
+        return await call(worker, *arguments, **named)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(GatewayError) as caught:
         if ends:
