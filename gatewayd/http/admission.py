@@ -7,7 +7,6 @@ from typing import Final
 from aiohttp import web
 
 from gatewayd.accounts.attempts import network_of
-from gatewayd.accounts.records import Actor
 from gatewayd.http.context import client_address
 from gatewayd.http.seats import SeatedConnection
 from gatewayd.http.uses import Use
@@ -24,22 +23,18 @@ class Admission:
     def __init__(self, proxies: tuple[IPv4Network | IPv6Network, ...]) -> None:
         self._counted = lru_cache(maxsize=4096)(partial(counted_address, proxies=proxies))
 
-    def count(
-        self, request: web.Request, actor: Actor | None, use: Use, *, is_provider: bool = False
-    ) -> None:
-        """Count a request until it is answered; raises as `Room.hold` does.
-
-        `is_provider` says that it came with the SCIM token.
-        """
-        account = IDENTITY_PROVIDER if is_provider else "" if actor is None else actor.user_id
-        count(request, account, self._counted(client_address(request)), use)
+    def count(self, request: web.Request, account: str, use: Use) -> None:
+        """Count a request for an account, "" for none, until it is answered; raises as `Room.hold` does."""
+        connection = request.protocol
+        if isinstance(connection, SeatedConnection):
+            connection.hold(account, self._counted(client_address(request)), use)
 
 
-def count(request: web.Request, account: str, address: str, use: Use) -> None:
-    """Count a request for an account and an address, "" for none; raises as `Room.hold` does."""
+def count(request: web.Request, use: Use) -> None:
+    """Count a request for nobody; raises as `Room.hold` does."""
     connection = request.protocol
     if isinstance(connection, SeatedConnection):
-        connection.hold(account, address, use)
+        connection.hold("", "", use)
 
 
 def counted_address(address: str, proxies: tuple[IPv4Network | IPv6Network, ...]) -> str:

@@ -19,7 +19,7 @@ from aiohttp.typedefs import Middleware
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.http.admission import Admission, is_within
+from gatewayd.http.admission import IDENTITY_PROVIDER, Admission, is_within
 from gatewayd.http.body import check_media_type
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID, SITE
 from gatewayd.http.direct import DirectReply
@@ -144,7 +144,7 @@ class Edge:
         if request.method not in SAFE_METHODS and route.takes:
             check_media_type(request, route.takes)
         actor = request.get(ACTOR)
-        self._admission.count(request, actor, route.use, is_provider=route.access is Access.SCIM)
+        self._admission.count(request, _account_of(route, actor), route.use)
         if actor is not None and may_end(route, request):
             reply = await self._shut_out.run(actor.user_id, route.handler(request))
         else:
@@ -266,6 +266,13 @@ class Edge:
         dialect = unrouted_dialect(request)
         answer = guard(work, dialect, request, "-")
         return await (self._noted(None, request, answer) if dialect is Dialect.SCIM else answer)
+
+
+def _account_of(route: Route, actor: Actor | None) -> str:
+    """Return the account that a request counts for, "" for none."""
+    if actor is not None:
+        return actor.user_id
+    return IDENTITY_PROVIDER if route.access is Access.SCIM else ""
 
 
 def has_slash(raw_path: str) -> bool:

@@ -4,17 +4,17 @@ import logging
 import math
 import resource
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from heapq import nsmallest
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.uses import Bounds, RoomRules, Use
+from gatewayd.http.uses import BOUNDS, Bounds, RoomRules, Use
 
 OWN_FILES: Final = 104
 """Descriptors kept for the database, the log, the worker processes and the providers."""
@@ -37,6 +37,12 @@ CONTROL_PART: Final = 32
 RETRY_SECONDS: Final = 2
 """What a refused client is told to wait."""
 
+EVICTED_PART: Final = 64
+"""When room is needed, a 64th of all that there is gives way at once."""
+
+LOOK_SECONDS: Final = 0.1
+"""How long nobody is looked for who could give way, after nobody was found."""
+
 TELL_SECONDS: Final = 60.0
 """At most one line in this time says that connections are closed or refused."""
 
@@ -57,11 +63,33 @@ class Places:
 
 
 class Seat(Protocol):
-    """A connection, as the room sees it."""
+    """A connection, as the room sees it; `is_spare` says that it has a spare place."""
+
+    is_spare: bool
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has no request."""
+        ...
 
     @property
     def is_blocked(self) -> bool:
         """Whether it waits for its peer: for a request, for the rest of one, or until an answer is taken."""
+        ...
+
+    @property
+    def is_stranger(self) -> bool:
+        """Whether it never had a request with a good credential."""
+        ...
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether no account holds its request."""
+        ...
+
+    @property
+    def since(self) -> float:
+        """When it came, or had its last answer: smaller is earlier."""
         ...
 
     def evict(self) -> None:
@@ -70,14 +98,14 @@ class Seat(Protocol):
 
 
 class Holder:
-    """What one account or one address holds: descriptors, and requests by the names of their bounds."""
+    """What one account or one address holds: descriptors, and requests in the order of `BOUNDS`."""
 
     __slots__ = ("counts", "files", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.files = 0
-        self.counts: dict[str, int] = {}
+        self.counts = [0, 0, 0, 0]
 
 
 class Holders:
@@ -85,63 +113,64 @@ class Holders:
 
     def __init__(self, kind: str, bounds: Bounds, most_files: int) -> None:
         self._kind = kind
-        self._bounds = bounds
+        self._bounds = bounds.listed()
         self._most_files = most_files
         self._held: dict[str, Holder] = {}
 
-    def find(self, name: str, use: Use) -> Holder:
-        """Return a holder that may have one more request; rate_limited over a bound."""
+    def add(self, name: str, use: Use) -> Holder:
+        """Count a request for a holder and return it; rate_limited over a bound."""
         holder = self._held.get(name)
         if holder is None:
-            return Holder(name)
-        for counted in use.counted:
-            most = self._bounds.of(counted)
-            if most and holder.counts.get(counted, 0) >= most:
-                raise _too_many(
-                    f"the {self._kind} has {most} {counted} at once, the most for one {self._kind}", counted
-                )
-        if holder.files + use.files > self._most_files:
-            raise _too_many(
-                f"the {self._kind} holds {holder.files} open files of the gateway, the most for one"
-                f" {self._kind}",
-                use.counted[-1],
-            )
-        return holder
-
-    def add(self, holder: Holder, use: Use) -> None:
-        """Count a request for a holder."""
-        self._held[holder.name] = holder
+            holder = self._held[name] = Holder(name)
+        else:
+            self._check(holder, use)
         holder.files += use.files
-        for counted in use.counted:
-            holder.counts[counted] = holder.counts.get(counted, 0) + 1
+        counts = holder.counts
+        for place in use.places:
+            counts[place] += 1
+        return holder
 
     def remove(self, holder: Holder, use: Use) -> None:
         """Count a request no more."""
         holder.files -= use.files
         if not holder.files:
             self._held.pop(holder.name, None)
-            return
-        for counted in use.counted:
-            holder.counts[counted] -= 1
+        counts = holder.counts
+        for place in use.places:
+            counts[place] -= 1
+
+    def _check(self, holder: Holder, use: Use) -> None:
+        for place in use.places:
+            most = self._bounds[place]
+            if most and holder.counts[place] >= most:
+                what = f"{most} {BOUNDS[place]} at once, the most for one {self._kind}"
+                raise _too_many(f"the {self._kind} has {what}", BOUNDS[place])
+        if holder.files + use.files > self._most_files:
+            what = f"{holder.files} open files of the gateway, the most for one {self._kind}"
+            raise _too_many(f"the {self._kind} holds {what}", use.counted[-1])
 
 
-class Hold(NamedTuple):
+class Hold:
     """What one request holds, and who answers for it.
 
     `more` are the descriptors beside that of a connection, which `enter` counts.
     """
 
-    account: Holder | None
-    address: Holder | None
-    use: Use
-    more: int
+    __slots__ = ("account", "address", "more", "use")
+
+    def __init__(self, account: Holder | None, address: Holder | None, use: Use, more: int) -> None:
+        self.account = account
+        self.address = address
+        self.use = use
+        self.more = more
 
 
 class Room:
     """Gives descriptors to connections and to their requests.
 
     Connections that wait for a request give way to others, the oldest first. So do, when there are none,
-    those of strangers that keep the daemon waiting; a stranger's request has no good credential.
+    those of strangers that keep the daemon waiting. Who gives way is looked for only when room is needed,
+    for several at once: a request costs no more than its count.
     """
 
     def __init__(
@@ -153,33 +182,29 @@ class Room:
     ) -> None:
         self.places = places
         self.taken = 0
+        self._strangers = 0
         self._seats: set[Seat] = set()
-        # In the order in which they began to be that.
-        self._waiting: OrderedDict[Seat, None] = OrderedDict()
-        self._strangers: OrderedDict[Seat, None] = OrderedDict()
-        self._spares: set[Seat] = set()
         chosen = rules or RoomRules()
         self._accounts = Holders("account", chosen.account, places.limit // ACCOUNT_PART)
         self._addresses = Holders("address", chosen.address, places.limit // ADDRESS_PART)
         self._clock = clock
-        self._told_at = -math.inf
+        self._told_at = self._looked_at = -math.inf
         self._closed = self._refused = 0
 
     def enter(self, seat: Seat) -> bool:
         """Take a place for a new connection; False when there is none, not even a spare one."""
-        if len(self._strangers) >= self.places.strangers:
-            self._evict_stranger(seat)
+        if self._strangers >= self.places.strangers:
+            self._look(lambda each: each.is_stranger and each.is_blocked)
         self.taken += 1
-        self._seats.add(seat)
+        self._strangers += 1
         has_room = self._make_room(seat)
         if has_room and open_files() > self.places.open_files:
             # Something else holds them; those of who gives way are closed in a moment.
             has_room = self._evict_any(seat)
-        self._waiting[seat] = None
-        self._strangers[seat] = None
+        self._seats.add(seat)
         if has_room:
             return True
-        self._spares.add(seat)
+        seat.is_spare = True
         self._refused += 1
         self._tell()
         return self.taken <= self.places.limit + self.places.spare
@@ -188,32 +213,30 @@ class Room:
         """Give the place of a connection back; may be called again."""
         if seat in self._seats:
             self._seats.discard(seat)
-            self._spares.discard(seat)
             self.taken -= 1
-            self._waiting.pop(seat, None)
-            self._strangers.pop(seat, None)
+            if seat.is_stranger:
+                self._strangers -= 1
 
-    def begin(self, seat: Seat) -> None:
-        """Note that a connection has a request, of nobody yet."""
+    def know(self, seat: Seat) -> None:
+        """Note that a stranger is about to be none."""
         if seat in self._seats:
-            self._waiting.pop(seat, None)
-            self._strangers[seat] = None
+            self._strangers -= 1
 
-    def end(self, seat: Seat) -> None:
-        """Note that a connection waits for its next request."""
-        if seat in self._seats:
-            self._waiting[seat] = None
-
-    def hold(self, seat: Seat, account: str, address: str, use: Use) -> Hold | None:
+    def hold(self, seat: Seat, account: str, address: str, use: Use) -> Hold:
         """Count a request; what is returned is to be given to `release`.
 
         Raises rate_limited over a bound of the account or the address, unavailable when the room is full.
         """
-        if use is Use.PROBE:
-            return None
-        hold = self._add(seat, account, address, use, use.files - 1)
-        if account:
-            self._strangers.pop(seat, None)
+        by_account = self._accounts.add(account, use) if account else None
+        hold = Hold(by_account, None, use, 0)
+        if not (address or use.files > 1 or seat.is_spare):
+            return hold
+        try:
+            hold.address = self._addresses.add(address, use) if address else None
+            self._take(seat, hold, use.files - 1)
+        except GatewayError:
+            self.release(hold)
+            raise
         return hold
 
     def begin_run(self, account: str) -> Callable[[], None]:
@@ -221,7 +244,13 @@ class Room:
 
         Raises as `hold` does.
         """
-        return partial(self.release, self._add(None, account, "", Use.RUN, Use.RUN.files))
+        hold = Hold(self._accounts.add(account, Use.RUN), None, Use.RUN, 0)
+        try:
+            self._take(None, hold, Use.RUN.files)
+        except GatewayError:
+            self.release(hold)
+            raise
+        return partial(self.release, hold)
 
     def release(self, hold: Hold) -> None:
         """Give back what a request held."""
@@ -231,22 +260,11 @@ class Room:
         if hold.address is not None:
             self._addresses.remove(hold.address, hold.use)
 
-    def _add(self, seat: Seat | None, account: str, address: str, use: Use, more: int) -> Hold:
-        by_account = self._accounts.find(account, use) if account else None
-        by_address = self._addresses.find(address, use) if address else None
-        if more or seat in self._spares:
-            self._take(seat, more)
-        if by_account is not None:
-            self._accounts.add(by_account, use)
-        if by_address is not None:
-            self._addresses.add(by_address, use)
-        return Hold(by_account, by_address, use, more)
-
-    def _take(self, seat: Seat | None, more: int) -> None:
+    def _take(self, seat: Seat | None, hold: Hold, more: int) -> None:
         """Take descriptors beside that of a connection, and for a spare connection its own."""
+        hold.more = more
         self.taken += more
         if not self._make_room(seat):
-            self.taken -= more
             most = self.places.limit
             raise GatewayError(
                 Kind.UNAVAILABLE,
@@ -255,7 +273,7 @@ class Room:
                 retry_after=RETRY_SECONDS,
             )
         if seat is not None:
-            self._spares.discard(seat)
+            seat.is_spare = False
 
     def _make_room(self, asking: Seat | None) -> bool:
         """Let others give way while more is taken than there is; False when nobody can."""
@@ -265,22 +283,32 @@ class Room:
         return True
 
     def _evict_any(self, asking: Seat | None) -> bool:
-        if not self._waiting:
-            return self._evict_stranger(asking)
-        self._evict(next(iter(self._waiting)))
-        return True
+        return self._look(
+            lambda each: each.is_waiting and each is not asking,
+            lambda each: each.is_anonymous and each.is_blocked and each is not asking,
+        )
 
-    def _evict_stranger(self, asking: Seat | None) -> bool:
-        for seat in self._strangers:
-            if seat.is_blocked and seat is not asking:
-                self._evict(seat)
+    def _look(self, *tests: Callable[[Seat], bool]) -> bool:
+        """Let connections give way that pass the first test that any of them passes."""
+        now = self._clock()
+        if now < self._looked_at + LOOK_SECONDS:
+            # Nobody could give way a moment ago.
+            return False
+        for test in tests:
+            found = [each for each in self._seats if test(each)]
+            if found:
+                self._evict(found)
                 return True
+        self._looked_at = now
         return False
 
-    def _evict(self, seat: Seat) -> None:
-        self.leave(seat)
-        seat.evict()
-        self._closed += 1
+    def _evict(self, found: list[Seat]) -> None:
+        """Close the oldest of some connections: one, or several where there is room for many."""
+        count = max(1, self.places.limit // EVICTED_PART)
+        for seat in nsmallest(count, found, key=_since):
+            self.leave(seat)
+            seat.evict()
+            self._closed += 1
         self._tell()
 
     def _tell(self) -> None:
@@ -291,6 +319,10 @@ class Room:
         counts = {"closed": self._closed, "refused": self._refused, "limit": self.places.limit}
         log.warning("connections are closed or refused, as there is no room for more", extra=counts)
         self._told_at, self._closed, self._refused = now, 0, 0
+
+
+def _since(seat: Seat) -> float:
+    return seat.since
 
 
 ROOM: Final = web.AppKey("room", Room)

@@ -19,6 +19,8 @@ class SeatedConnection(DrainingConnection):
     """
 
     room: Room
+    is_spare = False
+    is_stranger = True
     # Stays after the library has let go of it, until all is sent.
     _wire: asyncio.Transport | None = None
     _writer: AbstractStreamWriter | None = None
@@ -46,29 +48,43 @@ class SeatedConnection(DrainingConnection):
             self._written += self._writer.output_size
         self._writer = writer
         self._payload = payload
-        self.room.begin(self)
 
     def hold(self, account: str, address: str, use: Use) -> None:
         """Count the request for an account and an address ("" for none); raises as `Room.hold` does."""
-        self._release()
-        if self._wire is not None:
-            self._hold = self.room.hold(self, account, address, use)
-
-    async def finish_response(
-        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> tuple[web.StreamResponse, bool]:
-        """Send the answer, and then give back what its request held."""
-        try:
-            return await super().finish_response(request, resp, start_time)
-        finally:
+        if self._hold is not None:
             self._release()
-            self._payload = None
-            self.room.end(self)
+        if use is Use.PROBE or self._wire is None:
+            return
+        self._hold = self.room.hold(self, account, address, use)
+        if account and self.is_stranger:
+            self.room.know(self)
+            self.is_stranger = False
+
+    def log_access(self, request: web.BaseRequest, response: web.StreamResponse, time: float | None) -> None:
+        """Give back what a request held: the library calls this when the answer is sent."""
+        self._payload = None
+        if self._hold is not None:
+            self._release()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has no request."""
+        return self._payload is None
 
     @property
     def is_blocked(self) -> bool:
         """Whether it waits for its peer: for a request, for the rest of one, or until an answer is taken."""
         return self._payload is None or self._upgraded or self._paused or not self._payload.is_eof()
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether no account holds its request."""
+        return self._hold is None or self._hold.account is None
+
+    @property
+    def since(self) -> float:
+        """When it came, or had its last answer; the library sets this."""
+        return self._next_keepalive_close_time
 
     @property
     def unsent(self) -> int:

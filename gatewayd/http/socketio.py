@@ -108,7 +108,7 @@ class SocketRoutes:
         self._sockets.add(socket)
 
         def admit(actor: Actor) -> None:
-            self._admission.count(request, actor, Use.LISTENER)
+            self._admission.count(request, actor.user_id, Use.LISTENER)
 
         connection = _Connection(socket, self._hub, self._calls, Doors(self._identify, admit), self._tasks)
         try:

@@ -2,10 +2,17 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
+
+BOUNDS: Final = ("connections", "uploads", "downloads", "streams")
+"""The names of the bounds."""
 
 
 class Use(Enum):
-    """What a request is: how many descriptors it has, and the bounds that it counts for, its own last."""
+    """What a request is: how many descriptors it has, and the bounds that it counts for, its own last.
+
+    `places` are those of the bounds in `BOUNDS`.
+    """
 
     # A question about the health: it has no bound.
     PROBE = ("probe", 1)
@@ -24,6 +31,7 @@ class Use(Enum):
         self.label = label
         self.files = files
         self.counted = counted
+        self.places = tuple(map(BOUNDS.index, counted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +43,9 @@ class Bounds:
     downloads: int = 0
     streams: int = 0
 
-    def of(self, name: str) -> int:
-        """Return a bound by its name in `Use.counted`."""
-        most: int = getattr(self, name)
-        return most
+    def listed(self) -> tuple[int, ...]:
+        """Return them in the order of `BOUNDS`."""
+        return (self.connections, self.uploads, self.downloads, self.streams)
 
 
 @dataclass(frozen=True, slots=True)

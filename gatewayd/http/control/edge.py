@@ -78,5 +78,5 @@ class ControlEdge:
 
 async def _counted(route: Route, request: web.Request) -> web.StreamResponse:
     """Await the handler of a row; the descriptors of the request are counted, for nobody."""
-    count(request, "", "", route.use)
+    count(request, route.use)
     return await route.handler(request)

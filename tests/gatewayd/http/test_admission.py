@@ -134,7 +134,6 @@ async def test_without_room_the_health_alone_is_told() -> None:
         # A fourth of so few is nothing: this one has no account.
         busy = Seated()
         room.enter(busy)
-        room.begin(busy)
         room.hold(busy, "", "", Use.UPLOAD)
         status, body, headers = await ask(address, "/open", {})
         assert (status, headers["Retry-After"], headers["Connection"]) == (503, "2", "close")
@@ -157,7 +156,8 @@ async def test_who_waits_is_closed_for_who_comes() -> None:
 class Seated:
     """A connection that does not wait for its peer."""
 
-    is_blocked = False
+    is_spare = is_waiting = is_blocked = is_stranger = is_anonymous = False
+    since = 0.0
 
     def evict(self) -> None:
         raise AssertionError("it does not wait for its peer")

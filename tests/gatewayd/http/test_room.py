@@ -2,13 +2,14 @@
 
 import logging
 import resource
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http import room as rooms
-from gatewayd.http.room import Places, Room, control_places, open_files, public_places
+from gatewayd.http.room import Hold, Places, Room, control_places, open_files, public_places
 from gatewayd.http.uses import Bounds, RoomRules, Use
 
 PLENTY = 1_000_000
@@ -16,13 +17,32 @@ PLENTY = 1_000_000
 
 @dataclass(eq=False)
 class Chair:
-    """A connection; it waits for its peer unless it is told otherwise."""
+    """A connection without a request."""
 
+    is_spare: bool = False
+    is_waiting: bool = True
     is_blocked: bool = True
+    is_stranger: bool = True
+    is_anonymous: bool = True
     is_gone: bool = False
+    since: float = field(default_factory=count().__next__)
 
     def evict(self) -> None:
         self.is_gone = True
+
+    def ask(self, room: Room, account: str, use: Use, address: str = "") -> Hold:
+        """Have a request that is wholly there."""
+        self.is_waiting = self.is_blocked = False
+        hold = room.hold(self, account, address, use)
+        if account:
+            room.know(self)
+            self.is_stranger = self.is_anonymous = False
+        return hold
+
+    def wait(self, since: float) -> None:
+        """Be done with the request."""
+        self.is_waiting = self.is_blocked = self.is_anonymous = True
+        self.since = since
 
 
 def a_room(limit: int = 8, spare: int = 1, strangers: int = 4, **rules: Bounds) -> Room:
@@ -33,9 +53,7 @@ def served(room: Room, account: str = "", use: Use = Use.REQUEST, address: str =
     """Let a connection come with a request."""
     chair = Chair()
     room.enter(chair)
-    room.begin(chair)
-    chair.is_blocked = False
-    room.hold(chair, account, address, use)
+    chair.ask(room, account, use, address)
     return chair
 
 
@@ -59,18 +77,16 @@ def test_a_stranger_who_is_served_stays() -> None:
 def test_connections_that_wait_give_way_to_others() -> None:
     room = a_room(strangers=PLENTY)
     waiting = [served(room, f"a{number}") for number in range(8)]
-    for chair in reversed(waiting):
-        room.end(chair)
+    for number, chair in enumerate(reversed(waiting)):
+        chair.wait(number)
     assert not served(room, "b").is_gone
     assert [chair.is_gone for chair in waiting] == [False] * 7 + [True]
     # A stranger's body that does not come gives way after them.
     room = a_room(limit=8)
     for number in range(6):
         served(room, f"a{number}")
-    slow = Chair()
-    room.enter(slow)
-    room.begin(slow)
-    room.hold(slow, "", "", Use.REQUEST)
+    slow = served(room)
+    slow.is_blocked = True
     assert not served(room, "b", Use.UPLOAD).is_gone
     assert slow.is_gone
 
@@ -81,8 +97,7 @@ def test_a_connection_that_lost_its_place_does_not_come_back() -> None:
     room.enter(first)
     room.enter(second)
     assert first.is_gone
-    room.begin(first)
-    room.end(first)
+    room.know(first)
     room.leave(first)
     assert room.taken == 1
     room.leave(second)
@@ -98,10 +113,8 @@ def test_requests_are_counted_by_their_descriptors(use: Use, files: int) -> None
     room = a_room()
     chair = Chair()
     room.enter(chair)
-    room.begin(chair)
-    hold = room.hold(chair, "a", "192.0.2.1", use)
+    hold = chair.ask(room, "a", use, "192.0.2.1")
     assert room.taken == files
-    assert hold is not None
     room.release(hold)
     assert room.taken == 1
 
@@ -123,7 +136,7 @@ def test_one_owner_has_bounds(owner: str, use: Use, code: str, words: str) -> No
     first, other = {"account": "a", "address": "n"}, {"account": "b", "address": "m"}
     chair = Chair()
     room.enter(chair)
-    held = room.hold(chair, first["account"], first["address"], use)
+    held = chair.ask(room, first["account"], use, first["address"])
     shared = {**other, owner: first[owner]}
     with pytest.raises(GatewayError) as caught:
         served(room, shared["account"], use, shared["address"])
@@ -131,7 +144,6 @@ def test_one_owner_has_bounds(owner: str, use: Use, code: str, words: str) -> No
     assert caught.value.message == f"cannot take the request: {words.format(owner, owner)}"
     assert (caught.value.code, caught.value.retry_after) == (code, rooms.RETRY_SECONDS)
     served(room, other["account"], use, other["address"])
-    assert held is not None
     room.release(held)
     served(room, first["account"], use, first["address"])
 
@@ -154,20 +166,19 @@ def test_a_full_room_takes_questions_about_the_health_alone(caplog: pytest.LogCa
     chair, late = Chair(), Chair()
     with caplog.at_level(logging.WARNING):
         assert room.enter(chair)
-        room.begin(chair)
+        assert chair.is_spare
         with pytest.raises(GatewayError, match="has its 4 connections and files in use") as caught:
-            room.hold(chair, "b", "", Use.REQUEST)
+            chair.ask(room, "b", Use.REQUEST)
         assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "too_many_connections")
         assert caught.value.retry_after == rooms.RETRY_SECONDS
-        assert room.hold(chair, "", "", Use.PROBE) is None
-        chair.is_blocked = False
         assert not room.enter(late)
     assert [vars(each)["refused"] for each in caplog.records] == [1]
     assert not any(each.is_gone for each in busy)
     # Once there is room, the spare place is one as others.
     room.leave(late)
     room.leave(busy[0])
-    assert room.hold(chair, "b", "", Use.REQUEST) is not None
+    chair.ask(room, "b", Use.REQUEST)
+    assert not chair.is_spare
 
 
 def test_a_request_without_room_for_its_file_is_refused_and_nothing_stays_counted() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from gatewayd.http.admission import count
+from gatewayd.http.admission import Admission
 from gatewayd.http.rates import RATES, MinimumRate, Rates
 from gatewayd.http.room import ROOM, Places, Room
 from gatewayd.http.server import Server
@@ -49,7 +49,7 @@ async def test_a_reader_on_a_unix_socket_that_takes_nothing_is_cut_and_one_that_
 async def hold_again(request: web.Request) -> web.StreamResponse:
     # As a websocket whose user changes.
     for account in ("ann", "bob", "ann"):
-        count(request, account, "", Use.LISTENER)
+        Admission(()).count(request, account, Use.LISTENER)
     return web.Response(text=str(request.app[ROOM].taken))
 
 
