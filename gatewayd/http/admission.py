@@ -21,13 +21,18 @@ class Admission:
     """Counts requests; those of an address in `proxies` count for no address."""
 
     def __init__(self, proxies: tuple[IPv4Network | IPv6Network, ...]) -> None:
+        self._has_proxies = bool(proxies)
         self._counted = lru_cache(maxsize=4096)(partial(counted_address, proxies=proxies))
 
     def count(self, request: web.Request, account: str, use: Use) -> None:
         """Count a request for an account, "" for none, until it is answered; raises as `Room.hold` does."""
         connection = request.protocol
         if isinstance(connection, SeatedConnection):
-            connection.hold(account, self._counted(client_address(request)), use)
+            network = connection.network
+            if network is None or self._has_proxies:
+                # Without proxies it is the same for all requests of a connection.
+                network = connection.network = self._counted(client_address(request))
+            connection.hold(account, network, use)
 
 
 def count(request: web.Request, use: Use) -> None:

@@ -19,6 +19,9 @@ class SeatedConnection(DrainingConnection):
     """
 
     room: Room
+    network: str | None = None
+    """The network that its last request was counted for, None before the first."""
+
     is_spare = False
     is_stranger = True
     # Stays after the library has let go of it, until all is sent.
