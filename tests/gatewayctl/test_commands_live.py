@@ -84,6 +84,7 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("setup --email x@example.org", 2),
     ],
     "health": [Step("health"), Step("health --bogus", 2)],
+    "database": [Step("database check"), Step("database check --timeout 0", 2)],
     "chat": [
         Step("chat m hello"),
         Step("chat run m - --system brief --temperature 0.1 --max-tokens 5", stdin="hello"),
