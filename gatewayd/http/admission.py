@@ -1,5 +1,6 @@
 """For whom a request is counted: the account that sends it, and the address that it comes from."""
 
+from collections.abc import Callable
 from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
@@ -28,11 +29,24 @@ class Admission:
         """Count a request for an account, "" for none, until it is answered; raises as `Room.hold` does."""
         connection = request.protocol
         if isinstance(connection, SeatedConnection):
-            network = connection.network
-            if network is None or self._has_proxies:
-                # Without proxies it is the same for all requests of a connection.
-                network = connection.network = self._counted(client_address(request))
-            connection.hold(account, network, use)
+            connection.hold(account, self._network(request, connection), use)
+
+    def count_work(self, request: web.Request, account: str, use: Use) -> Callable[[], None]:
+        """Count a request whose work goes on when its client leaves; raises as `Room.hold` does.
+
+        What is returned is to be called when the work is done.
+        """
+        connection = request.protocol
+        if isinstance(connection, SeatedConnection):
+            return connection.hold_work(account, self._network(request, connection), use)
+        return _nothing
+
+    def _network(self, request: web.Request, connection: SeatedConnection) -> str:
+        network = connection.network
+        if network is None or self._has_proxies:
+            # Without proxies it is the same for all requests of a connection.
+            network = connection.network = self._counted(client_address(request))
+        return network
 
 
 def count(request: web.Request, use: Use) -> None:
@@ -40,6 +54,16 @@ def count(request: web.Request, use: Use) -> None:
     connection = request.protocol
     if isinstance(connection, SeatedConnection):
         connection.hold("", "", use)
+
+
+def count_work(request: web.Request, use: Use) -> Callable[[], None]:
+    """Count a request for nobody, as `Admission.count_work` does."""
+    connection = request.protocol
+    return connection.hold_work("", "", use) if isinstance(connection, SeatedConnection) else _nothing
+
+
+def _nothing() -> None:
+    """Give nothing back: no connection is counted."""
 
 
 def counted_address(address: str, proxies: tuple[IPv4Network | IPv6Network, ...]) -> str:

@@ -144,11 +144,13 @@ class Edge:
         if request.method not in SAFE_METHODS and route.takes:
             check_media_type(request, route.takes)
         actor = request.get(ACTOR)
-        self._admission.count(request, _account_of(route, actor), route.use)
-        if actor is not None and may_end(route, request):
-            reply = await self._shut_out.run(actor.user_id, route.handler(request))
+        account = _account_of(route, actor)
+        if may_end(route, request):
+            self._admission.count(request, account, route.use)
+            work = route.handler(request)
+            reply = await (work if actor is None else self._shut_out.run(actor.user_id, work))
         else:
-            reply = await route.handler(request)
+            reply = await self._finished(route, request, account)
         if actor is not None and route.access is Access.ADMIN and request.method not in SAFE_METHODS:
             audit_log.info(
                 "%s %s",
@@ -161,6 +163,14 @@ class Edge:
                 },
             )
         return reply
+
+    async def _finished(self, route: Route, request: web.Request, account: str) -> web.StreamResponse:
+        """Await a handler that goes on without its client, and is counted until it is done."""
+        done = self._admission.count_work(request, account, route.use)
+        try:
+            return await route.handler(request)
+        finally:
+            done()
 
     async def _noted(
         self, route: Route | None, request: web.Request, work: Awaitable[web.StreamResponse]

@@ -153,16 +153,18 @@ class Holders:
 class Hold:
     """What one request holds, and who answers for it.
 
-    `more` are the descriptors beside that of a connection, which `enter` counts.
+    `more` are the descriptors beside that of a connection, which `enter` counts. Each of the `owners` is to
+    give it to `Room.release`: the connection, and the work of a request that goes on without its client.
     """
 
-    __slots__ = ("account", "address", "more", "use")
+    __slots__ = ("account", "address", "more", "owners", "use")
 
     def __init__(self, account: Holder | None, address: Holder | None, use: Use, more: int) -> None:
         self.account = account
         self.address = address
         self.use = use
         self.more = more
+        self.owners = 1
 
 
 class Room:
@@ -253,7 +255,10 @@ class Room:
         return partial(self.release, hold)
 
     def release(self, hold: Hold) -> None:
-        """Give back what a request held."""
+        """Give back what a request held, once the last owner does."""
+        hold.owners -= 1
+        if hold.owners:
+            return
         self.taken -= hold.more
         if hold.account is not None:
             self._accounts.remove(hold.account, hold.use)

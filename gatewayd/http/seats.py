@@ -1,6 +1,8 @@
 """Connections with a seat: their descriptors are counted, and what waits to be sent can be asked for."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 from aiohttp import StreamReader, web
@@ -62,6 +64,20 @@ class SeatedConnection(DrainingConnection):
         if account and self.is_stranger:
             self.room.know(self)
             self.is_stranger = False
+
+    def hold_work(self, account: str, address: str, use: Use) -> Callable[[], None]:
+        """Count a request whose work goes on when the client leaves; raises as `Room.hold` does.
+
+        What is returned is to be called when the work is done.
+        """
+        self.hold(account, address, use)
+        hold = self._hold
+        if hold is not None:
+            hold.owners += 1
+        else:
+            # The client has gone already, or the health is asked for.
+            hold = self.room.hold(self, account, address, use)
+        return partial(self.room.release, hold)
 
     def log_access(self, request: web.BaseRequest, response: web.StreamResponse, time: float | None) -> None:
         """Give back what a request held: the library calls this when the answer is sent."""

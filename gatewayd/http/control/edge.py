@@ -8,10 +8,10 @@ from aiohttp.typedefs import Middleware
 from gatewayctl.wire.base import HEADER, VERSION
 from gatewayd import ids
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.admission import count
+from gatewayd.http.admission import count, count_work
 from gatewayd.http.context import REPLY_HEADERS, REQUEST_ID
 from gatewayd.http.control.peer import PEER, Peers
-from gatewayd.http.edge import SAFE_METHODS, SANE_REQUEST_ID, standard_headers
+from gatewayd.http.edge import SANE_REQUEST_ID, may_end, standard_headers
 from gatewayd.http.errors import guard
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from gatewayd.tasks import Tasks
@@ -33,9 +33,9 @@ class ControlEdge:
             raise ValueError(f"{route.path} is no control route")
 
         async def serve(request: web.Request) -> web.StreamResponse:
-            work = guard(_counted(route, request), Dialect.CONTROL, request, route.path)
-            if route.interruptible or request.method in SAFE_METHODS:
-                return await work
+            if may_end(route, request):
+                return await guard(_counted(route, request), Dialect.CONTROL, request, route.path)
+            work = guard(_finished(route, request), Dialect.CONTROL, request, route.path)
             return await self._tasks.finish(route.path, work)
 
         return serve
@@ -80,3 +80,12 @@ async def _counted(route: Route, request: web.Request) -> web.StreamResponse:
     """Await the handler of a row; the descriptors of the request are counted, for nobody."""
     count(request, route.use)
     return await route.handler(request)
+
+
+async def _finished(route: Route, request: web.Request) -> web.StreamResponse:
+    """Do as `_counted`, for work that goes on without its client."""
+    done = count_work(request, route.use)
+    try:
+        return await route.handler(request)
+    finally:
+        done()

@@ -55,6 +55,7 @@ async def answer(request: web.Request) -> web.StreamResponse:
 
 ROWS = [
     Route("GET", "/hang", hang, Access.VERIFIED, "Hang", use=Use.ANSWER, interruptible=True),
+    Route("POST", "/finish", hang, Access.VERIFIED, "Finish", use=Use.ANSWER),
     Route("GET", "/answer", answer, Access.VERIFIED, "Answer", use=Use.ANSWER),
     Route("GET", "/open", answer, Access.PUBLIC, "Answer anybody"),
     Route("GET", "/health", answer, Access.PUBLIC, "Health", use=Use.PROBE),
@@ -110,6 +111,22 @@ async def test_an_account_over_its_bound_is_refused_and_others_are_not() -> None
             assert (await ask(address, "/open", {}))[0] == 200
         # Who left holds nothing.
         assert (await ask(address, "/answer", bearer("ann")))[0] == 200
+
+
+async def test_work_that_goes_on_without_its_client_is_counted_until_it_is_done() -> None:
+    room = Room(ROOM, RoomRules(account=Bounds(streams=1)))
+    async with listening(ROWS, ACTORS, room=room) as address:
+        _, writer = await asyncio.open_connection(*address)
+        head = "".join(f"{name}: {value}\r\n" for name, value in bearer("ann").items())
+        writer.write(f"POST /finish HTTP/1.1\r\nHost: gateway\r\n{head}\r\n".encode())
+        await until(lambda: room.taken == 2)
+        writer.close()
+        # The descriptor of the provider alone.
+        await until(lambda: room.taken == 1)
+        assert (await ask(address, "/answer", bearer("ann")))[0] == 429
+        assert (await ask(address, "/answer", bearer("bob")))[0] == 200
+    # The end of the server cancels it.
+    assert room.taken == 0
 
 
 async def test_an_address_behind_a_trusted_proxy_is_the_one_that_the_proxy_names() -> None:

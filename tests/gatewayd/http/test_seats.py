@@ -3,8 +3,10 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 
+from gatewayd.errors import GatewayError
 from gatewayd.http.admission import Admission
 from gatewayd.http.rates import RATES, MinimumRate, Rates
 from gatewayd.http.room import ROOM, Places, Room
@@ -51,6 +53,43 @@ async def hold_again(request: web.Request) -> web.StreamResponse:
     for account in ("ann", "bob", "ann"):
         Admission(()).count(request, account, Use.LISTENER)
     return web.Response(text=str(request.app[ROOM].taken))
+
+
+async def test_work_whose_client_has_gone_before_it_begins_is_counted_too() -> None:
+    room = Room(Places(10, 0, 10, 1_000_000), RoomRules(account=Bounds(uploads=1)))
+    counted: list[int] = []
+
+    async def work(request: web.Request) -> None:
+        while room.taken:
+            await asyncio.sleep(0.001)
+        done = Admission(()).count_work(request, "ann", Use.UPLOAD)
+        counted.append(room.taken)
+        with pytest.raises(GatewayError, match="1 uploads at once"):
+            Admission(()).count_work(request, "ann", Use.UPLOAD)
+        done()
+        counted.append(room.taken)
+
+    async def leave(request: web.Request) -> web.StreamResponse:
+        works.append(asyncio.ensure_future(work(request)))
+        assert request.transport is not None
+        request.transport.close()
+        return await asyncio.Future()
+
+    works: list[asyncio.Future[None]] = []
+    app = web.Application()
+    app[ROOM] = room
+    app.router.add_get("/", leave)
+    server = Server(app)
+    await server.open()
+    host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert await asyncio.wait_for(reader.read(), 10) == b""
+    await asyncio.wait_for(works[0], 10)
+    assert counted == [1, 0]
+    writer.close()
+    await writer.wait_closed()
+    await server.close()
 
 
 async def test_a_connection_holds_for_one_account_at_a_time() -> None:
