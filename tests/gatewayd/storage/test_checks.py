@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage import checks
+from gatewayd.storage import checks, postgres
 from gatewayd.storage.checks import DatabaseCheck
 from gatewayd.storage.database import Database
 from gatewayd.storage.failures import translated
@@ -137,3 +137,15 @@ async def test_a_damaged_table_of_a_server_is_named(
     (problem,) = await DatabaseCheck(database).run(60)
     assert problem == "cannot read the table stored_values: the database's files are damaged"
     assert database.damage.sentence == problem
+
+
+@pytest.mark.parametrize("location", ["postgres"], indirect=True)
+async def test_tables_of_a_server_may_take_longer_than_a_statement(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await ValueRow.all().count() == 0
+    monkeypatch.setattr(checks, "READ_ALL", f"{checks.READ_ALL}; SELECT pg_sleep(0.2) FROM stored_values")
+    monkeypatch.setattr(database, "expected_columns", lambda: [("stored_values", "name")])
+    await ValueRow(name="name", value="1", updated_at=0, updated_by="x").save()
+    monkeypatch.setattr(postgres, "STATEMENT_SECONDS", 0.1)
+    assert list(await DatabaseCheck(database).run(60)) == []
