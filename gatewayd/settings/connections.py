@@ -1,6 +1,6 @@
 """Settings of the peers of the gateway: the minimum rate of each, and how much one of them may hold."""
 
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ByteSize
 from pydantic_settings import BaseSettings
@@ -9,6 +9,11 @@ from gatewayd.settings import types
 from gatewayd.settings.fields import LIMITS, restart, setting
 
 MOST: Final = 1_000_000
+
+
+def _bound(default: int, sentence: str) -> Any:
+    """Return the field of a bound, which 0 switches off."""
+    return setting(restart(LIMITS), default, f"{sentence}; 0 for none.", ge=0, le=MOST)
 
 
 class ConnectionFields(BaseSettings):
@@ -43,59 +48,21 @@ class ConnectionFields(BaseSettings):
         ge=0,
         le=2**30,
     )
-    account_connection_limit: types.Whole = setting(
-        restart(LIMITS),
-        2000,
-        "Maximum number of requests of one account that are served at once; 0 for none.",
-        ge=0,
-        le=MOST,
+    account_connection_limit: types.Whole = _bound(
+        2000, "Maximum number of requests of one account that are served at once"
     )
-    account_upload_limit: types.Whole = setting(
-        restart(LIMITS),
-        200,
-        "Maximum number of unfinished uploads of one account; 0 for none.",
-        ge=0,
-        le=MOST,
+    account_upload_limit: types.Whole = _bound(200, "Maximum number of unfinished uploads of one account")
+    account_download_limit: types.Whole = _bound(200, "Maximum number of unfinished downloads of one account")
+    account_stream_limit: types.Whole = _bound(
+        1000, "Maximum number of unfinished answers of models and event streams of one account"
     )
-    account_download_limit: types.Whole = setting(
-        restart(LIMITS),
-        200,
-        "Maximum number of unfinished downloads of one account; 0 for none.",
-        ge=0,
-        le=MOST,
+    address_connection_limit: types.Whole = _bound(
+        4000, "Maximum number of requests from one address that are served at once"
     )
-    account_stream_limit: types.Whole = setting(
-        restart(LIMITS),
-        1000,
-        "Maximum number of unfinished answers of models and event streams of one account; 0 for none.",
-        ge=0,
-        le=MOST,
+    address_upload_limit: types.Whole = _bound(400, "Maximum number of unfinished uploads from one address")
+    address_download_limit: types.Whole = _bound(
+        400, "Maximum number of unfinished downloads from one address"
     )
-    address_connection_limit: types.Whole = setting(
-        restart(LIMITS),
-        4000,
-        "Maximum number of requests from one address that are served at once; 0 for none.",
-        ge=0,
-        le=MOST,
-    )
-    address_upload_limit: types.Whole = setting(
-        restart(LIMITS),
-        400,
-        "Maximum number of unfinished uploads from one address; 0 for none.",
-        ge=0,
-        le=MOST,
-    )
-    address_download_limit: types.Whole = setting(
-        restart(LIMITS),
-        400,
-        "Maximum number of unfinished downloads from one address; 0 for none.",
-        ge=0,
-        le=MOST,
-    )
-    address_stream_limit: types.Whole = setting(
-        restart(LIMITS),
-        2000,
-        "Maximum number of unfinished answers of models and event streams from one address; 0 for none.",
-        ge=0,
-        le=MOST,
+    address_stream_limit: types.Whole = _bound(
+        2000, "Maximum number of unfinished answers of models and event streams from one address"
     )

@@ -103,6 +103,8 @@ def expectation(field: FieldInfo) -> str:
         words.append(f"from {bounds[Ge].ge} to {bounds[Le].le}")
     elif Ge in bounds:
         words.append(f"at least {bounds[Ge].ge}")
+    elif Le in bounds:
+        words.append(f"at most {bounds[Le].le}")
     if MinLen in bounds and MaxLen in bounds:
         words.append(f"{bounds[MinLen].min_length} to {bounds[MaxLen].max_length} characters")
     return ", ".join(words)

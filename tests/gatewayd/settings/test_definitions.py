@@ -123,6 +123,10 @@ def test_toml_of_something_else() -> None:
         toml(object())
 
 
+def test_both_ends_of_a_range_are_told() -> None:
+    assert definitions()["send_timeout"].expects == "a number of seconds, greater than 0, at most 3600"
+
+
 def test_a_setting_without_an_expectation_cannot_be_declared() -> None:
     with pytest.raises(TypeError, match="no expectation"):
         expectation(FieldInfo(annotation=int))
