@@ -202,8 +202,7 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
     replies = SessionReplies(accounts.sessions, accounts.key_rules, accounts.runtime, cookie)
     limit = settings.request_body_limit
     filters, runtimes = parts.extensions.filters, Runtimes(parts.catalog)
-    embeddings = Embeddings(parts.catalog, filters)
-    streams = listening.streams
+    embeddings, streams = Embeddings(parts.catalog, filters), listening.streams
     conversion = RuntimeConversion(parts.pipeline, embeddings, streams=streams)
     inputs = InputFilters(parts.catalog, filters)
     forwarding = Forwarding(parts.catalog, filters, parts.answering.response_ids)

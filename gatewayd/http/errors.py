@@ -192,8 +192,7 @@ async def guard(
     status = status_of(failure, dialect)
     if failure.kind is not Kind.INTERNAL:
         extra = {"request_id": request_id, "route": route, "status": status, "kind": failure.kind.value}
-        level = logging.WARNING if status >= 500 else logging.INFO
-        log.log(level, "request refused: %s", failure.message, extra=extra)
+        log.log(_level_of(status), "request refused: %s", failure.message, extra=extra)
     begun: web.StreamResponse | None = request.get(STARTED)
     if begun is not None and not (isinstance(begun, ChunkedReply) and not begun.is_sent):
         cut(request)
@@ -202,6 +201,10 @@ async def guard(
     if allowed is not None:
         reply.headers["Allow"] = allowed
     return reply
+
+
+def _level_of(status: int) -> int:
+    return logging.WARNING if status >= 500 else logging.INFO
 
 
 def log_broken(request: web.Request, error: GatewayError) -> None:
