@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.conftest import missing
+import pytest
 
 
 @contextmanager
@@ -16,7 +16,8 @@ def small_disk(folder: Path, size: str) -> Iterator[None]:
     try:
         subprocess.run(command, check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        missing("a file system of its own", str(getattr(error, "stderr", None) or error))
+        # For want of a right, not of a component: GATEWAYD_REQUIRE_REAL does not ask for it.
+        pytest.skip(f"cannot mount a file system: {getattr(error, 'stderr', None) or error}".strip())
     try:
         yield
     finally:

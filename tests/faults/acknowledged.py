@@ -107,6 +107,24 @@ class Runs(Kept):
         return (stored["content"].strip(), stored["done"], stored.get("error")) == (text.strip(), True, None)
 
 
+class Some:
+    """A chat and a file, which are made of one client and read back by another one or later."""
+
+    def __init__(self) -> None:
+        self._kept: Sequence[Kept] = (Chats(), Uploads())
+
+    def make(self, line: Line) -> None:
+        """Make one more of each; raises LostError."""
+        for kept in self._kept:
+            kept.make(line, kept.count)
+
+    def assert_there(self, line: Line) -> None:
+        """Check that some were made, and that each is there as it was acknowledged."""
+        for kept in self._kept:
+            assert kept.count
+            assert kept.missing(line) == []
+
+
 class Load:
     """Workers that make things until so many are made; what is lost is noted and does not end them."""
 

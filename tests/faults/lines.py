@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.fakes.daemon import Daemon
+
 SECONDS = 60.0
 
 
@@ -91,6 +93,11 @@ class Line:
                 raise LostError(f"no connection: {error!r}") from error
             else:
                 return made
+
+
+def line_of(daemon: Daemon, credential: str) -> Line:
+    """Return a client of a daemon, whose connection ends with each answer."""
+    return Line(daemon.base_url.removeprefix("http://"), credential, is_kept_alive=False)
 
 
 def halves(body: bytes, pause: float) -> Iterator[bytes]:

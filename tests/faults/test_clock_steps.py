@@ -15,6 +15,8 @@ import pytest
 from tests.conftest import missing
 from tests.fakes.daemon import free_port, running_daemon
 from tests.fakes.ingest_killing import Caller
+from tests.faults.acknowledged import Some
+from tests.faults.lines import line_of
 
 pytestmark = pytest.mark.faults
 
@@ -119,6 +121,8 @@ def test_a_step_of_the_clock_holds_nothing_up(tmp_path: Path, clock: Clock, step
         caller.daemon = daemon
         caller.sign_up()
         # Nobody makes vectors yet: the file waits for its next attempt.
+        line, some = line_of(daemon, caller.token), Some()
+        some.make(line)
         waiting = caller.upload("a.txt", b"The heron stands in shallow water.", {}).json["id"]
         daemon.wait_for("is tried again in")
         clock.set(step)
@@ -133,6 +137,8 @@ def test_a_step_of_the_clock_holds_nothing_up(tmp_path: Path, clock: Clock, step
         finally:
             server.shutdown()
             server.server_close()
+        some.make(line)
+        some.assert_there(line)
         # The session is the one from before the step.
         assert caller.ask("GET", "/api/v1/auths/").status == 200
         shown = json.loads(daemon.run_ctl("health", "-o", "json").stdout)

@@ -12,8 +12,10 @@ import pytest
 
 from tests.fakes.daemon import Daemon, running_daemon
 from tests.fakes.migrated import NAME
+from tests.faults.acknowledged import Chats, Uploads
+from tests.faults.lines import Line, line_of
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.short]
 
 HEALTH = ("/health", "/health/db", "/readyz")
 AUTHS = "/api/v1/auths"
@@ -46,18 +48,34 @@ def root_pages(path: Path, table: str) -> list[Page]:
     return [Page(path, start, content[start : start + size]) for start in starts]
 
 
+@dataclass
+class Damaged:
+    """A daemon on a database without the pages of its chats, and what it keeps for an administrator."""
+
+    daemon: Daemon
+    credential: str
+    pages: list[Page]
+    chats: Chats
+    uploads: Uploads
+
+    @property
+    def line(self) -> Line:
+        return line_of(self.daemon, self.credential)
+
+
 @pytest.fixture
-def damaged(tmp_path: Path) -> Iterator[tuple[Daemon, dict[str, str], list[Page]]]:
-    """Yield a daemon on a database without the pages of its chats, an administrator, and the pages."""
+def damaged(tmp_path: Path) -> Iterator[Damaged]:
     with running_daemon(tmp_path) as daemon:
         account = {"email": "ada@example.org", "password": "correct-horse", "name": "Ada"}
         status, signed = daemon.call("POST", f"{AUTHS}/signup", account)
         assert status == 200
+        chats = Chats()
+        chats.make(line_of(daemon, signed["token"]), 0)
     pages = root_pages(tmp_path / NAME, "chats")
     for page in pages:
         page.write(bytes(len(page.content)))
     with running_daemon(tmp_path) as daemon:
-        yield daemon, {"Authorization": f"Bearer {signed['token']}"}, pages
+        yield Damaged(daemon, signed["token"], pages, chats, Uploads())
 
 
 def checked(daemon: Daemon) -> tuple[int, dict[str, Any]]:
@@ -65,16 +83,16 @@ def checked(daemon: Daemon) -> tuple[int, dict[str, Any]]:
     return ended.returncode, json.loads(ended.stdout)
 
 
-def test_damage_is_told_until_a_check_finds_none(
-    damaged: tuple[Daemon, dict[str, str], list[Page]],
-) -> None:
-    daemon, headers, pages = damaged
+def test_damage_is_told_until_a_check_finds_none(damaged: Damaged) -> None:
+    daemon, headers = damaged.daemon, {"Authorization": f"Bearer {damaged.credential}"}
     for path in HEALTH:
         assert daemon.call("GET", path)[0] == 200
     for number in range(3):
         named = {**headers, "X-Request-Id": f"request-{number}"}
         status, body = daemon.call("GET", "/api/v1/chats/", None, named)
         assert (status, "damaged" in body["detail"]) == (500, True)
+    # What does not need the pages is stored.
+    damaged.uploads.make(damaged.line, 0)
     log = daemon.wait_for("request_id=request-2")
     lines = [line for line in log.splitlines() if "request_id=request-" in line]
     assert [line.partition("request_id=request-")[2][0] for line in lines] == ["0", "1", "2"]
@@ -88,11 +106,15 @@ def test_damage_is_told_until_a_check_finds_none(
     assert json.loads(daemon.run_ctl("health", "-o", "json").stdout)["status"] == "fail"
     assert daemon.call("GET", "/livez")[0] == 200
 
-    for page in pages:
+    for page in damaged.pages:
         page.write(page.content)
     assert checked(daemon) == (0, {"status": "sound", "problems": []})
     for path in HEALTH:
         wait_status(daemon, path, 200)
+    assert daemon.stop() == 0
+    with running_daemon(daemon.state) as damaged.daemon:
+        for kept in (damaged.chats, damaged.uploads):
+            assert (kept.count, kept.missing(damaged.line)) == (1, [])
 
 
 def wait_status(daemon: Daemon, path: str, status: int) -> None:

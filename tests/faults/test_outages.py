@@ -1,7 +1,6 @@
 """Answers that end while the database is away: listeners hear at once, and it has them when it is back."""
 
 import json
-import os
 import signal
 import sqlite3
 import tempfile
@@ -19,8 +18,11 @@ from tests.fakes.listening import Listener
 from tests.fakes.living import CHATS, House, Turn, living, wait_until
 from tests.fakes.migrated import NAME
 from tests.fakes.postgres import Postgres
+from tests.fakes.standstill import stopped
 from tests.fakes.upstream import SILENCE, Reply, openai_chunk, openai_stream, sse
 from tests.fakes.wire import send
+
+pytestmark = pytest.mark.faults
 
 LONG = "word " * 200_000
 """More than a database has room for that was not to grow."""
@@ -89,6 +91,8 @@ def through(house: House, outage: Outage) -> None:
         assert (failure["content"], failure["done"]) == ("Hello", True)
         assert failure["error"] == {"content": FAILURE}
         assert report(house, answering)[0] == 200
+    shown = house.daemon.run_ctl("chat", "export", answering.chat_id).stdout
+    assert json.dumps(f"Hello {LONG}end") in shown
     house.assert_well()
 
 
@@ -125,30 +129,24 @@ def hanging(server: Postgres) -> Iterator[None]:
     """Stop every process of a server, which then takes what is sent and answers nothing."""
     postmaster = server.server._postmaster_info.process.pid
     children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
-    pids = [postmaster, *map(int, children)]
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    with stopped(postmaster, *map(int, children)):
         yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path: Path) -> Iterator[Path]:
     """Yield a folder of a daemon on a small disk of its own."""
     (tmp_path / "s").mkdir()
     with small_disk(tmp_path / "s", "24m"):
         yield tmp_path
 
 
-def test_answers_that_end_on_a_full_disk(state: Path) -> None:
-    with house_of(state) as house:
-        through(house, lambda: full(state / "s"))
+@pytest.mark.short
+def test_answers_that_end_on_a_full_disk(disk: Path) -> None:
+    with house_of(disk) as house:
+        through(house, lambda: full(disk / "s"))
 
 
-@pytest.mark.faults
 def test_answers_that_end_while_the_database_is_locked(tmp_path: Path) -> None:
     with house_of(tmp_path) as house:
         through(house, lambda: locked(tmp_path / "s"))
@@ -161,8 +159,7 @@ def server() -> Iterator[Postgres]:
         yield made
 
 
-@pytest.mark.faults
-@pytest.mark.parametrize("outage", [shut_down, hanging])
+@pytest.mark.parametrize("outage", [pytest.param(shut_down, marks=pytest.mark.short), hanging])
 def test_answers_that_end_without_postgresql(
     tmp_path: Path, server: Postgres, outage: Callable[[Postgres], AbstractContextManager[None]]
 ) -> None:
@@ -181,13 +178,11 @@ def stop_in(house: House, outage: Outage) -> None:
     assert [turn.chat_id in line and turn.answer in line for line in lost] == [True]
 
 
-@pytest.mark.faults
-def test_a_stop_on_a_full_disk(state: Path) -> None:
-    with house_of(state, DRAIN_TIMEOUT="2") as house:
-        stop_in(house, lambda: full(state / "s"))
+def test_a_stop_on_a_full_disk(disk: Path) -> None:
+    with house_of(disk, DRAIN_TIMEOUT="2") as house:
+        stop_in(house, lambda: full(disk / "s"))
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("outage", [shut_down, hanging])
 def test_a_stop_without_postgresql(
     tmp_path: Path, server: Postgres, outage: Callable[[Postgres], AbstractContextManager[None]]

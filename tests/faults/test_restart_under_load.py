@@ -12,6 +12,8 @@ from tests.faults.acknowledged import Chats, Load, Reads, Runs, Uploads
 from tests.faults.lines import Line
 from tests.faults.service import Service, running_service
 
+pytestmark = pytest.mark.faults
+
 
 @dataclass(frozen=True)
 class Size:
@@ -29,10 +31,12 @@ BURST = 240
 LONG = Size(requests=10_000, uploads=200, runs=200, clients=16, restarts=4)
 
 
+@pytest.mark.short
 def test_a_restart_loses_nothing(tmp_path: Path) -> None:
     restart_under_load(tmp_path, SHORT, is_activated=True)
 
 
+@pytest.mark.short
 @pytest.mark.parametrize("is_activated", [True, False], ids=["activated", "bound"])
 def test_a_burst_at_the_moment_of_a_stop_is_answered(tmp_path: Path, is_activated: bool) -> None:
     with running_service(tmp_path, is_activated=is_activated) as service, ExitStack() as stack:
@@ -45,7 +49,6 @@ def test_a_burst_at_the_moment_of_a_stop_is_answered(tmp_path: Path, is_activate
         assert answered.count(True) == BURST
 
 
-@pytest.mark.faults
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("is_activated", [True, False], ids=["activated", "bound"])
 def test_many_restarts_lose_nothing(tmp_path: Path, is_activated: bool) -> None:

@@ -10,10 +10,13 @@ import pytest
 
 from gatewayd.observe.outputs import CLOSE_SECONDS
 from tests.fakes import forking
-from tests.fakes.daemon import Daemon, environment, free_port, wait_ready
+from tests.fakes.daemon import Daemon, environment, free_port, running_daemon, wait_ready
+from tests.fakes.killing import Caller
 from tests.fakes.migrated import migrated_copy
+from tests.faults.acknowledged import Some
+from tests.faults.lines import line_of
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.short]
 
 PIPE_BYTES = 1 << 16
 SECONDS = 5.0
@@ -53,9 +56,14 @@ def test_a_daemon_whose_log_nobody_reads_answers_and_ends(stalled: tuple[Daemon,
     daemon, _ = stalled
     refuse(daemon)
     assert daemon.call("GET", "/health")[0] == 200
+    some, caller = Some(), Caller(daemon)
+    caller.sign_up()
+    some.make(line_of(daemon, caller.token))
     began = time.monotonic()
     assert daemon.stop(signal.SIGTERM) == 0
     assert time.monotonic() - began < CLOSE_SECONDS + SECONDS
+    with running_daemon(daemon.state) as daemon:
+        some.assert_there(line_of(daemon, caller.token))
 
 
 def test_a_log_that_is_read_late_has_every_line(stalled: tuple[Daemon, int]) -> None:

@@ -4,8 +4,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,28 +11,27 @@ import pytest
 
 from gatewayd.deadlines import GRACE_SECONDS, LATE_SECONDS
 from tests.fakes.background import background_upstream
-from tests.fakes.daemon import running_daemon
-from tests.fakes.ingest_killing import QUERY, Caller
+from tests.fakes.daemon import Daemon, running_daemon
+from tests.fakes.ingest_killing import FILES, QUERY, Caller
 from tests.fakes.orphans import adopting, find_child
+from tests.fakes.standstill import stopped
 from tests.fakes.upstream import SILENCE, json_reply, openai_completion
+from tests.faults.acknowledged import Some
+from tests.faults.lines import line_of
 
 pytestmark = pytest.mark.faults
 
 EMBEDDING = "gatewayd.vectors.child"
+EXTRACTION = "gatewayd.extract.child"
+HERON = "The heron stands in shallow water."
+OWL = "The owl is out at night."
 LIMIT = 2.0
 """Seconds: the settings of the daemon here."""
 
 
-@contextmanager
-def stopped(pid: int) -> Iterator[None]:
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
-@pytest.mark.parametrize("is_daemon", [False, True], ids=["control", "daemon"])
+@pytest.mark.parametrize(
+    "is_daemon", [False, pytest.param(True, marks=pytest.mark.short)], ids=["control", "daemon"]
+)
 def test_a_pause_of_the_daemon_is_not_the_providers(tmp_path: Path, *, is_daemon: bool) -> None:
     """The provider answers while the daemon stands still; one that answers too late is given up."""
     config = tmp_path / "gatewayd.toml"
@@ -52,38 +49,55 @@ def test_a_pause_of_the_daemon_is_not_the_providers(tmp_path: Path, *, is_daemon
             caller.sign_up()
             late = json_reply(openai_completion("in time"))
             provider.script(replace(late, before=SILENCE))
-            asking = threading.Thread(target=ask)
+            line, some = line_of(daemon, caller.token), Some()
+            asking, making = threading.Thread(target=ask), threading.Thread(target=some.make, args=(line,))
             asking.start()
             provider.wait_silent()
             if is_daemon:
                 with stopped(daemon.process.pid):
                     provider.release()
+                    making.start()
                     time.sleep(LIMIT + LATE_SECONDS + 1.0)
+                making.join(60)
+                some.assert_there(line)
             asking.join(60)
     assert replies[0].status == (200 if is_daemon else 504)
     assert ("in time" in str(replies[0].json)) is is_daemon
 
 
-def test_an_embedding_process_that_stands_still_is_replaced(tmp_path: Path) -> None:
+def test_processes_that_stand_still_are_replaced(tmp_path: Path) -> None:
     caller = Caller()
-    with adopting(), running_daemon(tmp_path, RAG_EMBEDDING_TIMEOUT=f"{LIMIT:g}") as daemon:
+    settings = {"RAG_EMBEDDING_TIMEOUT": f"{LIMIT:g}", "INGEST_TIMEOUT": f"{LIMIT:g}"}
+    with adopting(), running_daemon(tmp_path, **settings) as daemon:
         caller.daemon = daemon
         caller.sign_up()
         collection = caller.create()
-        reply = caller.upload("a.txt", b"The heron stands in shallow water.", {"knowledge_id": collection})
-        assert caller.wait([reply.json["id"]]) == {reply.json["id"]: "completed"}
-        child = find_child(daemon.process.pid, EMBEDDING)
-        assert child is not None
-        os.kill(child, signal.SIGSTOP)
-
+        add(caller, collection, HERON)
+        stand_still(daemon, EMBEDDING)
         asked = {"collection_names": [collection], "query": "Where does the heron stand?"}
         began = time.monotonic()
         found = caller.call("POST", QUERY, asked)
         assert time.monotonic() - began < LIMIT + GRACE_SECONDS
         assert f"did not answer within {LIMIT:g} s" in str(found["warnings"])
-        assert found["documents"][0] == ["The heron stands in shallow water."]
+        assert found["documents"][0] == [HERON]
 
-        assert not caller.call("POST", QUERY, asked).get("warnings")
-        replaced = find_child(daemon.process.pid, EMBEDDING)
-        assert replaced not in {None, child}
+        stand_still(daemon, EXTRACTION)
+        add(caller, collection, OWL)
+        texts = caller.search(collection, "birds")["documents"]
+        assert sorted(texts) == [HERON, OWL]
         assert "killing it" in "".join(daemon.log)
+
+
+def add(caller: Caller, collection: str, text: str) -> None:
+    """Upload a document into a collection and wait until it can be found."""
+    metadata = {"knowledge_id": collection}
+    file_id = caller.upload(f"{len(text)}.txt", text.encode(), metadata).json["id"]
+    ended = caller.wait([file_id])
+    assert ended == {file_id: "completed"}, caller.call("GET", f"{FILES}/{file_id}")
+
+
+def stand_still(daemon: Daemon, module: str) -> None:
+    """Stop the process of a daemon that runs a module, for ever."""
+    child = find_child(daemon.process.pid, module)
+    assert child is not None
+    os.kill(child, signal.SIGSTOP)

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -21,6 +20,7 @@ from gatewayd.storage.postgres import lock_key
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
+from tests.fakes import standstill
 from tests.fakes.postgres import Postgres
 from tests.fakes.records import user
 
@@ -258,13 +258,8 @@ def stopped(postgres: Postgres, location: Location) -> Iterator[None]:
     name = location.credentials["database"]
     shown = postgres.psql(f"SELECT 'pid ' || pid FROM pg_stat_activity WHERE datname = '{name}'")
     pids = [int(found) for found in re.findall(r"pid (\d+)", shown)]
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    with standstill.stopped(*pids):
         yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.parametrize("step", ["statement", "transaction", "commit", "claim"])

@@ -12,6 +12,8 @@ from tests.fakes.faulty import make_key
 from tests.fakes.wire import send
 from tests.faults.hostile import BEGIN_OF_FORM, FORM, Target, listener, open_one, slow_upload, unread_download
 
+pytestmark = [pytest.mark.faults, pytest.mark.short]
+
 SECONDS = "0.5"
 LARGE = 12 * 1024 * 1024
 RATE = "less than 1024 bytes a second for 0.5 s"
@@ -45,6 +47,13 @@ def on(path: str, *lines: str) -> Head:
     return head
 
 
+async def answer_of(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """Return the first line of an answer and its body."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+    return head.partition(b"\r\n")[0], await reader.readexactly(length)
+
+
 async def dripped(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: bytes
 ) -> tuple[bytes, dict[str, object]]:
@@ -59,9 +68,8 @@ async def dripped(
     dripping = asyncio.ensure_future(drip())
     try:
         async with asyncio.timeout(20):
-            answer = await reader.readuntil(b"\r\n\r\n")
-            length = int(answer.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
-            return answer.partition(b"\r\n")[0], json.loads(await reader.readexactly(length))
+            line, body = await answer_of(reader)
+            return line, json.loads(body)
     finally:
         dripping.cancel()
         writer.transport.abort()
@@ -114,3 +122,34 @@ async def test_a_download_that_is_not_read_is_cut_and_a_quiet_stream_is_not(
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(loop.sock_recv(quiet, 1), 0.1)
     assert "".join(daemon.log).count("connection cut") == 1
+
+
+async def test_a_slow_upload_above_the_rate_is_there(target: Target) -> None:
+    """It takes several times as long as a peer may stay below the rate."""
+    content = b"x" * 6000
+    body = BEGIN_OF_FORM[:-1] + content + b"\r\n--b--\r\n"
+    lines = (f"Content-Type: {FORM}", f"Content-Length: {len(body)}")
+    reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
+    writer.write(target.head("POST", "/api/v1/files/?process=false", *lines))
+    for start in range(0, len(body), 400):
+        writer.write(body[start : start + 400])
+        await asyncio.sleep(0.1)
+    made = json.loads((await answer_of(reader))[1])
+    writer.write(target.head("GET", f"/api/v1/files/{made['id']}/content"))
+    assert (await answer_of(reader))[1] == content
+    writer.close()
+
+
+async def test_a_download_above_the_rate_is_whole(target: Target) -> None:
+    stuck = await open_one(target, unread_download)
+    loop, taken = asyncio.get_running_loop(), bytearray()
+    with stuck:
+        for _ in range(15):
+            taken += await loop.sock_recv(stuck, 4096)
+            await asyncio.sleep(0.1)
+        head = len(taken.partition(b"\r\n\r\n")[0]) + 4
+        while len(taken) < head + LARGE + 1:
+            data = await loop.sock_recv(stuck, 1 << 20)
+            assert data, "cut"
+            taken += data
+    assert taken.partition(b"\r\n\r\n")[2] == b"x" * (LARGE + 1)
