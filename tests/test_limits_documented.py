@@ -44,7 +44,8 @@ def test_every_bound_is_in_the_page_with_its_default() -> None:
 
 def test_the_parts_of_the_room_are_those_of_the_code() -> None:
     assert dict(rows(PAGE, "room")) == {
-        "database, log, child processes, providers": f"{room.OWN_FILES}",
+        "SQLite, log, child processes, providers": f"{room.OWN_FILES}",
+        "connections to PostgreSQL": "database_pool_size",
         "control socket": f"a {room.CONTROL_PART}nd of the limit, at least {room.MIN_CONTROL_FILES}",
         "questions about the health in a full room": f"{room.HEALTH_FILES}",
         "everybody": "the others",
@@ -52,6 +53,10 @@ def test_the_parts_of_the_room_are_those_of_the_code() -> None:
         "one address": f"{PARTS[room.ADDRESS_PART]} of those for everybody",
         "one account": f"{PARTS[room.ACCOUNT_PART]} of those for everybody",
     }
+
+
+def test_the_descriptors_of_embeddings_are_those_of_the_code() -> None:
+    assert f"a request for embeddings has {Use.EMBEDDINGS.files - 1} more" in TEXT
 
 
 def test_the_fixed_times_are_those_of_the_code() -> None:

@@ -152,7 +152,8 @@ async def open_parts(core: Core, stack: AsyncExitStack) -> tuple[Parts, HostServ
     await open_extensions(extensions, make_gateway_host(services), stack)
     core.sources.add(extensions.functions)
     catalog.use(core.sources.choose(settings))
-    room = Room(public_places(), room_rules(settings))
+    pool_size = 0 if database.location.is_sqlite else settings.database_pool_size
+    room = Room(public_places(pool_size), room_rules(settings))
     answering = make_answering(catalog, pipeline, live, extensions, tasks, room)
     answering.runs.configure(run_options(settings))
     parts = Parts(

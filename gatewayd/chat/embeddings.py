@@ -19,11 +19,16 @@ CONVERSION: Final = EmbeddingInputs()
 ENDPOINT: Final = CONVERSION.path
 COUNTS: Final = ("prompt_tokens", "total_tokens")
 
+MAX_PARALLEL: Final = 4
+"""Batches of one request that a source has at once."""
+
 
 class Embeddings:
     """Turns texts into vectors; a source gets at most `batch` inputs at once, `parallel` times at once."""
 
-    def __init__(self, catalog: Catalog, filters: ChatFilters, *, batch: int = 64, parallel: int = 4) -> None:
+    def __init__(
+        self, catalog: Catalog, filters: ChatFilters, *, batch: int = 64, parallel: int = MAX_PARALLEL
+    ) -> None:
         self._catalog = catalog
         self._inputs = InputFilters(catalog, filters)
         self._batch = batch

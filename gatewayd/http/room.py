@@ -17,7 +17,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.uses import BOUNDS, Bounds, RoomRules, Use
 
 OWN_FILES: Final = 104
-"""Descriptors kept for the database, the log, the worker processes and the providers."""
+"""Descriptors kept for a SQLite database, the log, the worker processes and the providers."""
 
 MIN_CONTROL_FILES: Final = 64
 """Descriptors kept for the control socket at least."""
@@ -347,10 +347,13 @@ def open_files() -> int:
     return DESCRIPTORS.stat().st_size
 
 
-def public_places() -> Places:
-    """Return the places of the public application, by the limit of open files."""
+def public_places(pool_size: int = 0) -> Places:
+    """Return the places of the public application, by the limit of open files.
+
+    `pool_size` is how many connections to a database server there may be.
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = max(soft - _control_files(soft) - HEALTH_FILES - OWN_FILES, soft // 2)
+    limit = max(soft - _control_files(soft) - HEALTH_FILES - OWN_FILES - pool_size, soft // 2)
     return Places(limit, HEALTH_FILES, limit // ADDRESS_PART, soft - _control_files(soft))
 
 

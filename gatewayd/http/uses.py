@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from gatewayd.chat.embeddings import MAX_PARALLEL
+
 BOUNDS: Final = ("connections", "uploads", "downloads", "streams")
 """The names of the bounds."""
 
@@ -22,6 +24,8 @@ class Use(Enum):
     DOWNLOAD = ("download", 2, "connections", "downloads")
     # An answer of a model, streamed or not: a connection to a provider beside that of the client.
     ANSWER = ("answer", 2, "connections", "streams")
+    # Vectors of many texts: as many connections to a provider at once.
+    EMBEDDINGS = ("embeddings", 1 + MAX_PARALLEL, "connections", "streams")
     # A stream of events.
     LISTENER = ("listener", 1, "connections", "streams")
     # An answer that no request waits for: it has a connection to a provider alone.

@@ -36,7 +36,7 @@ class EmbeddingRoutes:
                 dialect=Dialect.OPENAI,
                 tag="embeddings",
                 interruptible=True,
-                use=Use.ANSWER,
+                use=Use.EMBEDDINGS,
             )
             for base in BASES
         ]

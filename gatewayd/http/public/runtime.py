@@ -15,6 +15,7 @@ from gatewayd.http.ndjson import Ending, pass_lines, pass_whole
 from gatewayd.http.public.runtime_conversion import RuntimeConversion
 from gatewayd.http.public.runtime_requests import PREFIX, TAG, index, name_of, read, rows
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.uses import Use
 
 PROTOCOL_VERSION: Final = "0.12.0"
 """The version of the runtimes' protocol that is spoken where there is no runtime to ask."""
@@ -73,7 +74,13 @@ class RuntimeRoutes:
             row
             for path, summary in ASKED
             for row in rows(
-                "POST", path, partial(self.ask, path), Access.VERIFIED, summary, interruptible=True
+                "POST",
+                path,
+                partial(self.ask, path),
+                Access.VERIFIED,
+                summary,
+                interruptible=True,
+                use=Use.EMBEDDINGS if path == "/api/embed" else Use.ANSWER,
             )
         ]
         return [

@@ -30,6 +30,7 @@ def rows(
     summary: str,
     *,
     interruptible: bool = False,
+    use: Use = Use.ANSWER,
 ) -> Sequence[Route]:
     """Return the two rows of an operation: for any runtime, and for the one that the path names."""
     return [
@@ -42,7 +43,7 @@ def rows(
             dialect=Dialect.OLLAMA,
             tag=TAG,
             interruptible=interruptible,
-            use=Use.ANSWER if interruptible else Use.REQUEST,
+            use=use,
             takes=BODY_TYPES,
         )
         for place in ("", INDEX)

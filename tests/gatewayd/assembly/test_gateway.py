@@ -7,6 +7,7 @@ import pytest
 
 from gatewayd.assembly.gateway import assemble, reload
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.room import public_places
 from gatewayd.settings import Settings, load
 from tests.fakes.postgres import Postgres
 from tests.fakes.upstream import FakeUpstream
@@ -31,6 +32,7 @@ async def test_the_same_on_postgresql_and_one_daemon_only(state: Path, postgres:
     settings = settings_for(state, DATABASE_URL=postgres.create_database())
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings, stack)
+        assert gateway.parts.room.places == public_places(settings.database_pool_size)
         made = await gateway.accounts.setup.run("a@example.org", "A", "a password")
         other = settings_for(state / "other", DATABASE_URL=settings.database_location())
         with pytest.raises(GatewayError) as caught:

@@ -107,7 +107,14 @@ def test_a_connection_that_lost_its_place_does_not_come_back() -> None:
 
 @pytest.mark.parametrize(
     ("use", "files"),
-    [(Use.REQUEST, 1), (Use.LISTENER, 1), (Use.UPLOAD, 2), (Use.DOWNLOAD, 2), (Use.ANSWER, 2)],
+    [
+        (Use.REQUEST, 1),
+        (Use.LISTENER, 1),
+        (Use.UPLOAD, 2),
+        (Use.DOWNLOAD, 2),
+        (Use.ANSWER, 2),
+        (Use.EMBEDDINGS, 5),
+    ],
 )
 def test_requests_are_counted_by_their_descriptors(use: Use, files: int) -> None:
     room = a_room()
@@ -211,6 +218,7 @@ def test_places_by_the_limit_of_open_files(soft: int, monkeypatch: pytest.Monkey
     if soft >= 1000:
         assert soft - public.limit - public.spare - control.limit == rooms.OWN_FILES
     assert soft != 1000 or public.limit == 800
+    assert public_places(50).limit == max(public.limit - 50, soft // 2)
 
 
 def test_the_kernel_counts_open_files() -> None:

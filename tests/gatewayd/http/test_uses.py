@@ -2,6 +2,9 @@
 
 from dataclasses import fields
 
+from gatewayd.chat.embeddings import MAX_PARALLEL
+from gatewayd.http.public.embeddings import EmbeddingRoutes
+from gatewayd.http.public.runtime import RuntimeRoutes
 from gatewayd.http.uses import BOUNDS, Bounds, Use
 
 
@@ -12,3 +15,15 @@ def test_every_use_is_counted_under_bounds_that_exist() -> None:
     assert all([BOUNDS[place] for place in use.places] == list(use.counted) for use in Use)
     assert Use.PROBE.counted == ()
     assert len({use.label for use in Use}) == len(Use)
+
+
+def test_requests_to_providers_are_counted_with_their_connections() -> None:
+    rows = [
+        *EmbeddingRoutes.routes(EmbeddingRoutes.__new__(EmbeddingRoutes)),
+        *RuntimeRoutes.routes(RuntimeRoutes.__new__(RuntimeRoutes)),
+    ]
+    files = {row.path.partition("/{")[0]: row.use.files for row in rows if row.path != "/ollama"}
+    parallel = {path for path, count in files.items() if count == 1 + MAX_PARALLEL}
+    assert "/ollama/api/embed" in parallel
+    assert all(path.endswith(("/embeddings", "/embed")) for path in parallel)
+    assert min(files.values()) == 2
