@@ -5,6 +5,7 @@ came meanwhile. Whoever was waited for has kept its time then, so it gets a mome
 """
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
@@ -20,33 +21,16 @@ def grace(due: float, now: float, seconds: float) -> float:
     return min(seconds, GRACE_SECONDS) if now - due > LATE_SECONDS else 0.0
 
 
-class TimeLimit:
-    """Raises TimeoutError out of an `async with` block that takes more than `seconds`; None is no limit."""
+class Alarm:
+    """Calls back after `seconds`, unless it is cancelled."""
 
-    def __init__(self, seconds: float | None) -> None:
-        self._seconds = seconds
-        self._limit = asyncio.timeout(None)
-        self._timer: asyncio.TimerHandle | None = None
+    def __init__(self, seconds: float, callback: Callable[[], object]) -> None:
+        self._callback = callback
+        self._set(asyncio.get_running_loop().time() + seconds, seconds)
 
-    async def __aenter__(self) -> Self:
-        """Begin to count."""
-        await self._limit.__aenter__()
-        if self._seconds is not None:
-            self._set(asyncio.get_running_loop().time() + self._seconds, self._seconds)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End, with TimeoutError when the limit was reached."""
-        if self._timer is not None:
-            self._timer.cancel()
-        await self._limit.__aexit__(kind, error, trace)
-
-    @property
-    def is_expired(self) -> bool:
-        """Whether the limit was reached."""
-        return self._limit.expired()
+    def cancel(self) -> None:
+        """Forget it."""
+        self._timer.cancel()
 
     def _set(self, due: float, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_at(due, self._look, due, seconds)
@@ -57,4 +41,36 @@ class TimeLimit:
         if more:
             self._set(now + more, more)
         else:
-            self._limit.reschedule(now)
+            self._callback()
+
+
+class TimeLimit:
+    """Raises TimeoutError out of an `async with` block that takes more than `seconds`; None is no limit."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._limit = asyncio.timeout(None)
+        self._alarm: Alarm | None = None
+
+    async def __aenter__(self) -> Self:
+        """Begin to count."""
+        await self._limit.__aenter__()
+        if self._seconds is not None:
+            self._alarm = Alarm(self._seconds, self._expire)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End, with TimeoutError when the limit was reached."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        await self._limit.__aexit__(kind, error, trace)
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether the limit was reached."""
+        return self._limit.expired()
+
+    def _expire(self) -> None:
+        self._limit.reschedule(asyncio.get_running_loop().time())

@@ -31,10 +31,9 @@ def check(
 ) -> None:
     """Look for damage to the database while the daemon goes on with its work.
 
-    Of SQLite the pages and the indexes are checked; of PostgreSQL every row is read, but not the values that
-    it keeps apart from their rows (TOAST). Damage that is found makes the health of the daemon fail until a
-    check finds none. -o name prints sound or damaged. Exits with 1 when the database is damaged, or when the
-    check takes longer.
+    Of SQLite the pages and the indexes are checked, of PostgreSQL every value is read. Damage that is found
+    makes the health of the daemon fail until a check finds none. -o name prints sound or damaged. Exits with
+    1 when the database is damaged, or when the check takes longer.
     """
     state = session.client.check_database(DatabaseCheck(timeout=timeout))
     session.show(state, VIEW)

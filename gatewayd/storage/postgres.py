@@ -15,6 +15,7 @@ from tortoise.backends.asyncpg.client import AsyncpgDBClient, TransactionWrapper
 from tortoise.exceptions import IntegrityError, OperationalError
 from tortoise.migrations.schema_editor import AsyncpgSchemaEditor
 
+from gatewayd.deadlines import Alarm
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.failures import translated
 from gatewayd.storage.transactions import run_savepoint, run_transaction
@@ -63,17 +64,17 @@ class _Lease:
         self._engine = engine
         self._connection: Any = None
         self._is_patient = is_patient
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm: Alarm | None = None
 
     async def __aenter__(self) -> Any:
         self._connection = await self._engine.take()
         if not self._is_patient:
-            self._timer = _end_later(self._connection)
+            self._alarm = _end_later(self._connection)
         return self._connection
 
     async def __aexit__(self, *_: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()
         await self._engine.give(self._connection)
 
 
@@ -299,15 +300,15 @@ class EngineTransaction(TransactionWrapper):
 @contextmanager
 def _hurried(connection: Any, seconds: float | None = None) -> Iterator[None]:
     """Give the block seconds, STATEMENT_SECONDS unless told, to use a connection, which then ends."""
-    timer = _end_later(connection, seconds)
+    alarm = _end_later(connection, seconds)
     try:
         yield
     finally:
-        timer.cancel()
+        alarm.cancel()
 
 
-def _end_later(connection: Any, seconds: float | None = None) -> asyncio.TimerHandle:
-    return asyncio.get_running_loop().call_later(seconds or STATEMENT_SECONDS, connection.terminate)
+def _end_later(connection: Any, seconds: float | None = None) -> Alarm:
+    return Alarm(seconds or STATEMENT_SECONDS, connection.terminate)
 
 
 def _is_lost(connection: Any) -> bool:

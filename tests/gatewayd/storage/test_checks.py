@@ -1,9 +1,12 @@
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
@@ -14,8 +17,10 @@ from gatewayd.storage.failures import translated
 from gatewayd.storage.location import Location
 from gatewayd.storage.readers import open_ping
 from gatewayd.storage.rows import ValueRow
+from tests.fakes.postgres import Postgres
 
 only_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+only_postgres = pytest.mark.parametrize("location", ["postgres"], indirect=True)
 ROWS = 300
 
 
@@ -119,7 +124,7 @@ async def test_one_check_runs_at_a_time_and_a_cancelled_one_ends(
     assert list(await check.run(60)) == []
 
 
-@pytest.mark.parametrize("location", ["postgres"], indirect=True)
+@only_postgres
 async def test_a_damaged_table_of_a_server_is_named(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +144,7 @@ async def test_a_damaged_table_of_a_server_is_named(
     assert database.damage.sentence == problem
 
 
-@pytest.mark.parametrize("location", ["postgres"], indirect=True)
+@only_postgres
 async def test_tables_of_a_server_may_take_longer_than_a_statement(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,3 +154,25 @@ async def test_tables_of_a_server_may_take_longer_than_a_statement(
     await ValueRow(name="name", value="1", updated_at=0, updated_by="x").save()
     monkeypatch.setattr(postgres, "STATEMENT_SECONDS", 0.1)
     assert list(await DatabaseCheck(database).run(60)) == []
+
+
+@only_postgres
+async def test_values_that_a_server_keeps_apart_are_read(location: Location, postgres: Postgres) -> None:
+    name = location.credentials["database"]
+    async with Database.open(location) as database:
+        # Too large for its row, even compressed.
+        text = orjson.dumps(os.urandom(100_000).hex()).decode()
+        await ValueRow(name="large", value=text, updated_at=0, updated_by="x").save()
+        found = await database.engine.execute_query_dict(
+            "SELECT current_setting('data_directory') || '/' || pg_relation_filepath(reltoastrelid) AS path"
+            " FROM pg_class WHERE relname = 'stored_values'"
+        )
+    postgres.psql("CHECKPOINT")
+    path = Path(found[0]["path"])
+    path.write_bytes(bytes(path.stat().st_size))
+    # The files are copied, as the server still has the pages of the first in its memory.
+    postgres.psql(f"CREATE DATABASE {name}_copy TEMPLATE {name} STRATEGY file_copy")
+    copy = replace(location, credentials={**location.credentials, "database": f"{name}_copy"})
+    async with Database.open(copy) as database:
+        (problem,) = await DatabaseCheck(database).run(60)
+    assert problem == "cannot read the table stored_values: the database's files are damaged"

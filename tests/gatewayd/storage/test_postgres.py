@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -12,6 +13,7 @@ import asyncpg
 import pytest
 from tortoise.connection import get_connection
 
+from gatewayd.deadlines import LATE_SECONDS
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage import postgres as engine_module
 from gatewayd.storage.database import Database
@@ -302,3 +304,15 @@ async def test_what_takes_its_time_is_not_given_up(
     with pytest.raises(GatewayError, match="cannot be reached"):
         async with writing("wait"):
             await get_connection("postgresql").execute_query("SELECT pg_sleep(1)")
+
+
+async def test_a_pause_of_the_daemon_is_not_the_servers(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await TortoiseUsers().find("u1") is None
+    monkeypatch.setattr(engine_module, "STATEMENT_SECONDS", 0.1)
+    async with database.transaction():
+        asyncio.get_running_loop().call_later(0.05, time.sleep, 0.1 + LATE_SECONDS)
+        await get_connection("postgresql").execute_query("SELECT pg_sleep(0.2)")
+        await TortoiseUsers().add(user("u1"), None)
+    assert await TortoiseUsers().find("u1") is not None
