@@ -5,9 +5,9 @@ import contextlib
 import logging
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
@@ -32,8 +32,11 @@ MAX_DEFERRED_WRITES: Final = 10_000
 MAX_DEFERRED_CHARACTERS: Final = 32 * 2**20
 """Writes that are kept at a time, and characters of their values: an outage must not take the memory.
 
-Half of both is for the ends of answers: plugins that go on emitting take it from nobody's answer.
+Half of both is for answers: plugins that go on emitting take it from nobody's answer. An account that has
+ACCOUNT_SHARE of the room it asks for gets no more of it.
 """
+
+ACCOUNT_SHARE: Final = 0.25
 
 Key = tuple[str, str]
 """The ids of a chat and of one of its messages."""
@@ -42,13 +45,72 @@ Work = Callable[[bool], Awaitable[object]]
 """Writes once. The argument tells whether somebody else has changed the content since this was deferred."""
 
 
+class _Attempts:
+    """The attempts at one write, one at a time; the first goes on when its caller no longer waits for it."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._failure: GatewayError | None = None
+        self._is_stored = False
+        self._is_awaited = False
+        self._over = asyncio.Event()
+        self._limit: asyncio.Timeout | None = None
+
+    def first(self) -> Coroutine[Any, Any, None]:
+        """Return the first attempt, for a task; a fault of the gateway itself is logged with the task."""
+        self._is_awaited = True
+        return self._first()
+
+    async def result(self) -> None:
+        """Wait for the end of the first attempt, and raise what it raised."""
+        await self._over.wait()
+        self._is_awaited = False
+        if not self._is_stored:
+            raise self._failure or GatewayError(Kind.INTERNAL, "cannot write the message: the log says more")
+
+    async def again(self, is_superseded: bool) -> None:
+        """Wait for the end of the first attempt when nobody has; after that, write again."""
+        if self._is_awaited:
+            await self.result()
+        else:
+            await self._once(is_superseded)
+
+    def interrupt(self) -> None:
+        """Let an attempt that has not ended fail with unavailable: the message is not what it was."""
+        if self._limit is not None and not self._limit.expired():
+            self._limit.reschedule(_now())
+
+    async def _first(self) -> None:
+        try:
+            await self._once(False)
+            self._is_stored = True
+        except GatewayError as error:
+            self._failure = error
+        finally:
+            self._over.set()
+
+    async def _once(self, is_superseded: bool) -> None:
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                self._limit = limit
+                await self._work(is_superseded)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise GatewayError(Kind.UNAVAILABLE, "cannot write the message: it has changed") from error
+        finally:
+            self._limit = None
+
+
 @dataclass(slots=True, eq=False)
 class DeferredWrite:
     """One write that is repeated until it is stored or given up."""
 
     key: Key
+    owner: str
     size: int
-    work: Work
+    attempts: _Attempts
     since: float
     is_superseded: bool = False
     is_stored: bool = False
@@ -65,39 +127,25 @@ class DeferredWrite:
         return self.is_stored
 
 
-class _FirstAttempt:
-    """A write that goes on when its caller no longer waits for it."""
+@dataclass(slots=True)
+class _Kept:
+    """What is kept, altogether or of one account."""
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._failure: GatewayError | None = None
-        self._is_stored = False
-        self._is_taken = False
-        self._over = asyncio.Event()
+    count: int = 0
+    characters: int = 0
 
-    async def run(self) -> None:
-        """Write; a fault of the gateway itself is logged with the task."""
-        try:
-            await self._work(False)
-            self._is_stored = True
-        except GatewayError as error:
-            self._failure = error
-        finally:
-            self._over.set()
+    def add(self, write: DeferredWrite) -> None:
+        self.count += 1
+        self.characters += write.size
 
-    async def result(self) -> None:
-        """Wait for the end, and raise what it raised."""
-        await self._over.wait()
-        if not self._is_stored:
-            raise self._failure or GatewayError(Kind.INTERNAL, "cannot write the message: the log says more")
+    def remove(self, write: DeferredWrite) -> None:
+        self.count -= 1
+        self.characters -= write.size
 
-    async def again(self, is_superseded: bool) -> None:
-        """Wait for the end the first time; after that, write again."""
-        if self._is_taken:
-            await self._work(is_superseded)
-        else:
-            self._is_taken = True
-            await self.result()
+    def has_room(self, size: int, share: float) -> bool:
+        """Tell whether a write fits into a share of the room."""
+        characters = self.characters + size
+        return self.count < MAX_DEFERRED_WRITES * share and characters <= MAX_DEFERRED_CHARACTERS * share
 
 
 class DeferredWrites:
@@ -112,8 +160,8 @@ class DeferredWrites:
         self._tasks = tasks
         self._chance = chance
         self._queues: dict[Key, deque[DeferredWrite]] = {}
-        self._count = 0
-        self._characters = 0
+        self._kept = _Kept()
+        self._kept_of: dict[str, _Kept] = {}
         self._task_id = ""
         self._is_closed = False
         self._empty = asyncio.Event()
@@ -122,7 +170,7 @@ class DeferredWrites:
     @property
     def count(self) -> int:
         """How many writes are kept."""
-        return self._count
+        return self._kept.count
 
     def is_pending(self, key: Key) -> bool:
         """Tell whether a write to a message is kept."""
@@ -138,40 +186,44 @@ class DeferredWrites:
             )
 
     async def write(
-        self, key: Key, work: Work, values: object, *, is_end: bool = False
+        self, key: Key, work: Work, values: object, *, owner: str, is_answer: bool = False
     ) -> DeferredWrite | None:
         """Write at once and return None, or keep the write and return it.
 
-        `values` are what it writes, plain JSON values, of which the size is taken; `is_end` says that it ends
-        an answer. Raises what `work` raises, and its `unavailable` when too much is kept already.
+        `values` are what it writes, plain JSON values, of which the size is taken; `owner` is the account
+        that it counts for, and `is_answer` says that it is of an answer itself. Raises what `work` raises,
+        and its `unavailable` when too much is kept already.
         """
-        first = _FirstAttempt(work)
-        again = work
+        attempts = _Attempts(work)
         try:
             self.check(key)
-            task_id = self._tasks.spawn("write to a message", first.run())
-            await self._wait(first, task_id)
+            task_id = self._tasks.spawn("write to a message", attempts.first())
+            await self._wait(attempts, task_id)
         except TimeoutError:
-            again, failure = first.again, _slow()
+            failure = _slow()
         except GatewayError as error:
             if error.kind is not Kind.UNAVAILABLE:
                 raise
             failure = error
         else:
             return None
-        size = len(repr(values))
-        self._check_room(size, failure, is_end=is_end)
-        return self._keep(key, again, size, failure)
+        write = DeferredWrite(key, owner, len(repr(values)), attempts, _now())
+        self._check_room(write, failure, is_answer=is_answer)
+        self._keep(write, failure)
+        return write
 
     def supersede(self, key: Key) -> None:
         """Let the kept writes to a message know that somebody else has changed its content."""
         for write in self._queues.get(key, ()):
             write.is_superseded = True
+            # It may wait behind the change, and would take its place.
+            write.attempts.interrupt()
 
     def drop(self, key: Key) -> None:
         """Forget the kept writes to a message: it is gone, or begins anew."""
         for write in list(self._queues.get(key, ())):
             self._remove(write, is_stored=False)
+            write.attempts.interrupt()
 
     async def close(self, seconds: float) -> None:
         """Wait so long until all is written, then log what is lost and keep nothing any more."""
@@ -184,36 +236,32 @@ class DeferredWrites:
         for write in [each for queue in self._queues.values() for each in queue]:
             self._lose(write, "the gateway stops")
 
-    async def _wait(self, first: _FirstAttempt, task_id: str) -> None:
+    async def _wait(self, attempts: _Attempts, task_id: str) -> None:
         """Wait a while for a first attempt; a caller who is cancelled takes it back."""
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                await first.result()
+                await attempts.result()
         except asyncio.CancelledError:
             await self._tasks.stop(task_id)
             raise
 
-    def _check_room(self, size: int, error: GatewayError, *, is_end: bool) -> None:
+    def _check_room(self, write: DeferredWrite, error: GatewayError, *, is_answer: bool) -> None:
         """Raise the error when no more can be kept."""
-        share = 1 if is_end else 2
-        has_room = (
-            self._count < MAX_DEFERRED_WRITES // share
-            and self._characters + size <= MAX_DEFERRED_CHARACTERS // share
-        )
-        if self._is_closed or not has_room:
+        share = 1.0 if is_answer else 0.5
+        # The first write of an account may be larger than its share.
+        has_share = self._kept_of.get(write.owner, _Kept()).has_room(1, share * ACCOUNT_SHARE)
+        if self._is_closed or not has_share or not self._kept.has_room(write.size, share):
             raise error
 
-    def _keep(self, key: Key, work: Work, size: int, error: GatewayError) -> DeferredWrite:
-        if not self._count:
+    def _keep(self, write: DeferredWrite, error: GatewayError) -> None:
+        if not self._kept.count:
             log.warning("writes to messages are repeated until they are stored: %s", error.message)
-        write = DeferredWrite(key, size, work, _now())
-        self._queues.setdefault(key, deque()).append(write)
-        self._count += 1
-        self._characters += size
+        self._queues.setdefault(write.key, deque()).append(write)
+        self._kept.add(write)
+        self._kept_of.setdefault(write.owner, _Kept()).add(write)
         self._empty.clear()
         if not self._task_id:
             self._begin()
-        return write
 
     def _begin(self) -> None:
         self._task_id = self._tasks.spawn("deferred writes", self._repeat())
@@ -251,7 +299,7 @@ class DeferredWrites:
             return True
         is_over, is_stored = True, False
         try:
-            await write.work(write.is_superseded)
+            await write.attempts.again(write.is_superseded)
             is_stored = True
         except asyncio.CancelledError:
             is_over = False
@@ -279,10 +327,13 @@ class DeferredWrites:
         queue.remove(write)
         if not queue:
             del self._queues[write.key]
-        self._count -= 1
-        self._characters -= write.size
+        self._kept.remove(write)
+        of_owner = self._kept_of[write.owner]
+        of_owner.remove(write)
+        if not of_owner.count:
+            del self._kept_of[write.owner]
         write.end(is_stored=is_stored)
-        if not self._count:
+        if not self._kept.count:
             self._empty.set()
 
 

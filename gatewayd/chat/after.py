@@ -60,6 +60,6 @@ class After:
         if after is None:
             return
         if running.chat is not None:
-            await self._rewriting.keep_contents(target.chat_id, before, after)
+            await self._rewriting.keep_contents(target.chat_id, before, after, owner=target.user_id)
         event = {"type": "chat:outlet", "data": {"messages": after}}
         await self._events.emit(target, event)

@@ -199,7 +199,7 @@ class Answering:
             async def write(_: bool) -> None:
                 await effects.append_items(target.chat_id, target.message_id, "sources", sources)
 
-            await self._desk.deferred.write(self._key, write, sources)
+            await self._desk.deferred.write(self._key, write, sources, owner=target.user_id, is_answer=True)
         await self._say("chat:completion", {"sources": sources})
 
     async def _tell_done(self) -> None:
@@ -247,7 +247,7 @@ class Answering:
                 await answers.finish(target.chat_id, target.message_id, content=kept, attributes=attributes)
 
             self._deferred = await self._desk.deferred.write(
-                self._key, write, (content, attributes), is_end=True
+                self._key, write, (content, attributes), owner=target.user_id, is_answer=True
             )
         self._is_kept = True
 

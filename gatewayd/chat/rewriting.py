@@ -45,8 +45,10 @@ class Rewriting:
             raise not_found("chat", chat_id)
         return chat is not None
 
-    async def keep_contents(self, chat_id: str, before: Messages, after: Messages) -> None:
+    async def keep_contents(self, chat_id: str, before: Messages, after: Messages, owner: str = "") -> None:
         """Keep the contents that differ, and the old ones as `originalContent`.
+
+        What is written later counts for the account `owner`.
 
         Only messages with an id that both lists have are looked at, and of those the ones that could be read
         back.
@@ -69,7 +71,7 @@ class Rewriting:
             else:
                 log.warning("a changed content is not kept: it is neither text nor a list of parts")
                 continue
-            await self._change(chat_id, message_id, change)
+            await self._change(chat_id, message_id, change, owner)
 
     async def keep_messages(self, chat_id: str, before: Messages, after: Messages) -> None:
         """Keep every member of the messages that differ from what was sent; stored ones alone.
@@ -89,7 +91,7 @@ class Rewriting:
             except GatewayError as error:
                 log.warning("a changed message is not kept: %s", error.message)
 
-    async def _change(self, chat_id: str, message_id: str, change: MessageChange) -> None:
+    async def _change(self, chat_id: str, message_id: str, change: MessageChange, owner: str) -> None:
         if self._deferred is None:
             await self._messages.change(chat_id, message_id, change)
             return
@@ -98,7 +100,7 @@ class Rewriting:
             if not is_superseded:
                 await self._messages.change(chat_id, message_id, change)
 
-        await self._deferred.write((chat_id, message_id), write, change)
+        await self._deferred.write((chat_id, message_id), write, change, owner=owner, is_answer=True)
 
 
 def messages_of(value: Mapping[str, Any]) -> list[Any]:

@@ -221,17 +221,17 @@ class Runs:
                 launch.request.body["messages"] = [*asked, {"role": "user", "content": order.extra_prompt}]
         except GatewayError as error:
             for one in begun:
-                await self._give_up((order.chat_id, one.message_id), error)
+                await self._give_up((order.chat_id, one.message_id), error, launch.actor.user_id)
             raise
 
-    async def _give_up(self, key: Key, error: GatewayError) -> None:
+    async def _give_up(self, key: Key, error: GatewayError, owner: str) -> None:
         """Make a message done that was begun and cannot be answered."""
 
         async def write(_: bool) -> None:
             attributes = {"error": {"content": error.message}}
             await self._desk.answers.finish(*key, content=None, attributes=attributes)
 
-        await self._desk.deferred.write(key, write, error.message, is_end=True)
+        await self._desk.deferred.write(key, write, error.message, owner=owner, is_answer=True)
 
     async def _fill(self, launch: "_Launch") -> None:
         order, body = launch.order, launch.request.body

@@ -118,7 +118,8 @@ class Events:
         if change.effect is Effect.NONE:
             return True
         try:
-            await self._deferred.write(change.key, self._writing(change), change.envelope["data"])
+            data, owner = change.envelope["data"], change.target.user_id
+            await self._deferred.write(change.key, self._writing(change), data, owner=owner)
         except GatewayError as error:
             if error.kind is Kind.TOO_LARGE:
                 raise

@@ -30,7 +30,13 @@ class Store:
         self.deferred = DeferredWrites(self.tasks, lambda: 0.0)
 
     async def put(
-        self, value: Any, key: tuple[str, str] = KEY, size: int = 2, *, is_end: bool = False
+        self,
+        value: Any,
+        key: tuple[str, str] = KEY,
+        size: int = 2,
+        *,
+        owner: str = "",
+        is_answer: bool = False,
     ) -> DeferredWrite | None:
         async def work(is_superseded: bool) -> None:
             self.attempts += 1
@@ -41,7 +47,9 @@ class Store:
             if is_superseded:
                 self.superseded.append(value)
 
-        return await self.deferred.write(key, work, "x" * (size - 2), is_end=is_end)
+        return await self.deferred.write(
+            key, work, "x" * (size - 2), owner=owner or str(value), is_answer=is_answer
+        )
 
     async def attempted(self, times: int) -> None:
         while self.attempts < times:
@@ -87,7 +95,7 @@ async def hanging(
                 raise failure
         store.written.append(store.attempts)
 
-    return await store.deferred.write(KEY, work, "x")
+    return await store.deferred.write(KEY, work, "x", owner="u1")
 
 
 @pytest.mark.parametrize("failure", [None, AWAY])
@@ -205,13 +213,30 @@ async def test_what_is_kept_is_bounded(
         assert caught.value.kind is Kind.UNAVAILABLE
     # Answers have the other half to themselves.
     for number in range(2, 4):
-        await store.put(number, size=size, is_end=True)
+        await store.put(number, size=size, is_answer=True)
     with pytest.raises(GatewayError):
-        await store.put("end", OTHER, size=size, is_end=True)
+        await store.put("end", OTHER, size=size, is_answer=True)
     del store.failures["*"]
     await store.deferred.close(SOON)
     assert store.written == [0, 1, 2, 3]
     assert await store.put(4, size=size) is None
+
+
+@pytest.mark.parametrize(("name", "size"), [("MAX_DEFERRED_WRITES", 2), ("MAX_DEFERRED_CHARACTERS", 100)])
+async def test_an_account_gets_a_share_of_what_is_kept(
+    name: str, size: int, store: Store, pauses: Sequence[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A write counts with the quotes around it.
+    monkeypatch.setattr(deferred, name, 8 * (size if size > 2 else 1))
+    store.failures["*"] = AWAY
+    for number in range(2):
+        await store.put(number, size=size, owner="ann", is_answer=True)
+    with pytest.raises(GatewayError):
+        await store.put(2, OTHER, size=size, owner="ann", is_answer=True)
+    assert await store.put(3, OTHER, size=size, owner="bob", is_answer=True) is not None
+    del store.failures["*"]
+    await store.deferred.close(SOON)
+    assert store.written == [0, 1, 3]
 
 
 async def test_what_is_too_old_is_given_up(
@@ -265,6 +290,43 @@ async def test_a_changed_content_is_told_and_a_removed_message_forgotten(
     del store.failures["*"]
     assert await changed.wait()
     assert (store.written, store.superseded) == ([1], [1])
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_a_write_that_waits_behind_a_change_is_interrupted(
+    is_first: bool, store: Store, pauses: Sequence[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, attempts, written = asyncio.Lock(), [], []
+
+    async def work(is_superseded: bool) -> None:
+        attempts.append(is_superseded)
+        if not is_first and len(attempts) % 2:
+            raise AWAY
+        async with lock:
+            written.append(is_superseded)
+
+    async def kept(key: tuple[str, str]) -> DeferredWrite:
+        before = len(attempts)
+        write = await store.deferred.write(key, work, "x", owner="u1")
+        assert write is not None
+        while len(attempts) < before + (1 if is_first else 2):
+            await asyncio.sleep(0)
+        return write
+
+    monkeypatch.setattr(deferred, "PATIENCE_SECONDS", 0.0)
+    await lock.acquire()
+    changed = await kept(KEY)
+    store.deferred.supersede(KEY)
+    lock.release()
+    assert await asyncio.wait_for(changed.wait(), SOON)
+    assert written == [True]
+    await lock.acquire()
+    gone = await kept(OTHER)
+    store.deferred.drop(OTHER)
+    lock.release()
+    assert not await gone.wait()
+    await store.deferred.close(SOON)
+    assert (written, store.tasks.list()) == ([True], {})
 
 
 async def test_a_caller_who_can_come_again_is_told_so(store: Store, pauses: Sequence[float]) -> None:

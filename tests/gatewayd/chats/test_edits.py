@@ -28,7 +28,7 @@ class Trial:
         async def work(_: bool) -> None:
             raise GatewayError(Kind.UNAVAILABLE, "cannot write")
 
-        write = await self.deferred.write(KEY, work, "x")
+        write = await self.deferred.write(KEY, work, "x", owner="u1")
         assert write is not None
         self.write = write
 
