@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Final
 
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError, Kind
@@ -22,6 +23,10 @@ FAMILIES = {
     "control": (socket.AF_UNIX,),
 }
 """The names of activated sockets, each with the address families that it may have."""
+
+
+PROBE_SHARE: Final = 4 / 3
+"""Of the interval, which is half of the limit, that a probe may take."""
 
 
 class Notifier:
@@ -101,10 +106,11 @@ def from_environment(environ: Mapping[str, str]) -> Notifier:
 
 
 class Watchdog:
-    """Feeds the service manager's watchdog as long as the event loop turns and the probe answers.
+    """Feeds the service manager's watchdog as long as the event loop turns and the probe ends.
 
     `interval` and `deadline` are seconds; `probe` returns when the thing behind it (the database) answered
-    and raises GatewayError or OSError when it did not.
+    and raises GatewayError or OSError when it did not. While that is unavailable the watchdog is fed, too: a
+    restart would not bring it back, and lose what is kept for it.
     """
 
     def __init__(
@@ -117,25 +123,34 @@ class Watchdog:
         self._notifier = notifier
         self._probe = probe
         self._interval = interval
-        self._deadline = interval / 2 if deadline is None else deadline
+        self._deadline = interval * PROBE_SHARE if deadline is None else deadline
 
     async def run(self) -> None:
         """Feed for ever; a failed probe is logged and not fed, so the manager restarts a stuck daemon."""
+        loop = asyncio.get_running_loop()
         while True:
+            due = loop.time() + self._interval
             await self.beat()
-            await asyncio.sleep(self._interval)
+            await asyncio.sleep(max(0.0, due - loop.time()))
 
     async def beat(self) -> bool:
-        """Probe once, feed when it answered in time, and return whether it did."""
+        """Probe once, feed when that ended in time, and return whether it was fed."""
         try:
             async with TimeLimit(self._deadline):
-                await self._probe()
+                await self._ask()
         except (GatewayError, OSError) as error:  # TimeoutError is an OSError
             reason = str(error) or f"no answer within {self._deadline:g} s"
             log.warning("cannot feed the watchdog: the probe failed", extra={"error": reason})
             return False
         self._notifier.watchdog()
         return True
+
+    async def _ask(self) -> None:
+        try:
+            await self._probe()
+        except GatewayError as error:
+            if error.kind is not Kind.UNAVAILABLE:
+                raise
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ async def test_the_watchdog_is_fed_while_the_probe_answers(manager: Manager) -> 
 
 
 @pytest.mark.parametrize(
-    "failure", [GatewayError(Kind.UNAVAILABLE, "cannot reach the database"), ConnectionResetError("gone")]
+    "failure", [GatewayError(Kind.CONFLICT, "cannot use the database"), ConnectionResetError("gone")]
 )
 async def test_a_failed_probe_is_not_fed(
     failure: Exception, manager: Manager, caplog: pytest.LogCaptureFixture
@@ -125,6 +125,15 @@ async def test_a_failed_probe_is_not_fed(
     assert not await Watchdog(Notifier(manager.address), probe, 60).beat()
     assert not manager.pending()
     assert vars(caplog.records[0])["error"] == str(failure)
+
+
+async def test_an_outage_is_fed(manager: Manager, caplog: pytest.LogCaptureFixture) -> None:
+    async def probe() -> None:
+        raise GatewayError(Kind.UNAVAILABLE, "cannot reach the database")
+
+    assert await Watchdog(Notifier(manager.address), probe, 60).beat()
+    assert manager.pending()
+    assert not caplog.records
 
 
 async def test_a_silent_probe_is_not_fed(manager: Manager, caplog: pytest.LogCaptureFixture) -> None:
