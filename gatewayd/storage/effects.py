@@ -118,12 +118,16 @@ class EffectRows:
 async def _append_to_end(chat_id: str, message_id: str, text: str) -> bool:
     """Add text that may compose with the end of a content, whose key is folded anew from there on."""
     end = await _end_of_key(chat_id, message_id)
-    while end is not None:
+    for is_last in (False, False, True):
+        if end is None:
+            return False
         # To fold a long text takes seconds, in which others write; seldom to the same message.
         key = await in_slices(folded, end + text)
         async with writing("write the message"):
             found = await lock(chat_id, message_id)
             current = None if found is None else await _end_of_key(chat_id, message_id)
+            if is_last and current not in (None, end):
+                end, key = current, await in_slices(folded, current + text)
             if current == end:
                 return await _append(chat_id, message_id, text, key, replaced=len(end))
         end = current

@@ -80,11 +80,12 @@ async def test_text_after_a_list_is_a_part_of_it(stored: Chatting) -> None:
     assert found == message("m1", content="", parts=[*parts, {"type": "text", "text": 'b"'}])
 
 
+@pytest.mark.parametrize("texts", ["O", "UVO"])
 async def test_text_that_composes_with_the_end_is_folded_before_others_have_to_wait(
-    stored: Chatting, monkeypatch: pytest.MonkeyPatch
+    texts: str, stored: Chatting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await stored.messages.put("c1", [message("m1", content="E")])
-    others = ["O"]
+    others = list(reversed(texts))
 
     async def in_slices(work: Callable[[str], str], text: str) -> str:
         if work is folded and others and text.endswith("\u0301"):
@@ -94,7 +95,7 @@ async def test_text_that_composes_with_the_end_is_folded_before_others_have_to_w
     monkeypatch.setattr(effects, "in_slices", in_slices)
     assert await stored.effects.append_content("c1", "m1", "\u0301")
     row = await ChatMessageRow.get(chat_id="c1", id="m1")
-    assert (row.content, row.content_key) == ("EO\u0301", "eó")
+    assert (row.content, row.content_key) == (f"E{texts}\u0301", f"e{texts[:-1].lower()}ó")
     assert not await stored.effects.append_content("c1", "gone", "\u0301")
 
 
