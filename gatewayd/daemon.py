@@ -42,6 +42,9 @@ PRUNE_SECONDS: Final = 3600.0
 STOP_SECONDS: Final = 1.0
 """What clients get to hear that a stream of events ends, or that an answer is given up."""
 
+WRITE_SECONDS: Final = 5.0
+"""What writes to messages get at least: those of answers that are given up all come at once."""
+
 LOOK_SECONDS: Final = 0.02
 """Between two looks at what a stop waits for."""
 
@@ -212,7 +215,7 @@ class Daemon:
         is_over = await _finished(gateway, servers, deadline, listeners=False)
         cut = 0 if is_over else await gateway.tasks.end_started()
         # Those who listen hear of the answers to the end.
-        await gateway.live.deferred.close(max(0.0, deadline - time.monotonic()))
+        await gateway.live.deferred.close(max(WRITE_SECONDS, deadline - time.monotonic()))
         await gateway.close_streams()
         await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=True)
         if not await _finished(gateway, servers, deadline, listeners=False):
@@ -262,12 +265,17 @@ async def _finished(gateway: Gateway, servers: Sequence[Server], deadline: float
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
+    """Do a chore again and again; the first of several failures is logged."""
+    is_failing = False
     while True:
         await asyncio.sleep(seconds)
         try:
             await work()
+            is_failing = False
         except GatewayError as error:
-            log.warning("chore failed, it is tried again: %s", error.message)
+            if not is_failing:
+                log.warning("chore failed, it is tried again: %s", error.message)
+            is_failing = True
 
 
 def _allow_all_files() -> None:

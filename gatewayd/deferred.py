@@ -235,6 +235,7 @@ class DeferredWrites:
             await self._tasks.stop(self._task_id)
         for write in [each for queue in self._queues.values() for each in queue]:
             self._lose(write, "the gateway stops")
+            write.attempts.interrupt()
 
     async def _wait(self, attempts: _Attempts, task_id: str) -> None:
         """Wait a while for a first attempt; a caller who is cancelled takes it back."""

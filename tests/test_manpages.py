@@ -12,6 +12,7 @@ from gatewayd import command, deferred
 from gatewayd.accounts.endpoints import allows, parse
 from gatewayd.accounts.sessions import LEEWAY_SECONDS
 from gatewayd.chats.answers import RESTARTED
+from gatewayd.daemon import WRITE_SECONDS
 from gatewayd.deadlines import GRACE_SECONDS
 from gatewayd.extract.pool import PoolOptions
 from gatewayd.observe.outputs import CLOSE_SECONDS, MAX_QUEUED_BYTES
@@ -217,6 +218,7 @@ def test_what_waits_for_the_database_is_told() -> None:
     assert f"at most {deferred.MAX_PAUSE_SECONDS:g} seconds, and chance" in page
     assert f"given up after {deferred.MAX_DEFERRED_SECONDS} seconds" in page
     assert f"at most {deferred.MAX_DEFERRED_WRITES} writes and {deferred.MAX_DEFERRED_CHARACTERS}" in page
+    assert f"{WRITE_SECONDS:g} seconds. Where PostgreSQL hangs" in page
     assert RESTARTED in page
     assert f"PostgreSQL does not end within {STATEMENT_SECONDS:g} seconds" in page
 

@@ -4,6 +4,7 @@ import json
 import signal
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gatewayd.chat.answering import GATEWAY_STOPPED
 from tests.conftest import real_postgres
 from tests.fakes.background import background_upstream
 from tests.fakes.disks import fill, small_disk
@@ -189,3 +191,19 @@ def test_a_stop_without_postgresql(
 ) -> None:
     with house_of(tmp_path, DATABASE_URL=server.create_database(), DRAIN_TIMEOUT="2") as house:
         stop_in(house, lambda: outage(server))
+
+
+@pytest.mark.faults
+def test_answers_that_are_given_up_while_another_writes_are_kept(tmp_path: Path) -> None:
+    with background_upstream() as provider:
+        with living(tmp_path, provider, DRAIN_TIMEOUT="0.5") as house:
+            turn, people = begin(house, REST), house.people
+            with locked(tmp_path / "s"):
+                house.daemon.process.send_signal(signal.SIGTERM)
+                house.daemon.wait_for("the database takes its time")
+                time.sleep(1)
+            assert house.daemon.stop(signal.SIGTERM) == 0
+            assert "is lost" not in "".join(house.daemon.log)
+        with living(tmp_path, provider, people) as house:
+            kept = house.message(turn)
+    assert (kept["content"], kept["done"], kept["error"]) == ("Hello", True, {"content": GATEWAY_STOPPED})

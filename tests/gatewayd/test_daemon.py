@@ -1,5 +1,6 @@
 """Tests for gatewayd.daemon: what a service manager sees: readiness, activation, reload, watchdog, drain."""
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from gatewayd.daemon import _every
+from gatewayd.errors import GatewayError, Kind
 from tests.conftest import missing
 from tests.fakes.daemon import Daemon, environment, free_port, run_daemon, running_daemon, wait_ready
 from tests.fakes.slow import slow_provider
@@ -53,6 +56,24 @@ def first_key(daemon: Daemon) -> str:
     made = daemon.run_ctl("setup", "--email", "root@example.org", "--name", "Root", "-o", "name")
     assert made.returncode == 0, made.stderr
     return made.stdout.strip()
+
+
+async def test_a_chore_that_goes_on_failing_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    ended, outcomes = asyncio.Event(), iter([True, True, False, True, True])
+
+    async def work() -> None:
+        is_failing = next(outcomes, None)
+        if is_failing is None:
+            ended.set()
+        if is_failing:
+            raise GatewayError(Kind.UNAVAILABLE, "cannot write")
+
+    chore = asyncio.ensure_future(_every(0, work))
+    await ended.wait()
+    chore.cancel()
+    assert [record.getMessage() for record in caplog.records] == [
+        "chore failed, it is tried again: cannot write"
+    ] * 2
 
 
 def test_readiness_comes_only_when_it_serves(state: Path, notify: NotifySocket) -> None:
