@@ -28,6 +28,9 @@ STATEMENT_SECONDS = 10.0
 """After which a statement is given up with its connection: the server's own limits, of 8 seconds and less,
 hold only while the server and the network to it live."""
 
+CLAIM_SECONDS = 5.0
+"""A claim takes no time either; what feeds the watchdog asks for one after the other."""
+
 ROLLBACK_SECONDS = 2.0
 """A rollback takes no time, and the end of a connection is one, too."""
 
@@ -97,7 +100,7 @@ class Engine(AsyncpgDBClient):
         connection = await _wrapped(self.take)
         claimed = False
         try:
-            with _hurried(connection):
+            with _hurried(connection, CLAIM_SECONDS):
                 await self._lock_out(connection)
             claimed = True
         finally:
@@ -196,7 +199,7 @@ class Engine(AsyncpgDBClient):
         if self._claim is None:
             return False
         try:
-            with _hurried(self._claim):
+            with _hurried(self._claim, CLAIM_SECONDS):
                 await self._claim.fetchval("SELECT 1")
         except FOREIGN:
             await self._give_claim()

@@ -270,7 +270,8 @@ async def test_a_server_that_hangs_is_given_up_with_its_connections(
 ) -> None:
     await database.own()
     assert await TortoiseUsers().find("u1") is None
-    monkeypatch.setattr(engine_module, "STATEMENT_SECONDS", 0.1)
+    for limit in ("STATEMENT_SECONDS", "CLAIM_SECONDS"):
+        monkeypatch.setattr(engine_module, limit, 0.1)
     with pytest.raises(GatewayError) as caught:
         match step:
             case "statement":
