@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage import checks, postgres
+from gatewayd.storage import checks
+from gatewayd.storage import postgres as engine_module
 from gatewayd.storage.checks import DatabaseCheck
 from gatewayd.storage.database import Database
 from gatewayd.storage.failures import translated
@@ -152,7 +153,7 @@ async def test_tables_of_a_server_may_take_longer_than_a_statement(
     monkeypatch.setattr(checks, "READ_ALL", f"{checks.READ_ALL}; SELECT pg_sleep(0.2) FROM stored_values")
     monkeypatch.setattr(database, "expected_columns", lambda: [("stored_values", "name")])
     await ValueRow(name="name", value="1", updated_at=0, updated_by="x").save()
-    monkeypatch.setattr(postgres, "STATEMENT_SECONDS", 0.1)
+    monkeypatch.setattr(engine_module, "STATEMENT_SECONDS", 0.1)
     assert list(await DatabaseCheck(database).run(60)) == []
 
 
