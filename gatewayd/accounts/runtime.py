@@ -151,10 +151,13 @@ class RuntimeSettings:
         self._clock = clock
         self._configured = _configured_all(configured)
         self._stored: dict[str, bool | str] = {}
+        self._in_force: dict[str, bool | str] = {}
+        self._combine()
 
     def configure(self, configured: Mapping[str, ConfiguredValue]) -> None:
         """Take what a reloaded configuration says; what is stored stays stored."""
         self._configured = _configured_all(configured)
+        self._combine()
         self._changes.publish(Change(None))
 
     async def load(self) -> None:
@@ -167,18 +170,16 @@ class RuntimeSettings:
             except ValueError as error:
                 log.warning("stored setting ignored", extra={"setting": name, "reason": str(error)})
         self._stored = stored
+        self._combine()
 
     def get(self, name: str) -> bool | str:
         """Return the value in force; not_found for an unknown name."""
-        configured = self._configured.get(name)
-        if configured is None:
-            return self.describe(name).value
-        stored = self._stored.get(name)
-        return configured.value if stored is None or self._is_fixed(name) else stored
+        value = self._in_force.get(name)
+        return self.describe(name).value if value is None else value
 
     def flag(self, name: str) -> bool:
-        """Return a switch."""
-        return bool(self.get(name))
+        """Return a switch; KeyError for an unknown name."""
+        return bool(self._in_force[name])
 
     def text(self, name: str) -> str:
         """Return a text."""
@@ -242,7 +243,7 @@ class RuntimeSettings:
         if not checked:
             return
         await self._values.put(checked, at=self._clock(), by=by)
-        after_commit(lambda: self._stored.update(checked))
+        after_commit(lambda: self._keep(checked))
         self._changes.publish(Change(None))
 
     async def reset(self, names: Sequence[str]) -> int:
@@ -256,9 +257,19 @@ class RuntimeSettings:
     def _is_fixed(self, name: str) -> bool:
         return not self._persistent and self._configured[name].explicit
 
+    def _keep(self, values: Mapping[str, bool | str]) -> None:
+        self._stored.update(values)
+        self._combine()
+
     def _forget(self, names: Sequence[str]) -> None:
         for name in names:
             self._stored.pop(name, None)
+        self._combine()
+
+    def _combine(self) -> None:
+        """Note the values in force: every request reads some."""
+        stored = {name: value for name, value in self._stored.items() if not self._is_fixed(name)}
+        self._in_force = {name: each.value for name, each in self._configured.items()} | stored
 
 
 def _configured_all(configured: Mapping[str, ConfiguredValue]) -> dict[str, ConfiguredValue]:

@@ -38,7 +38,8 @@ class DrainingConnection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Note when data came last."""
         self._read_at = self._loop.time()
-        super().data_received(data)
+        # Shorter than by super(): it is called for each piece of data.
+        web.RequestHandler.data_received(self, data)
         if self._drained_at is not None:
             self._mark()
 

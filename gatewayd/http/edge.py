@@ -22,7 +22,7 @@ from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.http.admission import IDENTITY_PROVIDER, Admission, is_within
 from gatewayd.http.body import check_media_type
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID, SITE
-from gatewayd.http.direct import DirectReply
+from gatewayd.http.direct import JsonReply
 from gatewayd.http.errors import guard
 from gatewayd.http.origins import OriginRules
 from gatewayd.http.provisioning import ProvisioningDoor
@@ -144,7 +144,7 @@ class Edge:
         if request.method not in SAFE_METHODS and route.takes:
             check_media_type(request, route.takes)
         actor = request.get(ACTOR)
-        account = _account_of(route, actor)
+        account = actor.user_id if actor is not None else _account_of(route)
         if may_end(route, request):
             self._admission.count(request, account, route.use)
             work = route.handler(request)
@@ -247,7 +247,7 @@ class Edge:
             reply = await self._reply(request, handler)
             if not reply.prepared:
                 headers["X-Process-Time"] = f"{time.perf_counter() - started:.6f}"
-                if not isinstance(reply, DirectReply):
+                if not isinstance(reply, JsonReply):
                     _add_headers(reply, headers)
             return reply
 
@@ -278,10 +278,8 @@ class Edge:
         return await (self._noted(None, request, answer) if dialect is Dialect.SCIM else answer)
 
 
-def _account_of(route: Route, actor: Actor | None) -> str:
-    """Return the account that a request counts for, "" for none."""
-    if actor is not None:
-        return actor.user_id
+def _account_of(route: Route) -> str:
+    """Return the account that a request counts for which no user sent, "" for none."""
     return IDENTITY_PROVIDER if route.access is Access.SCIM else ""
 
 

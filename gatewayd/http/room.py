@@ -269,7 +269,7 @@ class Room:
         """Take descriptors beside that of a connection, and for a spare connection its own."""
         hold.more = more
         self.taken += more
-        if not self._make_room(seat):
+        if self.taken > self.places.limit and not self._make_room(seat):
             most = self.places.limit
             raise GatewayError(
                 Kind.UNAVAILABLE,

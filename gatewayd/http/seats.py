@@ -82,8 +82,9 @@ class SeatedConnection(DrainingConnection):
     def log_access(self, request: web.BaseRequest, response: web.StreamResponse, time: float | None) -> None:
         """Give back what a request held: the library calls this when the answer is sent."""
         self._payload = None
-        if self._hold is not None:
-            self._release()
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            self.room.release(hold)
 
     @property
     def is_waiting(self) -> bool:
