@@ -24,6 +24,8 @@ pytestmark = pytest.mark.faults
 FILES = 1000
 CONNECTIONS = 1000
 SECONDS = 2.0
+SLOWER = 4.0
+"""Times what it takes without an attack, where the machine is so busy that this is more."""
 # Of the short form, which runs beside other tests.
 FEW_FILES = 300
 UNHURRIED = 20.0
@@ -81,7 +83,12 @@ class Attacked:
         return self.daemon.base_url
 
     async def assert_open(self, seconds: float) -> None:
-        """Check that somebody else signs in, chats, uploads, and that the health is told, each in time."""
+        """Check that somebody else is served in time."""
+        done = await self.times()
+        assert max(done.values()) < seconds, done
+
+    async def times(self) -> dict[str, float]:
+        """Let somebody else sign in, chat and upload, and ask for the health; return what each takes."""
         done: dict[str, float] = {}
         for name, work in (
             ("sign in", self.sign_in),
@@ -93,7 +100,7 @@ class Attacked:
             began = time.monotonic()
             await asyncio.wait_for(work(), 30)
             done[name] = time.monotonic() - began
-        assert max(done.values()) < seconds, done
+        return done
 
     async def sign_in(self) -> None:
         form = {"email": "other@example.org", "password": PASSWORD}
@@ -179,11 +186,10 @@ def prepare(daemon: Daemon) -> Attacked:
     "kinds", [*((kind,) for kind in (*OF_ACCOUNT, *OF_NOBODY)), OF_ACCOUNT, OF_NOBODY], ids=ids_of
 )
 async def test_hostile_connections_keep_nobody_out(tmp_path: Path, kinds: Sequence[Sent]) -> None:
-    async with (
-        attacked_gateway(tmp_path, FILES) as attacked,
-        attacking(attacked.target, kinds, CONNECTIONS),
-    ):
-        await attacked.assert_open(SECONDS)
+    async with attacked_gateway(tmp_path, FILES) as attacked:
+        usual = max((await attacked.times()).values())
+        async with attacking(attacked.target, kinds, CONNECTIONS):
+            await attacked.assert_open(max(SECONDS, SLOWER * usual))
 
 
 @pytest.mark.short

@@ -3,6 +3,8 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +14,10 @@ from tests.fakes.faulty import make_key
 from tests.fakes.wire import send
 from tests.faults.hostile import BEGIN_OF_FORM, FORM, Target, listener, open_one, slow_upload, unread_download
 
-pytestmark = [pytest.mark.faults, pytest.mark.short]
+pytestmark = pytest.mark.faults
 
 SECONDS = "0.5"
+PIECE, PIECES, PAUSE = 400, 30, 0.2
 LARGE = 12 * 1024 * 1024
 RATE = "less than 1024 bytes a second for 0.5 s"
 JSON = ("Content-Type: application/json", "Content-Length: 1000")
@@ -22,15 +25,24 @@ JSON = ("Content-Type: application/json", "Content-Length: 1000")
 Head = Callable[[Target], bytes]
 
 
+def running_gateway(folder: Path, seconds: str) -> AbstractContextManager[Daemon]:
+    settings = {"CLIENT_BODY_TIMEOUT": seconds, "SEND_TIMEOUT": seconds, "ENABLE_API_KEYS": "true"}
+    return running_daemon(folder, **settings)
+
+
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    settings = {"CLIENT_BODY_TIMEOUT": SECONDS, "SEND_TIMEOUT": SECONDS, "ENABLE_API_KEYS": "true"}
-    with running_daemon(tmp_path_factory.mktemp("slow"), **settings) as running:
+    with running_gateway(tmp_path_factory.mktemp("slow"), SECONDS) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def target(daemon: Daemon) -> Target:
+    return make_target(daemon)
+
+
+def make_target(daemon: Daemon) -> Target:
+    """Make an account with a large file."""
     key = make_key(daemon)
     signed = {"Authorization": f"Bearer {key}", "Content-Type": FORM}
     form = BEGIN_OF_FORM + b"x" * LARGE + b"\r\n--b--\r\n"
@@ -87,6 +99,7 @@ PUBLIC = {
 CONTROL = {"body": ("/v1/users", JSON), "upload": ("/v1/files?name=a.txt", JSON[1:])}
 
 
+@pytest.mark.short
 async def test_a_body_that_drips_is_refused_with_the_rate(daemon: Daemon, target: Target) -> None:
     works = []
     for head in PUBLIC.values():
@@ -103,6 +116,7 @@ async def test_a_body_that_drips_is_refused_with_the_rate(daemon: Daemon, target
     assert list((daemon.state / "files" / "incoming").iterdir()) == []
 
 
+@pytest.mark.short
 async def test_a_download_that_is_not_read_is_cut_and_a_quiet_stream_is_not(
     daemon: Daemon, target: Target
 ) -> None:
@@ -124,32 +138,41 @@ async def test_a_download_that_is_not_read_is_cut_and_a_quiet_stream_is_not(
     assert "".join(daemon.log).count("connection cut") == 1
 
 
-async def test_a_slow_upload_above_the_rate_is_there(target: Target) -> None:
-    """It takes several times as long as a peer may stay below the rate."""
-    content = b"x" * 6000
+async def slow_upload_above(target: Target) -> None:
+    """Send a file at twice the rate, and read it back."""
+    content = b"x" * PIECE * PIECES
     body = BEGIN_OF_FORM[:-1] + content + b"\r\n--b--\r\n"
     lines = (f"Content-Type: {FORM}", f"Content-Length: {len(body)}")
     reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
     writer.write(target.head("POST", "/api/v1/files/?process=false", *lines))
-    for start in range(0, len(body), 400):
-        writer.write(body[start : start + 400])
-        await asyncio.sleep(0.1)
+    for start in range(0, len(body), PIECE):
+        writer.write(body[start : start + PIECE])
+        await asyncio.sleep(PAUSE)
     made = json.loads((await answer_of(reader))[1])
     writer.write(target.head("GET", f"/api/v1/files/{made['id']}/content"))
     assert (await answer_of(reader))[1] == content
     writer.close()
 
 
-async def test_a_download_above_the_rate_is_whole(target: Target) -> None:
-    stuck = await open_one(target, unread_download)
+async def slow_download_above(target: Target) -> None:
+    """Read the beginning of a file slowly, then the rest."""
     loop, taken = asyncio.get_running_loop(), bytearray()
-    with stuck:
-        for _ in range(15):
-            taken += await loop.sock_recv(stuck, 4096)
-            await asyncio.sleep(0.1)
-        head = len(taken.partition(b"\r\n\r\n")[0]) + 4
-        while len(taken) < head + LARGE + 1:
-            data = await loop.sock_recv(stuck, 1 << 20)
+    with await open_one(target, unread_download) as channel:
+        for _ in range(PIECES):
+            taken += await loop.sock_recv(channel, 16 * PIECE)
+            await asyncio.sleep(PAUSE)
+        whole = len(taken.partition(b"\r\n\r\n")[0]) + 4 + LARGE + 1
+        while len(taken) < whole:
+            data = await loop.sock_recv(channel, 1 << 20)
             assert data, "cut"
             taken += data
-    assert taken.partition(b"\r\n\r\n")[2] == b"x" * (LARGE + 1)
+    assert taken.endswith(b"\r\n\r\n" + b"x" * (LARGE + 1))
+
+
+async def test_slow_peers_above_the_rate_lose_nothing(tmp_path: Path) -> None:
+    """They take three times as long as a peer may stay below the rate."""
+    seconds = f"{PIECES * PAUSE / 3:g}"
+    with running_gateway(tmp_path, seconds) as daemon:
+        target = make_target(daemon)
+        await asyncio.gather(slow_upload_above(target), slow_download_above(target))
+        assert "connection cut" not in "".join(daemon.log)
