@@ -1,7 +1,8 @@
 """Where the errors of the database libraries end: each becomes a `GatewayError`.
 
 Codes are compared, never texts. Of a driver's text only the names of the columns in a broken unique
-constraint are taken: the rest may hold values, and values may be secret. The driver's error stays the cause.
+constraint are taken: the rest may hold values, and values may be secret. The driver's error stays the cause,
+without its detail.
 """
 
 import re
@@ -107,6 +108,9 @@ def failure(what: str, error: Exception, missing: GatewayError | None = None) ->
         # The ORM's own words for a database that is not there.
         cause = cause.__cause__
     columns = _taken_columns(cause)
+    if getattr(cause, "detail", None):
+        # It holds values of rows, and a traceback would show them.
+        vars(cause)["detail"] = None
     if columns:
         return _taken(what, columns)
     reason = _reason(cause)

@@ -1,4 +1,5 @@
 import sqlite3
+import traceback
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,10 @@ from tortoise.exceptions import FieldError, IntegrityError, OperationalError, Tr
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage import damage
 from gatewayd.storage.damage import DamageError
+from gatewayd.storage.database import Database
 from gatewayd.storage.failures import failure, translated, unstorable
+from gatewayd.storage.location import parse
+from tests.fakes.postgres import Postgres
 
 
 class ServerError(Exception):
@@ -138,3 +142,16 @@ def test_errors_of_our_own_and_defects_pass(error: Exception) -> None:
 
 def test_the_field_of_a_key_column_is_what_it_is_made_from() -> None:
     assert unstorable("name_key", "it is bad").message == "cannot store name: it is bad"
+
+
+async def test_a_traceback_shows_no_values_of_a_row(migrated_postgres: str, postgres: Postgres) -> None:
+    location = parse(postgres.create_database(migrated_postgres))
+    async with Database.open(location) as database:
+        with pytest.raises(GatewayError) as caught, translated("write"):
+            await database.engine.execute_query_dict(
+                "INSERT INTO stored_values (name, value, updated_at) VALUES ('secret', '1', 0)"
+            )
+    assert caught.value.kind is Kind.INTERNAL
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "NotNullViolationError" in shown
+    assert "(secret" not in shown
