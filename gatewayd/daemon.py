@@ -218,12 +218,12 @@ class Daemon:
         await gateway.live.deferred.close(max(WRITE_SECONDS, deadline - time.monotonic()))
         await gateway.close_streams()
         await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=True)
-        if not await _finished(gateway, servers, deadline, listeners=False):
-            left = sum(server.unanswered for server in servers)
-            if left or cut:
-                gateway.listening.streams.stop()
-                await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=False)
-                log.warning("stopping with answers unfinished", extra={"in_flight": left, "tasks": cut})
+        is_over = await _finished(gateway, servers, deadline, listeners=False)
+        left = 0 if is_over else sum(server.unanswered for server in servers)
+        if left or cut:
+            gateway.listening.streams.stop()
+            await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=False)
+            log.warning("stopping with answers unfinished", extra={"in_flight": left, "tasks": cut})
         try:
             await gateway.accounts.authenticator.flush()
         except GatewayError as error:
