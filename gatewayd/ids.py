@@ -29,6 +29,12 @@ def steady(clock: Clock = now, elapsed: Callable[[], float] = since_boot) -> Clo
     return lambda: int(start + elapsed())
 
 
+def cautious(clock: Clock = now, elapsed: Callable[[], float] = since_boot) -> Clock:
+    """Return a clock for what is deleted by its age: `clock`, but never set ahead after this call."""
+    durations = steady(clock, elapsed)
+    return lambda: min(clock(), durations())
+
+
 def now_us() -> int:
     """Return the current time in whole microseconds since the epoch, for changes that are told apart."""
     return time.time_ns() // 1000  # noqa: TID251 - this is the clock's home

@@ -41,9 +41,15 @@ SLICE_ITEMS: Final = 500
 class ResponseIds:
     """Remembers who received which id, and refuses the ids of others."""
 
-    def __init__(self, store: ResponseIdStore, clock: ids.Clock = ids.now) -> None:
+    def __init__(
+        self,
+        store: ResponseIdStore,
+        clock: ids.Clock = ids.now,
+        prune_clock: ids.Clock | None = None,
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._prune_clock = prune_clock or ids.cautious()
 
     async def check(self, body: Body, user_id: str) -> None:
         """Refuse a request with an id that the user has not received.
@@ -79,7 +85,7 @@ class ResponseIds:
 
     async def prune(self) -> int:
         """Forget ids that are 30 days old, and the oldest of users with too many; return how many."""
-        return await self._store.prune(self._clock() - KEPT_SECONDS, MAX_KEPT)
+        return await self._store.prune(self._prune_clock() - KEPT_SECONDS, MAX_KEPT)
 
 
 class RememberedAnswer(PassedAnswer):

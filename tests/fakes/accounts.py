@@ -131,7 +131,8 @@ class Accounts:
 
     @cached_property
     def sessions(self) -> Sessions:
-        return Sessions(SECRET, MemoryRevocations(self.memory), self.changes, self.clock)
+        revocations = MemoryRevocations(self.memory)
+        return Sessions(SECRET, revocations, self.changes, self.clock, self.clock)
 
     @cached_property
     def authenticator(self) -> Authenticator:

@@ -43,6 +43,15 @@ def test_a_clock_for_durations_is_not_set_with_the_wall_clock() -> None:
     assert ids.now() - 1 <= ids.steady()() <= ids.now() + 1
 
 
+def test_a_clock_for_deletions_is_not_set_ahead_and_is_set_back() -> None:
+    wall, boot = [1_700_000_000], [50.0]
+    clock = ids.cautious(lambda: wall[0], lambda: boot[0])
+    wall[0] += 3600
+    assert clock() == 1_700_000_000
+    wall[0] -= 7200
+    assert clock() == 1_699_996_400
+
+
 def test_the_time_since_the_start_of_the_machine_goes_on() -> None:
     before = ids.since_boot()
     assert before <= ids.since_boot()

@@ -1,5 +1,6 @@
 import base64
 import json
+import time
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from gatewayd.accounts.changes import Change
 from gatewayd.accounts.sessions import LEEWAY_SECONDS, Sessions
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import NOON, SECRET, Accounts
+from tests.fakes.stores import MemoryRevocations
 
 
 def claims_at(now: int, **changed: Any) -> dict[str, Any]:
@@ -148,6 +150,19 @@ async def test_a_session_outlives_a_clock_that_is_set_back_and_so_does_its_end(a
     accounts.time -= 6600
     assert accounts.sessions.read(kept) == claims
     assert await accounts.sessions.is_revoked(accounts.sessions.read(ended))
+
+
+async def test_a_clock_that_is_set_ahead_brings_no_ended_session_back(
+    accounts: Accounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = Sessions(SECRET, MemoryRevocations(accounts.memory), accounts.changes)
+    _, claims = sessions.issue(await accounts.add_user(), 60)
+    await sessions.revoke(claims)
+    ahead = time.time() + 10 * LEEWAY_SECONDS
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "time", lambda: ahead)
+        assert await sessions.prune() == 0
+    assert await sessions.is_revoked(claims)
 
 
 def test_weak_secrets_are_refused(accounts: Accounts) -> None:

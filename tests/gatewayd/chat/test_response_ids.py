@@ -1,5 +1,6 @@
 """Tests for gatewayd.chat.response_ids."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,9 +78,17 @@ async def test_ids_of_others_are_unknown() -> None:
 
 async def test_ids_are_forgotten_after_thirty_days() -> None:
     now = 1
-    known = ResponseIds(MemoryResponseIds(), lambda: now)
+    known = ResponseIds(MemoryResponseIds(), lambda: now, lambda: now)
     await known.remember(["r"], "u1")
     now += KEPT_SECONDS
     assert await known.prune() == 0
     now += 1
     assert await known.prune() == 1
+
+
+async def test_a_clock_that_is_set_ahead_forgets_no_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = ResponseIds(MemoryResponseIds())
+    await known.remember(["r"], "u1")
+    ahead = time.time() + 2 * KEPT_SECONDS
+    monkeypatch.setattr(time, "time", lambda: ahead)
+    assert await known.prune() == 0
