@@ -43,7 +43,8 @@ STOP_SECONDS: Final = 1.0
 """What clients get to hear that a stream of events ends, or that an answer is given up."""
 
 WRITE_SECONDS: Final = 5.0
-"""What writes to messages get at least: those of answers that are given up all come at once."""
+"""What writes get after the answers: to messages at least, as those of answers that are given up all come at
+once, and of last-used times at most, as many others may wait for a locked database before them."""
 
 LOOK_SECONDS: Final = 0.02
 """Between two looks at what a stop waits for."""
@@ -225,9 +226,10 @@ class Daemon:
             await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=False)
             log.warning("stopping with answers unfinished", extra={"in_flight": left, "tasks": cut})
         try:
-            await gateway.accounts.authenticator.flush()
-        except GatewayError as error:
-            log.warning("last-used times are lost: %s", error.message)
+            async with asyncio.timeout(WRITE_SECONDS):
+                await gateway.accounts.authenticator.flush()
+        except (GatewayError, TimeoutError) as error:
+            log.warning("last-used times are lost: %s", str(error) or "the database takes its time")
         log.info("stopped")
 
 

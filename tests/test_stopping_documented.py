@@ -1,8 +1,12 @@
 """The section STOPPING of gatewayd(8) has the figures of the code."""
 
+import re
+
 from gatewayd.chat.answering import GATEWAY_STOPPED
 from gatewayd.http import draining
+from gatewayd.settings import Settings
 from tests.test_manpages import ROOT
+from tests.test_units import SERVICE, seconds
 
 
 def section() -> str:
@@ -17,3 +21,21 @@ def test_figures_of_a_stop() -> None:
     assert f"closed {draining.LATE_HEAD_SECONDS:g} s after the signal" in text
     assert f"stops in about {draining.TRANSIT_SECONDS:g} s" in text
     assert GATEWAY_STOPPED in text
+
+
+def stop_margin() -> float:
+    """Return the seconds by which the service manager must wait longer than `drain_timeout`."""
+    found = re.search(r"TimeoutStopSec of the service unit must be longer .*? by (\d+) s", plain(section()))
+    assert found is not None
+    return float(found[1])
+
+
+def plain(text: str) -> str:
+    """Return text without the macros of mdoc(7)."""
+    return " ".join(word for word in text.split() if not re.fullmatch(r"\.[A-Z][a-z]", word))
+
+
+def test_the_unit_leaves_time_for_a_stop() -> None:
+    waited = seconds(SERVICE["TimeoutStopSec"][0])
+    assert waited >= Settings.model_fields["drain_timeout"].default + stop_margin()
+    assert f"It is {waited:g} s" in section()

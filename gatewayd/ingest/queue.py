@@ -34,6 +34,9 @@ LONGEST_CHANCE: Final = 1.25
 """Times a pause: the most that chance makes of it; the least is half of a pause shorter."""
 SHORTEST_WAIT: Final = 1.0
 
+RELEASE_SECONDS: Final = 5.0
+"""How long the end of the queue waits for its leases to be given back."""
+
 
 @dataclass(frozen=True, slots=True)
 class QueueOptions:
@@ -106,10 +109,12 @@ class IngestQueue:
             await self._tasks.stop(task_id)
         self._working.clear()
         try:
-            await self._stores.jobs.release(self._owner)
-        except GatewayError as error:
+            async with asyncio.timeout(RELEASE_SECONDS):
+                await self._stores.jobs.release(self._owner)
+        except (GatewayError, TimeoutError) as error:
             # The next start voids them.
-            log.warning("the leases of the ingest queue are not given back: %s", error.message)
+            reason = str(error) or "the database takes its time"
+            log.warning("the leases of the ingest queue are not given back: %s", reason)
 
     async def state(self) -> QueueState:
         """Count the files of the queue, and those that failed."""

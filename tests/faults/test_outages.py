@@ -23,6 +23,7 @@ from tests.fakes.postgres import Postgres
 from tests.fakes.standstill import stopped
 from tests.fakes.upstream import SILENCE, Reply, openai_chunk, openai_stream, sse
 from tests.fakes.wire import send
+from tests.test_stopping_documented import stop_margin
 
 pytestmark = pytest.mark.faults
 
@@ -183,6 +184,17 @@ def stop_in(house: House, outage: Outage) -> None:
 def test_a_stop_on_a_full_disk(disk: Path) -> None:
     with house_of(disk, DRAIN_TIMEOUT="2") as house:
         stop_in(house, lambda: full(disk / "s"))
+
+
+def test_a_stop_of_many_answers_while_the_database_is_locked(tmp_path: Path) -> None:
+    """Each write waits 5 seconds for the lock, one behind the other: a stop does not wait for them all."""
+    with house_of(tmp_path, DRAIN_TIMEOUT="1") as house:
+        for turn in [house.ask("endless")[0] for _ in range(15)]:
+            house.wait_begun(turn)
+        with locked(tmp_path / "s"):
+            began = time.monotonic()
+            assert house.daemon.stop(signal.SIGTERM) == 0
+        assert time.monotonic() - began < 1 + stop_margin()
 
 
 @pytest.mark.parametrize("outage", [shut_down, hanging])

@@ -116,6 +116,20 @@ async def test_a_write_that_hangs_keeps_nobody_waiting_and_is_done_once(
     assert store.written == ([2, "next"] if failure else [1, "next"])
 
 
+async def test_the_end_stops_first_attempts_that_hang(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(deferred, "PATIENCE_SECONDS", 0.0)
+    assert await hanging(store, asyncio.Event(), None) is not None
+    monkeypatch.setattr(deferred, "PATIENCE_SECONDS", SOON)
+    await store.deferred.close(0)
+    async with asyncio.timeout(SOON):
+        while store.tasks.list():
+            await asyncio.sleep(0)
+    assert (store.written, store.deferred.count) == ([], 0)
+    assert caplog.text.count("a write to a message is lost: the gateway stops") == 1
+
+
 async def test_a_caller_who_is_cancelled_takes_its_write_back(store: Store) -> None:
     released = asyncio.Event()
     caller = asyncio.ensure_future(hanging(store, released, None))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest import queue as queue_module
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
 from gatewayd.ingest.queue import BEGINNINGS, IngestQueue, QueueOptions, QueueState
 from gatewayd.ingest.records import File, FileStatus, Job
@@ -333,15 +334,19 @@ async def test_a_job_that_was_begun_too_often_is_given_up(tmp_path: Path) -> Non
         await queue.close()
 
 
+@pytest.mark.parametrize("hangs", [False, True])
 async def test_a_stop_without_a_database_ends_well_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, hangs: bool
 ) -> None:
     async with ingesting(tmp_path) as ingest:
 
         async def fail(_: str) -> None:
+            if hangs:
+                await asyncio.Event().wait()
             raise failure(Kind.UNAVAILABLE)
 
         monkeypatch.setattr(ingest.jobs, "release", fail)
+        monkeypatch.setattr(queue_module, "RELEASE_SECONDS", 0.01)
         await ingest.queue.close()
         assert "the leases of the ingest queue are not given back" in caplog.text
 
