@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewayd.descriptors import CONTROL_PART, MIN_CONTROL_FILES
 from gatewayd.http import connections, room, server, socketio
 from gatewayd.http.errors import CODE_STATUSES
 from gatewayd.http.public.health import HealthRoutes
@@ -46,7 +47,7 @@ def test_the_parts_of_the_room_are_those_of_the_code() -> None:
     assert dict(rows(PAGE, "room")) == {
         "SQLite, log, child processes, providers": f"{room.OWN_FILES}",
         "connections to PostgreSQL": "database_pool_size",
-        "control socket": f"a {room.CONTROL_PART}nd of the limit, at least {room.MIN_CONTROL_FILES}",
+        "control socket": f"a {CONTROL_PART}nd of the limit, at least {MIN_CONTROL_FILES}",
         "questions about the health in a full room": f"{room.HEALTH_FILES}",
         "everybody": "the others",
         "connections without a credential": f"{PARTS[room.ADDRESS_PART]} of those for everybody",

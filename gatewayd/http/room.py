@@ -2,25 +2,21 @@
 
 import logging
 import math
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
-from pathlib import Path
 from typing import Final, Protocol
 
 from aiohttp import web
 
+from gatewayd.descriptors import control_files, file_limit, open_files
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.uses import BOUNDS, Bounds, RoomRules, Use
 
 OWN_FILES: Final = 104
 """Descriptors kept for a SQLite database, the log, the worker processes and the providers."""
-
-MIN_CONTROL_FILES: Final = 64
-"""Descriptors kept for the control socket at least."""
 
 HEALTH_FILES: Final = 32
 """Descriptors kept for connections that ask for the health while all others are taken."""
@@ -30,9 +26,6 @@ ACCOUNT_PART: Final = 4
 
 ADDRESS_PART: Final = 2
 """One address holds at most half of the descriptors, and so do all connections without a credential."""
-
-CONTROL_PART: Final = 32
-"""The control socket has a 32nd of all descriptors, where that is more."""
 
 RETRY_SECONDS: Final = 2
 """What a refused client is told to wait."""
@@ -45,8 +38,6 @@ LOOK_SECONDS: Final = 0.1
 
 TELL_SECONDS: Final = 60.0
 """At most one line in this time says that connections are closed or refused."""
-
-DESCRIPTORS: Final = Path("/proc/self/fd")
 
 log = logging.getLogger(__name__)
 
@@ -342,27 +333,18 @@ def _too_many(reason: str, name: str) -> GatewayError:
     )
 
 
-def open_files() -> int:
-    """Return how many descriptors the process has open; 0 where the kernel (before 6.2) does not count."""
-    return DESCRIPTORS.stat().st_size
-
-
 def public_places(pool_size: int = 0) -> Places:
     """Return the places of the public application, by the limit of open files.
 
     `pool_size` is how many connections to a database server there may be.
     """
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = max(soft - _control_files(soft) - HEALTH_FILES - OWN_FILES - pool_size, soft // 2)
-    return Places(limit, HEALTH_FILES, limit // ADDRESS_PART, soft - _control_files(soft))
+    soft = file_limit()
+    limit = max(soft - control_files(soft) - HEALTH_FILES - OWN_FILES - pool_size, soft // 2)
+    return Places(limit, HEALTH_FILES, limit // ADDRESS_PART, soft - control_files(soft))
 
 
 def control_places() -> Places:
     """Return the places of the control socket, by the limit of open files."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = _control_files(soft)
+    soft = file_limit()
+    limit = control_files(soft)
     return Places(limit, 0, limit, soft)
-
-
-def _control_files(soft: int) -> int:
-    return max(MIN_CONTROL_FILES, soft // CONTROL_PART)

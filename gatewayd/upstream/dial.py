@@ -4,7 +4,9 @@ No proxy of the environment is ever used.
 """
 
 import asyncio
+import errno
 import ipaddress
+import os
 import socket
 import ssl
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from gatewayd.deadlines import TimeLimit
+from gatewayd.descriptors import has_spare_files
 from gatewayd.errors import Kind
 from gatewayd.upstream.transport import TransportError, reason
 
@@ -46,9 +49,12 @@ class Dialer:
     async def dial(self, protocol: asyncio.Protocol, due: float) -> None:
         """Connect `protocol`; raises OSError, or UnicodeError for a host that cannot be a name.
 
-        The caller ends the wait at `due` (loop time). An address that does not answer gets its share of
-        the time, so that the next one has a chance.
+        The descriptors of the control socket are not taken: EMFILE is raised before that. The caller ends
+        the wait at `due` (loop time). An address that does not answer gets its share of the time, so that the
+        next one has a chance.
         """
+        if not has_spare_files():
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         if self._socket_path is not None:
             loop = asyncio.get_running_loop()
             tls, name = self._security()

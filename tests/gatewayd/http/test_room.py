@@ -9,7 +9,7 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http import room as rooms
-from gatewayd.http.room import Hold, Places, Room, control_places, open_files, public_places
+from gatewayd.http.room import Hold, Places, Room, control_places, public_places
 from gatewayd.http.uses import Bounds, RoomRules, Use
 
 PLENTY = 1_000_000
@@ -219,12 +219,6 @@ def test_places_by_the_limit_of_open_files(soft: int, monkeypatch: pytest.Monkey
         assert soft - public.limit - public.spare - control.limit == rooms.OWN_FILES
     assert soft != 1000 or public.limit == 800
     assert public_places(50).limit == max(public.limit - 50, soft // 2)
-
-
-def test_the_kernel_counts_open_files() -> None:
-    before = open_files()
-    with open("/dev/null", "rb"):  # noqa: PTH123
-        assert open_files() == before + 1 or not before
 
 
 def test_a_run_holds_a_descriptor_of_its_account_without_a_connection() -> None:

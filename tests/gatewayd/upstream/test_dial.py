@@ -6,6 +6,7 @@ import ssl
 import pytest
 
 from gatewayd.errors import Kind
+from gatewayd.upstream import dial
 from gatewayd.upstream.client import HttpClient, TransportError
 from gatewayd.upstream.config import Timeouts
 from gatewayd.upstream.dial import Dialer, Origin, default_tls, unreachable
@@ -45,6 +46,11 @@ def answer_names(monkeypatch, *addresses):
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
     return asked
+
+
+async def test_the_descriptors_of_the_control_socket_are_not_taken(monkeypatch):
+    monkeypatch.setattr(dial, "has_spare_files", lambda: False)
+    assert "too many open files" in str(await failure_of("http://127.0.0.1:1/")).lower()
 
 
 @pytest.fixture
