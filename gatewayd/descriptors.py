@@ -19,8 +19,14 @@ def file_limit() -> int:
 
 
 def open_files() -> int:
-    """Return how many descriptors the process has open; 0 where the kernel (before 6.2) does not count."""
-    return DESCRIPTORS.stat().st_size
+    """Return how many descriptors the process has open; 0 where that is not told.
+
+    The kernel counts since 6.2. A program in a folder of its own (chroot) may have no /proc.
+    """
+    try:
+        return DESCRIPTORS.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def control_files(limit: int) -> int:

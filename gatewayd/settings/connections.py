@@ -13,7 +13,7 @@ MOST: Final = 1_000_000
 
 def _bound(default: int, sentence: str) -> Any:
     """Return the field of a bound, which 0 switches off."""
-    return setting(restart(LIMITS), default, f"{sentence}; 0 for none.", ge=0, le=MOST)
+    return setting(restart(LIMITS), default, f"{sentence}; 0 for any number.", ge=0, le=MOST)
 
 
 class ConnectionFields(BaseSettings):

@@ -1,6 +1,7 @@
 """Tests for gatewayd.descriptors."""
 
 import resource
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,11 @@ def test_the_kernel_counts_open_files() -> None:
     before = open_files()
     with open("/dev/null", "rb"):  # noqa: PTH123
         assert open_files() == before + 1 or not before
+
+
+def test_without_proc_nothing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(descriptors, "DESCRIPTORS", tmp_path / "fd")
+    assert open_files() == 0
 
 
 def test_the_limit_is_that_of_the_process() -> None:
