@@ -16,8 +16,9 @@ from gatewayd.daemon import WRITE_SECONDS
 from gatewayd.deadlines import GRACE_SECONDS
 from gatewayd.extract.pool import PoolOptions
 from gatewayd.observe.outputs import CLOSE_SECONDS, MAX_QUEUED_BYTES
+from gatewayd.observe.systemd import PROBE_SHARE
 from gatewayd.settings import definitions
-from gatewayd.storage.postgres import STATEMENT_SECONDS
+from gatewayd.storage.postgres import ACQUIRE_SECONDS, CLAIM_SECONDS, STATEMENT_SECONDS
 from gatewayd.upstream.builtin import Pace
 from gatewayd.upstream.config import Timeouts
 from gatewayd.upstream.response import Response
@@ -219,8 +220,21 @@ def test_what_waits_for_the_database_is_told() -> None:
     assert f"given up after {deferred.MAX_DEFERRED_SECONDS} seconds" in page
     assert f"at most {deferred.MAX_DEFERRED_WRITES} writes and {deferred.MAX_DEFERRED_CHARACTERS}" in page
     assert f"{WRITE_SECONDS:g} seconds. Where PostgreSQL hangs" in page
+    assert deferred.ACCOUNT_SHARE == 1 / 4
+    assert "an account that has a quarter of what it asks for gets no more" in page
     assert RESTARTED in page
     assert f"PostgreSQL does not end within {STATEMENT_SECONDS:g} seconds" in page
+
+
+def test_what_the_watchdog_waits_for_is_told() -> None:
+    page = " ".join(texts()["gatewayd.8"].split())
+    # The probe comes once in half of the time.
+    assert PROBE_SHARE / 2 == 2 / 3
+    assert "What takes two thirds of that time to be found is not waited for" in page
+    found = 2 * CLAIM_SECONDS + ACQUIRE_SECONDS
+    assert f"PostgreSQL that hangs takes up to {found:g} seconds" in page
+    assert "\nWatchdogSec=30\n" in UNIT.read_text()
+    assert found < 30 * PROBE_SHARE / 2
 
 
 def test_by_how_much_the_clock_may_be_set_back_is_told() -> None:
