@@ -221,7 +221,7 @@ def test_what_waits_for_the_database_is_told() -> None:
     assert f"at most {deferred.MAX_DEFERRED_WRITES} writes and {deferred.MAX_DEFERRED_CHARACTERS}" in page
     assert f"{WRITE_SECONDS:g} seconds. Where PostgreSQL hangs" in page
     assert deferred.ACCOUNT_SHARE == 1 / 4
-    assert "an account that has a quarter of what it asks for gets no more" in page
+    assert "has at most a quarter of the room for answers, and an eighth for everything else" in page
     assert RESTARTED in page
     assert f"PostgreSQL does not end within {STATEMENT_SECONDS:g} seconds" in page
 
