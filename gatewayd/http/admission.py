@@ -49,6 +49,16 @@ class Admission:
         return network
 
 
+def take_place(request: web.Request) -> None:
+    """Give a connection beyond the room a place before its credential is looked up; raises unavailable.
+
+    Requests that wait for the database would else hold the places of questions about the health.
+    """
+    connection = request.protocol
+    if isinstance(connection, SeatedConnection) and connection.is_spare:
+        connection.hold("", "", Use.REQUEST)
+
+
 def count(request: web.Request, use: Use) -> None:
     """Count a request for nobody; raises as `Room.hold` does."""
     connection = request.protocol

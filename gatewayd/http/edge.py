@@ -19,7 +19,7 @@ from aiohttp.typedefs import Middleware
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.http.admission import IDENTITY_PROVIDER, Admission, is_within
+from gatewayd.http.admission import IDENTITY_PROVIDER, Admission, is_within, take_place
 from gatewayd.http.body import check_media_type
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID, SITE
 from gatewayd.http.direct import JsonReply
@@ -28,6 +28,7 @@ from gatewayd.http.origins import OriginRules
 from gatewayd.http.provisioning import ProvisioningDoor
 from gatewayd.http.routes import ANTHROPIC_VERSION, Access, Dialect, Handler, Route
 from gatewayd.http.shutout import ShutOut
+from gatewayd.http.uses import Use
 from gatewayd.scim.rendering import ROOT
 from gatewayd.tasks import Tasks
 
@@ -133,6 +134,8 @@ class Edge:
         return serve
 
     async def _admitted(self, route: Route, request: web.Request) -> web.StreamResponse:
+        if route.use is not Use.PROBE:
+            take_place(request)
         if not route.slashes and "%" in request.raw_path and has_slash(request.raw_path):
             raise GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
         if request.method not in SAFE_METHODS or route.guarded:

@@ -156,6 +156,8 @@ async def test_without_room_the_health_alone_is_told() -> None:
         assert (status, headers["Retry-After"], headers["Connection"]) == (503, "2", "close")
         assert body["error"]["code"] == "too_many_connections"
         assert body["detail"] == "cannot take the request: the gateway has its 2 connections and files in use"
+        # No credential is looked up for it.
+        assert (await ask(address, "/answer", bearer("nobody")))[0] == 503
         assert (await ask(address, "/health", {}))[0] == 200
         room.leave(busy)
 
