@@ -24,8 +24,7 @@ pytestmark = pytest.mark.faults
 FILES = 1000
 CONNECTIONS = 1000
 SECONDS = 2.0
-SLOWER = 4.0
-"""Times what it takes without an attack, where the machine is so busy that this is more."""
+SPIN_SECONDS = 0.2
 # Of the short form, which runs beside other tests.
 FEW_FILES = 300
 UNHURRIED = 20.0
@@ -59,6 +58,14 @@ class Quiet(Marked):
         writer.close()
 
 
+def slowness() -> float:
+    """Return how many times longer work takes than on a machine that does nothing else, at least 1."""
+    began, used = time.monotonic(), time.process_time()
+    while time.process_time() < used + SPIN_SECONDS:
+        pass
+    return max(1.0, (time.monotonic() - began) / SPIN_SECONDS)
+
+
 def ids_of(kinds: Sequence[Sent]) -> str:
     return (
         kinds[0].__name__
@@ -83,12 +90,7 @@ class Attacked:
         return self.daemon.base_url
 
     async def assert_open(self, seconds: float) -> None:
-        """Check that somebody else is served in time."""
-        done = await self.times()
-        assert max(done.values()) < seconds, done
-
-    async def times(self) -> dict[str, float]:
-        """Let somebody else sign in, chat and upload, and ask for the health; return what each takes."""
+        """Check that somebody else signs in, chats, uploads, and that the health is told, each in time."""
         done: dict[str, float] = {}
         for name, work in (
             ("sign in", self.sign_in),
@@ -100,7 +102,8 @@ class Attacked:
             began = time.monotonic()
             await asyncio.wait_for(work(), 30)
             done[name] = time.monotonic() - began
-        return done
+        most = seconds * slowness()
+        assert max(done.values()) < most, (done, most)
 
     async def sign_in(self) -> None:
         form = {"email": "other@example.org", "password": PASSWORD}
@@ -186,10 +189,11 @@ def prepare(daemon: Daemon) -> Attacked:
     "kinds", [*((kind,) for kind in (*OF_ACCOUNT, *OF_NOBODY)), OF_ACCOUNT, OF_NOBODY], ids=ids_of
 )
 async def test_hostile_connections_keep_nobody_out(tmp_path: Path, kinds: Sequence[Sent]) -> None:
-    async with attacked_gateway(tmp_path, FILES) as attacked:
-        usual = max((await attacked.times()).values())
-        async with attacking(attacked.target, kinds, CONNECTIONS):
-            await attacked.assert_open(max(SECONDS, SLOWER * usual))
+    async with (
+        attacked_gateway(tmp_path, FILES) as attacked,
+        attacking(attacked.target, kinds, CONNECTIONS),
+    ):
+        await attacked.assert_open(SECONDS)
 
 
 @pytest.mark.short
