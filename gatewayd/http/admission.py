@@ -29,7 +29,10 @@ class Admission:
         """Count a request for an account, "" for none, until it is answered; raises as `Room.hold` does."""
         connection = request.protocol
         if isinstance(connection, SeatedConnection):
-            connection.hold(account, self._network(request, connection), use)
+            network = connection.network
+            if network is None or self._has_proxies:
+                network = self._network(request, connection)
+            connection.hold(account, network, use)
 
     def count_work(self, request: web.Request, account: str, use: Use) -> Callable[[], None]:
         """Count a request whose work goes on when its client leaves; raises as `Room.hold` does.
@@ -42,10 +45,8 @@ class Admission:
         return _nothing
 
     def _network(self, request: web.Request, connection: SeatedConnection) -> str:
-        network = connection.network
-        if network is None or self._has_proxies:
-            # Without proxies it is the same for all requests of a connection.
-            network = connection.network = self._counted(client_address(request))
+        """Return the network of a request; without proxies it is that of all requests of its connection."""
+        network = connection.network = self._counted(client_address(request))
         return network
 
 

@@ -124,17 +124,20 @@ class Edge:
             if dialect is Dialect.ANTHROPIC:
                 # Clients of this dialect look for the id under this name.
                 request[REPLY_HEADERS]["request-id"] = request[REQUEST_ID]
-            work = guard(self._admitted(route, request), dialect, request, route.path)
+            is_interruptible = may_end(route, request)
+            work = guard(self._admitted(route, request, is_interruptible), dialect, request, route.path)
             if route.access is Access.SCIM:
                 work = self._noted(route, request, work)
-            if may_end(route, request):
+            if is_interruptible:
                 return await work
             return await self._tasks.finish(route.path, work)
 
         return serve
 
-    async def _admitted(self, route: Route, request: web.Request) -> web.StreamResponse:
-        if route.use is not Use.PROBE:
+    async def _admitted(
+        self, route: Route, request: web.Request, is_interruptible: bool
+    ) -> web.StreamResponse:
+        if getattr(request.protocol, "is_spare", False) and route.use is not Use.PROBE:
             take_place(request)
         if not route.slashes and "%" in request.raw_path and has_slash(request.raw_path):
             raise GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
@@ -148,10 +151,10 @@ class Edge:
             check_media_type(request, route.takes)
         actor = request.get(ACTOR)
         account = actor.user_id if actor is not None else _account_of(route)
-        if may_end(route, request):
+        if is_interruptible:
             self._admission.count(request, account, route.use)
             work = route.handler(request)
-            reply = await (work if actor is None else self._shut_out.run(actor.user_id, work))
+            reply = await (work if actor is None else self._shut_out.run(account, work))
         else:
             reply = await self._finished(route, request, account)
         if actor is not None and route.access is Access.ADMIN and request.method not in SAFE_METHODS:

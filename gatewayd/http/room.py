@@ -13,7 +13,7 @@ from aiohttp import web
 
 from gatewayd.descriptors import control_files, file_limit, open_files
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.uses import BOUNDS, Bounds, RoomRules, Use
+from gatewayd.http.uses import Bounds, RoomRules, Use
 
 OWN_FILES: Final = 104
 """Descriptors kept for a SQLite database, the log, the worker processes and the providers."""
@@ -35,6 +35,11 @@ EVICTED_PART: Final = 64
 
 LOOK_SECONDS: Final = 0.1
 """How long nobody is looked for who could give way, after nobody was found."""
+
+FEW_NAMES: Final = 1024
+"""So many accounts or addresses are kept though they hold nothing."""
+
+MAX_USE_FILES: Final = max(use.files for use in Use)
 
 TELL_SECONDS: Final = 60.0
 """At most one line in this time says that connections are closed or refused."""
@@ -89,53 +94,63 @@ class Seat(Protocol):
 
 
 class Holder:
-    """What one account or one address holds: descriptors, and requests in the order of `BOUNDS`."""
+    """What one account or one address holds: descriptors, and how many requests of each `Use`."""
 
-    __slots__ = ("counts", "files", "name")
+    __slots__ = ("counts", "files")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self) -> None:
         self.files = 0
-        self.counts = [0, 0, 0, 0]
+        self.counts = [0] * len(Use)
 
 
 class Holders:
-    """The accounts, or the addresses, that hold something; each has bounds."""
+    """The accounts, or the addresses, that hold something; each has bounds.
+
+    Those that hold nothing any more are dropped when there are many.
+    """
 
     def __init__(self, kind: str, bounds: Bounds, most_files: int) -> None:
         self._kind = kind
-        self._bounds = bounds.listed()
+        self._bounds = bounds.named()
         self._most_files = most_files
+        # With fewer descriptors nobody is at a bound: a request has one at least.
+        self._fewest = min(self._bounds.values(), default=most_files)
+        self._fewest = min(self._fewest, most_files - MAX_USE_FILES)
         self._held: dict[str, Holder] = {}
+        self._most_names = FEW_NAMES
+
+    def __len__(self) -> int:
+        """How many are kept."""
+        return len(self._held)
 
     def add(self, name: str, use: Use) -> Holder:
         """Count a request for a holder and return it; rate_limited over a bound."""
         holder = self._held.get(name)
         if holder is None:
-            holder = self._held[name] = Holder(name)
-        else:
+            holder = self._held[name] = Holder()
+            if len(self._held) > self._most_names:
+                self._drop_idle(holder)
+        elif holder.files >= self._fewest:
             self._check(holder, use)
         holder.files += use.files
-        counts = holder.counts
-        for place in use.places:
-            counts[place] += 1
+        holder.counts[use.place] += 1
         return holder
 
     def remove(self, holder: Holder, use: Use) -> None:
         """Count a request no more."""
         holder.files -= use.files
-        if not holder.files:
-            self._held.pop(holder.name, None)
-        counts = holder.counts
-        for place in use.places:
-            counts[place] -= 1
+        holder.counts[use.place] -= 1
+
+    def _drop_idle(self, new: Holder) -> None:
+        self._held = {name: each for name, each in self._held.items() if each.files or each is new}
+        self._most_names = max(FEW_NAMES, 2 * len(self._held))
 
     def _check(self, holder: Holder, use: Use) -> None:
-        for place in use.places:
-            most = self._bounds[place]
-            if most and holder.counts[place] >= most:
-                what = f"{most} {BOUNDS[place]} at once, the most for one {self._kind}"
-                raise _too_many(f"the {self._kind} has {what}", BOUNDS[place])
+        for name in use.counted:
+            most = self._bounds.get(name, math.inf)
+            if sum(holder.counts[each.place] for each in Use if name in each.counted) >= most:
+                what = f"{most} {name} at once, the most for one {self._kind}"
+                raise _too_many(f"the {self._kind} has {what}", name)
         if holder.files + use.files > self._most_files:
             what = f"{holder.files} open files of the gateway, the most for one {self._kind}"
             raise _too_many(f"the {self._kind} holds {what}", use.counted[-1])

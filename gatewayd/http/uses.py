@@ -13,7 +13,7 @@ BOUNDS: Final = ("connections", "uploads", "downloads", "streams")
 class Use(Enum):
     """What a request is: how many descriptors it has, and the bounds that it counts for, its own last.
 
-    `places` are those of the bounds in `BOUNDS`.
+    `place` is its own among all.
     """
 
     # A question about the health: it has no bound.
@@ -35,7 +35,7 @@ class Use(Enum):
         self.label = label
         self.files = files
         self.counted = counted
-        self.places = tuple(map(BOUNDS.index, counted))
+        self.place = len(self.__class__.__members__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class Bounds:
     downloads: int = 0
     streams: int = 0
 
-    def listed(self) -> tuple[int, ...]:
-        """Return them in the order of `BOUNDS`."""
-        return (self.connections, self.uploads, self.downloads, self.streams)
+    def named(self) -> dict[str, int]:
+        """Return those that there are, by their names in `BOUNDS`."""
+        return {name: most for name in BOUNDS if (most := getattr(self, name))}
 
 
 @dataclass(frozen=True, slots=True)
