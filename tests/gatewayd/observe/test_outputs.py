@@ -19,12 +19,17 @@ F_GETPIPE_SZ = 1032
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
-    """Yield the two ends of a pipe of one page."""
+    """Yield the two ends of a pipe of one page.
+
+    The number of the second is not given away: a thread that a test leaves behind may still write to it.
+    """
     reading, writing = os.pipe()
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
     yield reading, writing
-    for end in (reading, writing):
-        os.close(end)
+    os.close(reading)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, writing)
+    os.close(null)
 
 
 def read_all(reading: int, output: QueuedOutput) -> bytes:
