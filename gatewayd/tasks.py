@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -42,13 +42,24 @@ class Tasks:
         self.is_closing = False
         """Whether every task is being cancelled because the gateway stops."""
 
-    def spawn(self, name: str, work: Coroutine[Any, Any, None], purpose: Purpose | None = None) -> str:
-        """Start `work` and return its task id; a failure is logged with `name`, never lost."""
+    def spawn(
+        self,
+        name: str,
+        work: Coroutine[Any, Any, None],
+        purpose: Purpose | None = None,
+        at_end: Callable[[], None] | None = None,
+    ) -> str:
+        """Start `work` and return its task id; a failure is logged with `name`, never lost.
+
+        `at_end` is called when the task is over, also when it was cancelled before its first step.
+        """
         task_id, task = self._start(name, self._guard(name, work))
         if purpose is not None:
             self._note(task_id, task, purpose)
         # A task that is cancelled before its first step never awaits its work.
         task.add_done_callback(lambda _: work.close())
+        if at_end is not None:
+            task.add_done_callback(lambda _: at_end())
         return task_id
 
     async def finish(

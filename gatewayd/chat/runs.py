@@ -190,8 +190,7 @@ class Runs:
             running = Running(request, actor, target, launch.chat, background)
             answering = Answering(self._desk, running, self._options, self._after, follower)
             purpose = Purpose(actor.user_id, order.chat_id, one.message_id)
-            work = _placed(answering, places.pop())
-            task_ids.append(self._desk.tasks.spawn(NAME, work, purpose))
+            task_ids.append(self._desk.tasks.spawn(NAME, answering.run(), purpose, places.pop()))
             # One answer is followed, and names the chat.
             follower, background = None, background & {tasktexts.FOLLOW_UPS.name}
         return tuple(task_ids)
@@ -257,11 +256,3 @@ class _Launch:
     actor: Actor
     chat: Chat | None
     follower: Follower | None
-
-
-async def _placed(answering: Answering, leave: Leave) -> None:
-    """Make an answer, then give its place back."""
-    try:
-        await answering.run()
-    finally:
-        leave()

@@ -149,3 +149,16 @@ async def test_last_write_of_a_stopped_task_is_not_cut_off_by_a_second_stop() ->
     go_on.set()
     await asyncio.gather(*stops)
     assert written == [True]
+
+
+async def test_the_end_of_a_task_is_told_also_when_it_never_began() -> None:
+    tasks, ended = Tasks(), []
+
+    async def work(name: str) -> None:
+        ended.append(f"work of {name}")
+
+    await tasks.stop(tasks.spawn("cut", work("cut"), at_end=lambda: ended.append("cut")))
+    task_id = tasks.spawn("whole", work("whole"), at_end=lambda: ended.append("whole"))
+    while task_id in tasks.list():
+        await asyncio.sleep(0)
+    assert ended == ["cut", "work of whole", "whole"]
