@@ -36,8 +36,8 @@ EVICTED_PART: Final = 64
 LOOK_SECONDS: Final = 0.1
 """How long nobody is looked for who could give way, after nobody was found."""
 
-FEW_NAMES: Final = 1024
-"""So many accounts or addresses are kept though they hold nothing."""
+MAX_IDLE_HOLDERS: Final = 1024
+"""With more accounts, or addresses, those that hold nothing are dropped."""
 
 MAX_USE_FILES: Final = max(use.files for use in Use)
 
@@ -114,10 +114,9 @@ class Holders:
         self._bounds = bounds.named()
         self._most_files = most_files
         # With fewer descriptors nobody is at a bound: a request has one at least.
-        self._fewest = min(self._bounds.values(), default=most_files)
-        self._fewest = min(self._fewest, most_files - MAX_USE_FILES)
+        self._checked_from = min([*self._bounds.values(), most_files - MAX_USE_FILES])
         self._held: dict[str, Holder] = {}
-        self._most_names = FEW_NAMES
+        self._max_holders = MAX_IDLE_HOLDERS
 
     def __len__(self) -> int:
         """How many are kept."""
@@ -128,9 +127,9 @@ class Holders:
         holder = self._held.get(name)
         if holder is None:
             holder = self._held[name] = Holder()
-            if len(self._held) > self._most_names:
+            if len(self._held) > self._max_holders:
                 self._drop_idle(holder)
-        elif holder.files >= self._fewest:
+        elif holder.files >= self._checked_from:
             self._check(holder, use)
         holder.files += use.files
         holder.counts[use.place] += 1
@@ -143,7 +142,7 @@ class Holders:
 
     def _drop_idle(self, new: Holder) -> None:
         self._held = {name: each for name, each in self._held.items() if each.files or each is new}
-        self._most_names = max(FEW_NAMES, 2 * len(self._held))
+        self._max_holders = max(MAX_IDLE_HOLDERS, 2 * len(self._held))
 
     def _check(self, holder: Holder, use: Use) -> None:
         for name in use.counted:

@@ -52,7 +52,7 @@ Identify = Callable[[str], Awaitable[Actor]]
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class SocketDoors:
     """Who lets a user in: `identify` finds out who it is, `admit` counts the connection for it, or raises."""
 
     identify: Identify
@@ -110,7 +110,9 @@ class SocketRoutes:
         def admit(actor: Actor) -> None:
             self._admission.count(request, actor.user_id, Use.LISTENER)
 
-        connection = _Connection(socket, self._hub, self._calls, Doors(self._identify, admit), self._tasks)
+        connection = _Connection(
+            socket, self._hub, self._calls, SocketDoors(self._identify, admit), self._tasks
+        )
         try:
             await connection.run()
         finally:
@@ -128,7 +130,7 @@ class SocketRoutes:
 
 class _Connection:
     def __init__(
-        self, socket: web.WebSocketResponse, hub: Hub, calls: Calls, doors: Doors, tasks: Tasks
+        self, socket: web.WebSocketResponse, hub: Hub, calls: Calls, doors: SocketDoors, tasks: Tasks
     ) -> None:
         self._socket = socket
         self._hub = hub

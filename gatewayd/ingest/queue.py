@@ -30,8 +30,9 @@ BEGINNINGS: Final = 20
 """Leases after which a file is given up of whose attempts nobody heard: the gateway ended, each time."""
 
 LONGEST_PAUSE: Final = 3600
-LONGEST_CHANCE: Final = 1.25
-"""Times a pause: the most that chance makes of it; the least is half of a pause shorter."""
+MAX_JITTER: Final = 1.25
+"""Chance makes a pause at most so many times as long; at least it is MIN_JITTER times as long."""
+MIN_JITTER: Final = 0.75
 SHORTEST_WAIT: Final = 1.0
 
 RELEASE_SECONDS: Final = 5.0
@@ -181,7 +182,7 @@ class IngestQueue:
                 free = replace(free, not_before=self._clock() + self._pause_after(1))
             await self._stores.jobs.put(free)
         for attempts in range(1, BEGINNINGS + 1):
-            latest = self._clock() + round(self._longest_pause(attempts) * LONGEST_CHANCE)
+            latest = self._clock() + round(self._longest_pause(attempts) * MAX_JITTER)
             await self._stores.jobs.hasten(attempts, latest)
 
     async def _renew(self) -> None:
@@ -258,7 +259,9 @@ class IngestQueue:
 
     def _pause_after(self, attempts: int) -> int:
         """Return the seconds to wait after that many attempts, half of them by chance."""
-        return round(self._longest_pause(attempts) * (LONGEST_CHANCE - 0.5 + self._chance() / 2))
+        return round(
+            self._longest_pause(attempts) * (MIN_JITTER + self._chance() * (MAX_JITTER - MIN_JITTER))
+        )
 
     def _longest_pause(self, attempts: int) -> int:
         return min(self._options.pause << 2 * (attempts - 1), LONGEST_PAUSE)

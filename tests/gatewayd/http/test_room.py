@@ -9,7 +9,7 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http import room as rooms
-from gatewayd.http.room import FEW_NAMES, Hold, Holders, Places, Room, control_places, public_places
+from gatewayd.http.room import MAX_IDLE_HOLDERS, Hold, Holders, Places, Room, control_places, public_places
 from gatewayd.http.uses import Bounds, RoomRules, Use
 
 PLENTY = 1_000_000
@@ -265,9 +265,9 @@ def test_a_row_of_refusals_and_closures_makes_a_line_a_minute(caplog: pytest.Log
 def test_who_holds_nothing_any_more_is_forgotten_when_there_are_many() -> None:
     holders = Holders("account", Bounds(connections=2), 100)
     kept = [holders.add("first", Use.REQUEST), holders.add("first", Use.REQUEST)]
-    for number in range(3 * FEW_NAMES):
+    for number in range(3 * MAX_IDLE_HOLDERS):
         holders.remove(holders.add(f"{number}", Use.REQUEST), Use.REQUEST)
-        assert len(holders) <= FEW_NAMES + 1
+        assert len(holders) <= MAX_IDLE_HOLDERS + 1
     with pytest.raises(GatewayError, match="2 connections at once"):
         holders.add("first", Use.REQUEST)
     assert kept[0] is kept[1]
