@@ -268,14 +268,25 @@ class EngineTransaction(TransactionWrapper):
     async def rollback(self) -> None:
         """Undo what there is; a connection that cannot even do that is cut, which undoes it too."""
         self._finalized = True
-        if _is_lost(self._connection) or not self._connection.is_in_transaction():
+        if _is_lost(self._connection):
             return
+        ended = False
         try:
             with _hurried(self._connection, ROLLBACK_SECONDS):
-                await self._connection.execute("ROLLBACK")
-        except FOREIGN:
-            if not _is_lost(self._connection):
+                await self._undo()
+            ended = True
+        except FOREIGN as error:
+            log.debug("a rollback failed, and its connection is cut: %r", error)
+        finally:
+            if not ended and not _is_lost(self._connection):
                 self._connection.terminate()
+
+    async def _undo(self) -> None:
+        if not self._connection.is_in_transaction():
+            # A cancelled BEGIN may still be under way: the driver sends nothing before that has an answer.
+            await self._connection.execute("SELECT 1")
+        if self._connection.is_in_transaction():
+            await self._connection.execute("ROLLBACK")
 
     async def copy_rows(self, table: str, columns: Sequence[str], rows: bytes) -> None:
         """Insert rows that are in the format of PostgreSQL's binary COPY."""

@@ -317,3 +317,26 @@ async def test_a_pause_of_the_daemon_is_not_the_servers(
         await get_connection("postgresql").execute_query("SELECT pg_sleep(0.2)")
         await TortoiseUsers().add(user("u1"), None)
     assert await TortoiseUsers().find("u1") is not None
+
+
+@pytest.mark.parametrize("cancellations", [1, 2])
+async def test_a_cancelled_transaction_is_rolled_back_before_its_connection_is_put_back(
+    database: Database, cancellations: int
+) -> None:
+    """Cancel at every step; the driver reports each connection that comes back with an open transaction."""
+    reports: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reports.append(context["message"]))
+
+    async def change(number: int) -> None:
+        async with database.transaction():
+            await TortoiseUsers().add(user(f"u{number}"), None)
+
+    for steps in range(40):
+        task = asyncio.create_task(change(steps))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        for _ in range(cancellations):
+            task.cancel()
+            await asyncio.sleep(0.001 if steps % 2 else 0)
+        await asyncio.wait([task])
+    assert reports == []
