@@ -236,7 +236,7 @@ class Daemon:
 def start_logging(settings: Settings, environ: Mapping[str, str]) -> None:
     """Send the log to standard error as the settings say; call again after a reload."""
     log_format = LogFormat(settings.log_format or "text")
-    configure(settings.global_log_level, log_format, sys.stderr, environ)
+    configure(settings.global_log_level, log_format, sys.stderr, environ, settings.debug_loggers)
 
 
 def check(settings: Settings) -> None:

@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TextIO
@@ -26,6 +26,9 @@ _AMBIGUOUS_VALUE = re.compile(rf'[\s"=\\{CONTROLS}]|^$')
 _AMBIGUOUS_MESSAGE = re.compile(rf'["=\\{CONTROLS}]|^$')
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+# While the server is away, the pool would write a traceback every second; whoever needs it says so.
+_LIBRARY_LEVELS = {"asyncpg.pool": logging.ERROR}
 
 
 class LogFormat(StrEnum):
@@ -92,7 +95,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class ServerNoise(logging.Filter):
-    """Turns the HTTP server's report of a malformed request into one debug line.
+    """Turns the HTTP server's report of a malformed request into one debug line of this program.
 
     The server logs such a request as an error with a traceback and the header bytes at fault, which hold
     tokens; anyone who can connect could write the log full.
@@ -103,20 +106,46 @@ class ServerNoise(logging.Filter):
         error = record.exc_info[1] if record.exc_info else None
         if error is None or not _is_protocol_error(error):
             return True
-        record.levelno, record.levelname = logging.DEBUG, "DEBUG"
+        record.name, record.levelno, record.levelname = __name__, logging.DEBUG, "DEBUG"
         record.msg, record.args = "malformed request", ()
         record.exc_info = record.exc_text = None
         vars(record)["error"] = type(error).__name__
         return logging.getLogger(record.name).isEnabledFor(logging.DEBUG)
 
 
+class LibraryDebug(logging.Filter):
+    """Drops records below INFO of every program but this one, unless their logger is named.
+
+    A library knows no secrets: at DEBUG the SQLite driver writes each statement with all its values, which
+    are messages, password hashes and digests of keys. `level` holds for all records.
+    """
+
+    def __init__(self, level: int, debug_loggers: Iterable[str]) -> None:
+        super().__init__()
+        self._level = level
+        self._own = logging.Filter("gatewayd")
+        self._named = [logging.Filter(name) for name in debug_loggers]
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether the record is written."""
+        if any(named.filter(record) for named in self._named):
+            return True
+        least = logging.NOTSET if self._own.filter(record) else _LIBRARY_LEVELS.get(record.name, logging.INFO)
+        return record.levelno >= max(self._level, least)
+
+
 def configure(
-    level: str, log_format: LogFormat, stream: TextIO, environ: Mapping[str, str]
+    level: str,
+    log_format: LogFormat,
+    stream: TextIO,
+    environ: Mapping[str, str],
+    debug_loggers: Iterable[str] = (),
 ) -> logging.Handler:
     """Send every record from `level` (`debug` ... `critical`) on to `stream`; return the handler.
 
-    `environ` is read for JOURNAL_STREAM only. Raises ValueError for an unknown level. Calling it again
-    replaces what an earlier call set.
+    Records of libraries begin at INFO, those of the loggers named in `debug_loggers` at DEBUG. `environ` is
+    read for JOURNAL_STREAM only. Raises ValueError for an unknown level. Calling it again replaces what an
+    earlier call set.
     """
     journal = writes_to_journal(stream, environ)
     handler = logging.StreamHandler(stream)
@@ -127,16 +156,15 @@ def configure(
     if isinstance(output, QueuedOutput):
         output.report = lambda lost: f"{formatter.format(_lost_record(lost))}\n"
     handler.set_name("gatewayd")
-    root = logging.getLogger()
-    root.setLevel(level.upper())
+    root, own = logging.getLogger(), logging.getLogger("gatewayd")
+    own.setLevel(level.upper())
+    named = tuple(debug_loggers)
+    root.setLevel(logging.DEBUG if named else max(own.level, logging.INFO))
+    handler.addFilter(LibraryDebug(own.level, named))
     for former in [known for known in root.handlers if known.get_name() == "gatewayd"]:
         root.removeHandler(former)
         former.close()
     root.addHandler(handler)
-    # At debug level the ORM would write every value that it stores.
-    logging.getLogger("tortoise").setLevel(max(root.level, logging.INFO))
-    # While the server is away, the pool would write a traceback every second; whoever needs it says so.
-    logging.getLogger("asyncpg.pool").setLevel(max(root.level, logging.ERROR))
     server = logging.getLogger("aiohttp.server")
     if not any(isinstance(known, ServerNoise) for known in server.filters):
         server.addFilter(ServerNoise())

@@ -304,6 +304,13 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
     )
 
     global_log_level: types.LogLevel = setting(reload(LOGGING), "INFO", "Least important messages to log.")
+    debug_loggers: types.Texts = setting(
+        reload(LOGGING),
+        (),
+        "Names of loggers of libraries and plugins that log from DEBUG on, which may show messages and hashes"
+        " of passwords; all others begin at INFO.",
+        max_length=100,
+    )
     log_format: Annotated[
         Literal["", "json", "text"], types.Expect('"json", "text", or "" to choose by where the log goes')
     ] = setting(reload(LOGGING), "", "Form of log lines.")

@@ -1,12 +1,17 @@
 """Every way of sending a credential, and everything that ends one."""
 
+import contextlib
+import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
 
 from gatewayd.accounts.records import Role
-from tests.fakes.roles import AUTHS, GROUPS, PASSWORD, USERS, Site, opened_roles
+from tests.fakes.migrated import NAME
+from tests.fakes.roles import AUTHS, GROUPS, PASSWORD, SETTINGS, USERS, Site, opened_roles
+
+MESSAGE = "message-canary"
 
 
 @pytest.fixture(scope="module")
@@ -163,10 +168,24 @@ def test_an_expired_key_is_refused(site: Site, person: Person) -> None:
     assert site.call("POST", f"{AUTHS}/api_keys", past, person.session)[0] in {400, 422}
 
 
-def test_no_credential_is_in_the_log(site: Site, person: Person) -> None:
+def stored_secrets(site: Site) -> list[str]:
+    """Return the hashes of passwords and the digests of keys that the database holds."""
+    with contextlib.closing(sqlite3.connect(site.daemon.state / NAME)) as database:
+        hashes = database.execute("SELECT password_hash FROM users WHERE password_hash > ''").fetchall()
+        digests = database.execute("SELECT digest FROM api_keys").fetchall()
+    assert hashes
+    assert digests
+    return [str(value) for (value,) in hashes + digests]
+
+
+def test_no_secret_is_in_the_log_at_debug(site: Site, person: Person) -> None:
     for way in WAYS:
         person.statuses(way)
     site.call("GET", "/api/models", None, person.key + "x")
+    node = {"id": "m1", "parentId": None, "childrenIds": [], "role": "user", "content": MESSAGE}
+    chat = {"title": "t", "models": ["o.m"], "history": {"messages": {"m1": node}, "currentId": "m1"}}
+    assert site.call("POST", "/api/v1/chats/new", {"chat": chat}, person.session)[0] == 200
+    assert SETTINGS["GLOBAL_LOG_LEVEL"] == "DEBUG"
     log = "".join(site.daemon.log)
-    for secret in (person.key, person.session, site.admin, PASSWORD):
-        assert secret not in log
+    secrets = [person.key, person.session, site.admin, PASSWORD, MESSAGE, *stored_secrets(site)]
+    assert [secret for secret in secrets if secret in log] == []

@@ -20,7 +20,13 @@ PUBLIC_GRANT = [{"principal_type": "user", "principal_id": "*", "permission": "r
 PERMITTED = ("o.m", "a.m", "l.m")
 """Everybody may use these; each source also has a model `other` that nobody was granted."""
 SCIM_TOKEN = "scim-canary-0123456789abcdef0123456789abcdef"
-SETTINGS = {"ENV": "dev", "SCIM_ENABLED": "true", "SCIM_TOKEN": SCIM_TOKEN, "SCIM_AUTH_PROVIDER": "idp"}
+SETTINGS = {
+    "ENV": "dev",
+    "SCIM_ENABLED": "true",
+    "SCIM_TOKEN": SCIM_TOKEN,
+    "SCIM_AUTH_PROVIDER": "idp",
+    "GLOBAL_LOG_LEVEL": "DEBUG",
+}
 
 
 @dataclass

@@ -75,7 +75,7 @@ class Site:
     group: str = ""
     ids: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    secrets: set[str] = field(default_factory=lambda: {PASSWORD})
+    secrets: set[str] = field(default_factory=lambda: {PASSWORD, "$argon2"})
 
     def send(
         self,
@@ -170,7 +170,7 @@ def opened_site(folder: Path, body_limit: int = BODY_LIMIT, **more: str) -> Iter
         configuration = folder / "gatewayd.toml"
         configuration.write_text(PROVIDERS.format(url=provider.url))
         settings = {"ENV": "dev", "REQUEST_BODY_LIMIT": str(body_limit), "ENABLE_API_KEYS": "true"}
-        settings["ENABLE_FORWARD_USER_INFO_HEADERS"] = "true"
+        settings |= {"ENABLE_FORWARD_USER_INFO_HEADERS": "true", "GLOBAL_LOG_LEVEL": "DEBUG"}
         with running_daemon(folder / "state", "-f", str(configuration), **settings, **more) as daemon:
             made = Site(daemon, provider)
             _prepare(made)

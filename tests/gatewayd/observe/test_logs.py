@@ -34,7 +34,10 @@ def _restored() -> Iterator[None]:
     """Leave logging as it was."""
     root, server = logging.getLogger(), logging.getLogger("aiohttp.server")
     before, level, filters = list(root.handlers), root.level, list(server.filters)
+    own = logging.getLogger("gatewayd")
+    own_level = own.level
     yield
+    own.setLevel(own_level)
     root.handlers[:], server.filters[:] = before, filters
     root.setLevel(level)
 
@@ -294,7 +297,8 @@ async def _converse(address: Any, request: bytes) -> bytes:
 async def test_a_malformed_request_is_at_most_one_debug_line(level: str) -> None:
     lines = json_lines(level)
     assert b" 400 " in await exchange(MALFORMED)
-    entries = [entry for entry in lines() if entry["logger"] == "aiohttp.server"]
+    assert [entry for entry in lines() if entry["logger"] == "aiohttp.server"] == []
+    entries = [entry for entry in lines() if entry["message"] == "malformed request"]
     if level == "info":
         assert entries == []
         return
@@ -332,11 +336,49 @@ def test_a_closed_socket_is_no_journal() -> None:
     assert not writes_to_journal(stream, {"JOURNAL_STREAM": "1:1"})
 
 
-def test_values_that_the_orm_stores_are_not_logged() -> None:
+def lines_of_libraries(level: str, *debug_loggers: str) -> list[str]:
+    """Return what two libraries, a plugin and the gateway log, as `logger level`."""
     stream = io.StringIO()
-    configure("debug", LogFormat.TEXT, stream, {})
-    logging.getLogger("tortoise.db_client").debug("INSERT ... %s", "$argon2id$")
-    assert "argon2id" not in stream.getvalue()
+    configure(level, LogFormat.JSON, stream, {}, debug_loggers)
+    for name in ("aiosqlite", "tortoise.db_client", "function_echo", "gatewayd.test", "gatewaydlike"):
+        logger = logging.getLogger(name)
+        logger.debug("executing %s", ("INSERT ...", "$argon2id$"))
+        logger.info("told")
+    return [f"{one['logger']} {one['level']}" for one in map(json.loads, stream.getvalue().splitlines())]
+
+
+INFORMED = ["aiosqlite info", "tortoise.db_client info", "function_echo info"]
+
+
+def test_libraries_do_not_log_what_they_store() -> None:
+    assert lines_of_libraries("debug") == [
+        *INFORMED,
+        "gatewayd.test debug",
+        "gatewayd.test info",
+        "gatewaydlike info",
+    ]
+
+
+def test_a_library_that_sets_its_own_level_stays_quiet() -> None:
+    logger = logging.getLogger("aiosqlite")
+    logger.setLevel(logging.DEBUG)
+    try:
+        assert "aiosqlite debug" not in lines_of_libraries("debug")
+    finally:
+        logger.setLevel(logging.NOTSET)
+
+
+def test_a_library_that_is_named_logs_all_it_has() -> None:
+    named = ["tortoise.db_client debug", "tortoise.db_client info"]
+    assert lines_of_libraries("info", "tortoise") == [
+        "aiosqlite info",
+        *named,
+        "function_echo info",
+        "gatewayd.test info",
+        "gatewaydlike info",
+    ]
+    assert lines_of_libraries("error", "tortoise.db_client", "nothing") == named
+    assert lines_of_libraries("error") == []
 
 
 def test_a_pool_without_its_server_does_not_fill_the_log() -> None:
