@@ -25,7 +25,7 @@ from gatewayd.extract.roffchars import unescaped
 from gatewayd.http.public.functions import LARGEST_SYNC
 from gatewayd.http.public.toolservers import LARGEST_BODY, MOST_SERVERS
 from gatewayd.http.socketio import PATH as SOCKET_PATH
-from gatewayd.plugins import arguments, frontmatter, invoke, nesting, output, running, source
+from gatewayd.plugins import arguments, frontmatter, invoke, loading, nesting, output, running, source
 from gatewayd.plugins.builtin import extractive, rate_limit, redact
 from gatewayd.plugins.connections import read_connections
 from gatewayd.plugins.directory import read_builtin
@@ -78,7 +78,7 @@ def used_attributes() -> set[str]:
     """Return what the gateway asks of instances and of their hooks."""
     folders = (TOP / "gatewayd" / "chat", TOP / "gatewayd" / "plugins")
     sources = [path.read_text() for folder in folders for path in folder.rglob("*.py")]
-    asked = re.compile(r'\.(?:value|flag|run_hook|has)\(\s*"(\w+)"')
+    asked = re.compile(r'\.(?:value|read|flag|run_hook|has)\(\s*"(\w+)"')
     return {name for text in sources for name in asked.findall(text)}
 
 
@@ -322,6 +322,8 @@ LIMITS = {
 def test_every_limit_is_in_the_page() -> None:
     assert {label: int(number) for label, number in rows(PAGE, "limits")} == LIMITS
     assert f"for {calls.GRACE_SECONDS:g} seconds" in PAGE
+    assert f"takes more than {running.PROMPTNESS:g} seconds counts as absent" in PAGE
+    assert f"after {loading.MAX_IMPORT_SECONDS:g} seconds the next one" in PAGE
     assert mcp_session.MAX_ANSWER == openapi_tools.MAX_RESULT
 
 

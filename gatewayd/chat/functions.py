@@ -248,7 +248,7 @@ async def list_pipes(loaded: Loaded) -> Sequence[Model]:
     `name` of the pipe stands before their names. Raises plugin_failed when `pipes` fails or tells no list.
     """
     plugin = loaded.plugin
-    found = loaded.value("pipes")
+    found = await loaded.read("pipes")
     if callable(found):
         scope = CallScope(_NOBODY, Target(""))
         found = await loaded.call("pipes", scope, {})
@@ -260,7 +260,7 @@ async def list_pipes(loaded: Loaded) -> Sequence[Model]:
     if not isinstance(found, list | tuple):
         sentence = f"pipe {plugin.id}: pipes returned a {type(found).__name__}, not a list"
         raise GatewayError(Kind.PLUGIN_FAILED, sentence)
-    prefix = text(loaded.value("name"))
+    prefix = text(await loaded.read("name"))
     listed: dict[str, Model] = {}
     for item in found:
         sub_id = text(mapping(item).get("id"))

@@ -25,7 +25,11 @@ from gatewayd.plugins.running import PROMPTNESS, Noting, Runner
 
 log = logging.getLogger(__name__)
 
+ATTRIBUTES: Final = ("actions", "citation", "file_handler", "icon", "icon_url", "toggle")
+"""What the gateway reads of instances without calling them; of other properties no code runs."""
+
 _MISSING: Final = object()
+_PROPERTIES: Final = (property, functools.cached_property)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +77,23 @@ class Loaded:
     def value(self, name: str, default: Any = None) -> Any:
         """Return an attribute of the instance, its class, or else of the module.
 
-        One that the plugin's own code fails to give is the default, as one that is not there.
+        One that the plugin's own code fails to give is the default, as one that is not there. A property
+        among ATTRIBUTES has the value that it had when the valves were last set; any other is the default.
         """
-        found = inspect.getattr_static(self._parts.instance, name, _MISSING)
+        found = self._static(name)
         if found is _MISSING:
             return vars(self._parts.module).get(name, default)
-        if _computed(found):
-            return self._snapshot.properties.get(name, default)
+        if isinstance(found, _PROPERTIES):
+            known = self._snapshot.properties.get(name, _MISSING)
+            return default if known is _MISSING else known
         read = attempt(partial(getattr, self._parts.instance, name, default))
         return default if read.error is not None else read.value
+
+    async def read(self, name: str) -> Any:
+        """Return an attribute as `value` does, a property as it is now; PluginError when that fails."""
+        if not isinstance(self._static(name), _PROPERTIES):
+            return self.value(name)
+        return await self._runner.ask(name, partial(getattr, self._parts.instance, name), PROMPTNESS)
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return whether an attribute counts as true; one that does not tell is the default."""
@@ -133,7 +145,11 @@ class Loaded:
 
     async def refresh(self) -> None:
         """Read anew what hangs on the valves: the priority, and properties of the instance."""
-        self._snapshot = await self._runner.ask("load", self._look)
+        names = [name for name in ATTRIBUTES if isinstance(self._static(name), _PROPERTIES)]
+        priority, *values = await asyncio.gather(
+            self._runner.ask("load", self._priority), *(self._computed(name) for name in names)
+        )
+        self._snapshot = _Snapshot(priority, dict(zip(names, values, strict=True)))
 
     async def take(self, plugin: Plugin) -> bool:
         """Go on with another record of the same source; tell whether its valves are new."""
@@ -250,27 +266,27 @@ class Loaded:
             await self._runner.ask("valves", partial(valves.fill, left), PROMPTNESS)
         return made
 
-    def _look(self) -> _Snapshot:
-        """Read the instance; runs in a thread."""
-        instance = self._parts.instance
-        set_up = attempt(self._assign_valves)
-        if set_up.error is not None:
-            return _Snapshot()
-        number = attempt(lambda: getattr(instance.valves, "priority", 0)).value
-        names = [
-            name for base in type(instance).__mro__ for name, one in vars(base).items() if _computed(one)
-        ]
-        found = {name: attempt(partial(getattr, instance, name)) for name in names}
-        properties = {name: outcome.value for name, outcome in found.items() if outcome.error is None}
-        return _Snapshot(number if isinstance(number, int) else 0, properties)
+    def _priority(self) -> int:
+        """Return the priority of the valves as they are set now; runs in a thread."""
+        if attempt(self._assign_valves).error is not None:
+            return 0
+        number = attempt(lambda: getattr(self._parts.instance.valves, "priority", 0)).value
+        return number if isinstance(number, int) else 0
+
+    def _static(self, name: str) -> Any:
+        """Return what the instance or its class has under a name, _MISSING for nothing; no code runs."""
+        return inspect.getattr_static(self._parts.instance, name, _MISSING)
+
+    async def _computed(self, name: str) -> Any:
+        """Return the value of a property; _MISSING when it fails or takes long, which is noted."""
+        try:
+            return await self.read(name)
+        except PluginError:
+            return _MISSING
 
 
 def _unusable(what: str, error: BaseException) -> GatewayError:
     return GatewayError(Kind.PLUGIN_FAILED, f"cannot use {what}: {valves.fault(error)}")
-
-
-def _computed(attribute: Any) -> bool:
-    return isinstance(attribute, property | functools.cached_property)
 
 
 async def _iterated(source: AsyncIterable[Any]) -> AsyncIterator[Any]:

@@ -6,6 +6,7 @@ import logging
 import sys
 import tempfile
 import types
+from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,11 +26,15 @@ from gatewayd.plugins.records import Family, Plugin, log_fields
 from gatewayd.plugins.requirements import Requirements
 from gatewayd.plugins.running import Noting
 from gatewayd.plugins.threads import ShortTurns
+from gatewayd.plugins.turns import ImportTurns
 
 log = logging.getLogger(__name__)
 
 GIVE_UP: Final = 1.0
 """Seconds for the thread of a plugin that did not load to end."""
+
+MAX_IMPORT_SECONDS: Final = 10.0
+"""Seconds after which the module of the next plugin runs although that of the one before has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,8 @@ class Loader:
         self._around = around
         self._options = options
         self._guard = LoggingGuard()
-        self._turns = ShortTurns()
+        self._short_turns = ShortTurns()
+        self._imports = ImportTurns(MAX_IMPORT_SECONDS)
 
     async def load(self, plugin: Plugin, noting: Noting) -> Loaded:
         """Return a plugin that has run and has its instance.
@@ -60,8 +66,8 @@ class Loader:
         await self._options.requirements.ensure(plugin)
         async with AsyncExitStack() as undo:
             home = Home(f"{plugin.family.value} {plugin.id}", log_fields(plugin.family, plugin.id))
-            self._turns.begin()
-            home.ended.add_done_callback(lambda _: self._turns.end())
+            self._short_turns.begin()
+            home.ended.add_done_callback(lambda _: self._short_turns.end())
             home.start()
             undo.push_async_callback(home.stop, GIVE_UP)
             outcome = await self._run(plugin, home)
@@ -83,15 +89,20 @@ class Loader:
         return Loaded(found, home, parts, self._around, noting)
 
     async def _run(self, plugin: Plugin, home: Home) -> Outcome:
+        """Run the module, alone, and make the instance.
+
+        Modules that are imported in two threads at the same time may be seen half made.
+        """
         context = context_of(Calling(plugin.family, plugin.id), self._around.context)
-        make = partial(_make, plugin, self._guard)
-        try:
-            async with asyncio.timeout(self._options.timeout):
-                return await home.attempt(make, context)
-        except TimeoutError:
-            home.interrupt()
-            late = Failed(f"it did not load within {self._options.timeout:g} s")
-            raise _failure(plugin, late) from None
+        async with self._imports.turn() as turn:
+            make = partial(_make, plugin, self._guard, turn.end_soon)
+            try:
+                async with asyncio.timeout(self._options.timeout):
+                    return await home.attempt(make, context)
+            except TimeoutError:
+                home.interrupt()
+                late = Failed(f"it did not load within {self._options.timeout:g} s")
+                raise _failure(plugin, late) from None
 
     def _explain(self, plugin: Plugin, error: BaseException) -> PluginError:
         failed = read_failure(error, plugin.path or _own_path(plugin))
@@ -109,17 +120,17 @@ def module_name(family: Family, plugin_id: str) -> str:
     return f"{family.value}_{plugin_id}"
 
 
-async def _make(plugin: Plugin, guard: LoggingGuard) -> Parts:
-    """Run the module and make the instance, on the running loop of the home."""
+async def _make(plugin: Plugin, guard: LoggingGuard, imported: Callable[[], None]) -> Parts:
+    """Run the module, call `imported`, and make the instance, on the running loop of the home."""
     with tempfile.TemporaryDirectory(prefix="gatewayd-plugin-") as folder, guard():
         path = plugin.path
         if path is None:
             path = str(Path(folder) / _own_path(plugin))
             Path(path).write_text(plugin.content, "utf-8", "surrogatepass")  # noqa: ASYNC240 - in its home
-        return _execute(plugin, path)
+        return _execute(plugin, path, imported)
 
 
-def _execute(plugin: Plugin, path: str) -> Parts:
+def _execute(plugin: Plugin, path: str, imported: Callable[[], None]) -> Parts:
     filename = plugin.path or _own_path(plugin)
     prepared = source.prepare(plugin.content, filename)
     source.refuse_pipelines(prepared.classes)
@@ -133,6 +144,7 @@ def _execute(plugin: Plugin, path: str) -> Parts:
         undo.callback(_put_back, name, sys.modules.get(name))
         sys.modules[name] = module
         exec(prepared.code, vars(module))  # noqa: S102 - running plugins is what this is for
+        imported()
         kind, cls = source.kind_of(module, plugin.family)
         instance = cls()
         described = specs.describe_all(instance) if plugin.family is Family.TOOL else []

@@ -3,6 +3,7 @@
 Runs in the plugin's home: annotations and defaults are the plugin's own objects.
 """
 
+import functools
 import inspect
 import json
 import re
@@ -20,6 +21,8 @@ _PARAM: Final = re.compile(r":params?(\s[^:]*+):(.*)")
 _NAME: Final = re.compile(r"\*{0,2}(\w+)")
 _FIELD: Final = re.compile(r"^:(?:params?|returns?|rtype|raises?|type)\b", re.IGNORECASE)
 _TEXT: Final[Schema] = {"type": "string"}
+_UNCALLED: Final = (functools.partialmethod, functools.singledispatchmethod)
+"""What makes methods of instances without being callable itself."""
 _UNRESOLVABLE: Final = (
     NameError,
     AttributeError,
@@ -34,7 +37,10 @@ _UNRESOLVABLE: Final = (
 
 
 def methods(instance: Any) -> list[str]:
-    """Return the names of everything callable and public of an object that is no class, sorted."""
+    """Return the names of everything callable and public of an object that is no class, sorted.
+
+    Nothing is read for it but the names: properties, and attributes that `__getattr__` makes up, do not run.
+    """
     return sorted(name for name in dir(instance) if _is_method(instance, name))
 
 
@@ -100,10 +106,12 @@ def _name(text: str) -> str | None:
 
 
 def _is_method(instance: Any, name: str) -> bool:
-    if name.startswith("_") or isinstance(inspect.getattr_static(instance, name, None), property):
+    if name.startswith("_"):
         return False
-    found = getattr(instance, name, None)
-    return callable(found) and not isinstance(found, type)
+    found = inspect.getattr_static(instance, name, None)
+    if isinstance(found, staticmethod | classmethod):
+        found = found.__func__
+    return isinstance(found, _UNCALLED) or (callable(found) and not isinstance(found, type))
 
 
 def _parameters(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:

@@ -9,6 +9,8 @@ import threading
 import pytest
 
 from gatewayd.events.records import Target
+from gatewayd.plugins import loaded as loaded_module
+from gatewayd.plugins import running as running_module
 from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.records import Family
 from tests.fakes.loaded_plugins import result_of, running
@@ -268,19 +270,89 @@ async def test_values_come_from_instance_class_and_module() -> None:
             def __init__(self):
                 self.toggle = True
             @property
-            def name(self):
+            def citation(self):
                 return "computed"
             def inlet(self, body):
                 return body
     """
     async with running(content) as (loaded, _):
-        names = ("toggle", "icon", "file_handler", "name", "nothing")
+        names = ("toggle", "icon", "file_handler", "citation", "nothing")
         assert [loaded.value(name) for name in names] == [True, "class", True, "computed", None]
         assert loaded.has("inlet")
         assert not loaded.has("outlet")
         assert loaded.methods() == ["inlet"]
         with pytest.raises(PluginError, match="has no method 'outlet'"):
             await loaded.call("outlet", scope_of(), {})
+
+
+async def test_no_property_runs_that_the_gateway_does_not_read() -> None:
+    content = """
+        import functools
+        RUN = []
+        class Tools:
+            @property
+            def account(self):
+                RUN.append("account")
+                raise ConnectionError("cannot fetch")
+            @functools.cached_property
+            def client(self):
+                RUN.append("client")
+                return self.search
+            def __getattr__(self, name):
+                RUN.append(name)
+                return lambda: name
+            def search(self, text):
+                return text
+            search_again = functools.partialmethod(search, "again")
+            @staticmethod
+            def plain(): return 1
+            @classmethod
+            def of_class(cls): return 2
+            @property
+            def citation(self):
+                RUN.append("citation")
+                return False
+            @property
+            def pipes(self):
+                RUN.append("pipes")
+                return len(RUN)
+    """
+    async with running(content) as (loaded, _):
+        assert loaded.methods() == ["of_class", "plain", "search", "search_again"]
+        assert [one["name"] for one in loaded.plugin.specs] == loaded.methods()
+        assert (loaded.flag("citation", default=True), loaded.value("account"), loaded.has("client")) == (
+            False,
+            None,
+            False,
+        )
+        assert set(loaded.value("RUN")) - {"valves"} == {"citation"}
+        assert await loaded.call("search_again", scope_of(), {}) == "again"
+        # One that is asked for has the value of the moment.
+        assert await loaded.read("pipes") < await loaded.read("pipes")
+        with pytest.raises(PluginError, match="cannot fetch"):
+            await loaded.read("account")
+
+
+async def test_a_property_that_takes_long_does_not_refuse_the_plugin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loaded_module, "PROMPTNESS", 0.2)
+    monkeypatch.setattr(running_module, "PATIENCE", 1.0)
+    content = """
+        import time
+        class Filter:
+            icon = "i"
+            @property
+            def toggle(self):
+                for _ in range(3000): time.sleep(0.01)
+            def inlet(self, body):
+                return body
+    """
+    async with running(content) as (loaded, plugged):
+        assert (loaded.flag("toggle"), loaded.value("icon")) == (False, "i")
+        (kept,) = plugged.registry.list()
+        assert kept.problem is None
+        assert await loaded.call("inlet", scope_of(), {"body": 1}) == 1
 
 
 async def test_attributes_that_cannot_be_read_are_not_there() -> None:

@@ -3,11 +3,15 @@
 import asyncio
 import re
 import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gatewayd.errors import Kind
+from gatewayd.plugins import loading
 from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.loading import module_name, refused
 from gatewayd.plugins.records import Family, PluginKind
@@ -126,6 +130,59 @@ async def test_names_that_the_gateway_lacks_are_noted() -> None:
     async with make_registry(plugin_of("p", content)) as plugged:
         loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
         assert loaded.plugin.missing == ("open_webui.nothing.here.Something",)
+
+
+@pytest.fixture
+def halves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package whose modules need each other: imported in two threads at once, one is seen half made."""
+    package = tmp_path / "gatewayd_test_halves"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "first.py").write_text(
+        "import time\ntime.sleep(0.3)\nimport gatewayd_test_halves.second as second\nVALUE = second.VALUE\n"
+    )
+    (package / "second.py").write_text(
+        "import time\nimport gatewayd_test_halves.first\ntime.sleep(0.3)\nVALUE = 2\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    for name in [name for name in sys.modules if name.startswith("gatewayd_test_halves")]:
+        del sys.modules[name]
+
+
+@pytest.mark.usefixtures("halves")
+async def test_modules_of_plugins_run_one_after_the_other() -> None:
+    content = "import gatewayd_test_halves.{0} as half\nclass Filter:\n    value = half.VALUE\n"
+    plugins = [plugin_of(name, content.format(name)) for name in ("first", "second")]
+    async with make_registry(*plugins) as plugged:
+        loaded = [await plugged.registry.loaded(Family.FUNCTION, one.id) for one in plugins]
+        assert [one.value("value") for one in loaded] == [2, 2]
+
+
+async def test_a_module_that_hangs_does_not_hold_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "MAX_IMPORT_SECONDS", 0.2)
+    hanging = plugin_of("a", "import time\nfor _ in range(3000): time.sleep(0.01)\nclass Filter: pass")
+    others = [plugin_of(name, "class Filter: pass") for name in ("b", "c")]
+    async with make_registry(hanging, *others, timeout=20) as plugged:
+        for one in others:
+            assert await plugged.registry.loaded(Family.FUNCTION, one.id)
+        assert plugged.registry.find_loaded(Family.FUNCTION, "a") is None
+
+
+async def test_instances_are_made_at_the_same_time() -> None:
+    content = """
+        import threading
+        TOGETHER = threading._gatewayd_test_barrier
+        class Filter:
+            def __init__(self):
+                TOGETHER.wait(15)
+    """
+    threading._gatewayd_test_barrier = threading.Barrier(4)  # type: ignore[attr-defined]
+    plugins = [plugin_of(f"p{number}", content) for number in range(4)]
+    async with make_registry(*plugins) as plugged:
+        for one in plugins:
+            assert await plugged.registry.loaded(Family.FUNCTION, one.id)
+    del threading._gatewayd_test_barrier  # type: ignore[attr-defined]
 
 
 async def test_plugins_load_at_the_same_time() -> None:
