@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from gatewayctl.client import ControlClient, default_socket
 from gatewayctl.render import Output, Renderer, Row, View
+from gatewayctl.safe import clean_lines
 from gatewayctl.transport import Transport
 from gatewayctl.wire.base import Outcome, Written
 
@@ -70,7 +71,7 @@ class Session:
     def note(self, sentence: str) -> None:
         """Tell people something beside the answer, on standard error."""
         if self.output is Output.TABLE:
-            sys.stderr.write(f"{sentence}\n")
+            sys.stderr.write(f"{clean_lines(sentence)}\n")
 
     def show(self, row: Row, view: View[Row]) -> None:
         """Show one thing."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gatewayctl.live.transcripts import source_names
+from gatewayctl.live.citations import citations
 from gatewayctl.prompts import usage
 from gatewayctl.render import Output
 from gatewayctl.verbs import Noun, Session
@@ -51,7 +51,8 @@ def run(
 ) -> None:
     """Ask a model and print the answer while it comes: Markdown on a terminal, plain in a pipe.
 
-    With documents to answer from, the sources that the answer may cite by number follow on standard error.
+    With documents to answer from, the files that the answer may cite by number follow on standard error, each
+    with the pages that were read.
 
     With -o json the answer is an OpenAI chat completion, with -o jsonl its chunks, one a line. Without a
     prompt, or with -, the question is read from standard input.
@@ -103,8 +104,8 @@ class Answer:
         """Yield a line for each warning and each source, numbered as the model saw them."""
         for warning in self._warnings:
             yield f"warning: {warning}"
-        for number, name in enumerate(source_names(self._sources), start=1):
-            yield f"[{number}] {name}"
+        for number, cited in enumerate(citations(self._sources), start=1):
+            yield f"[{number}] {cited}"
 
 
 def _request(model: str, question: str, system: str | None) -> Chat:

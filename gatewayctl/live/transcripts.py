@@ -1,9 +1,10 @@
 """Shows a stored chat as text: who said what, and what was reported, cited and went wrong."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from gatewayctl.live.citations import citations, is_execution
 from gatewayctl.wire.stored_chats import StoredChatDetail, StoredMessage
 
 INDENT: Final = "  "
@@ -31,9 +32,9 @@ def message_lines(message: StoredMessage) -> Iterator[str]:
     for status in message.status:
         yield f"{INDENT}. {_status(status)}"
     yield from (f"{INDENT}{line}" for line in message.content.splitlines())
-    for number, name in enumerate(source_names(message.sources), start=1):
-        yield f"{INDENT}[{number}] {name}"
-    for source in filter(_is_execution, message.sources):
+    for number, cited in enumerate(citations(message.sources), start=1):
+        yield f"{INDENT}[{number}] {cited}"
+    for source in filter(is_execution, message.sources):
         yield f"{INDENT}code: {_name(source, 'name', 'id')}"
     for file in message.files:
         yield f"{INDENT}file: {_name(file, 'name', 'filename', 'id', 'url')}"
@@ -43,27 +44,6 @@ def message_lines(message: StoredMessage) -> Iterator[str]:
         yield f"{INDENT}error: {message.error}"
     elif message.done is False:
         yield f"{INDENT}(not finished)"
-
-
-def source_names(sources: Iterable[Any]) -> Sequence[str]:
-    """Return the names of what a message cites, in the order in which it numbers them."""
-    names: dict[str, str] = {}
-    for source in sources:
-        if _is_execution(source):
-            continue
-        own = source.get("source") if isinstance(source, Mapping) else None
-        own = own if isinstance(own, Mapping) else {}
-        cited = source.get("metadata") if isinstance(source, Mapping) else None
-        for metadata in cited if isinstance(cited, list) and cited else [{}]:
-            facts = metadata if isinstance(metadata, Mapping) else {}
-            key = str(facts.get("source") or own.get("id") or own.get("name") or "N/A")
-            names.setdefault(key, str(facts.get("name") or own.get("name") or key))
-    return list(names.values())
-
-
-def _is_execution(source: Any) -> bool:
-    """Tell whether a source is one of code that ran, which nothing cites by a number."""
-    return isinstance(source, Mapping) and source.get("type") == "code_execution"
 
 
 def _depths(messages: Sequence[StoredMessage]) -> Mapping[str, int]:

@@ -12,7 +12,14 @@ from gatewayd.chat.records import ChatRequest
 from gatewayd.errors import GatewayError, Kind, shortened
 from gatewayd.ingest.files import Files
 from gatewayd.ingest.records import Scope, ScopeKind
-from gatewayd.knowledge.citations import Source, context_of, passages_source, render, whole_source
+from gatewayd.knowledge.citations import (
+    Source,
+    context_of,
+    passages_source,
+    render,
+    whole_source,
+    with_distinct_places,
+)
 from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.picking import normalised
 from gatewayd.knowledge.retrieval import Question, Retrieval, SearchOptions
@@ -85,7 +92,7 @@ class DocumentAttachments:
         allowance = Allowance(options.full_context_limit, request.warnings)
         of_model = () if actor.is_admin else request.model_files
         work = _Attaching(self._documents, options, actor, query, allowance, of_model)
-        sources = [*found, *await work.sources(await _distinct(request))]
+        sources = with_distinct_places([*found, *await work.sources(await _distinct(request))])
         if sources:
             text = render(options.template, context_of(sources), query)
             place = after_system if options.system_context else before_question

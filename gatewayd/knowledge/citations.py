@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from gatewayd.errors import shortened
 from gatewayd.ingest.records import File, Space
 from gatewayd.knowledge.records import Passage
 
@@ -36,9 +37,12 @@ Answer the question of the user with the help of the sources below.
 
 _PLACEHOLDER: Final = re.compile(r"\{\{(?:CONTEXT|QUERY)\}\}|\[(?:context|query)\]")
 _TAG: Final = re.compile(r"<(?=[\s/]*(?:source|context)\b)", re.IGNORECASE)
-_ATTRIBUTE: Final = str.maketrans(
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": " ", "\r": " ", "\t": " "}
-)
+_ATTRIBUTE: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that steer terminals, turn the direction of writing, end lines, or cannot be encoded."""
+
+MAX_ATTRIBUTE_CHARACTERS: Final = 400
+NOT_AVAILABLE: Final = "N/A"
 
 
 def passages_source(reference: Mapping[str, Any], found: Sequence[Passage], space: Space | None) -> Source:
@@ -76,6 +80,8 @@ def passage_metadata(passage: Passage, space: Space | None) -> dict[str, Any]:
         "created_by": passage.owner_id,
         "start_index": stored.start,
     }
+    if passage.path:
+        metadata["path"] = passage.path
     if stored.page is not None:
         metadata |= {"page": stored.page - 1, "page_label": str(stored.page)}
     if stored.heading:
@@ -87,15 +93,32 @@ def passage_metadata(passage: Passage, space: Space | None) -> dict[str, Any]:
     return metadata
 
 
-def file_metadata(file: File) -> dict[str, Any]:
-    """Return what a caller is told about a whole file."""
-    return {
+def file_metadata(file: File, path: str = "") -> dict[str, Any]:
+    """Return what a caller is told about a whole file, which lies at a path of the collection."""
+    metadata = {
         "file_id": file.id,
         "name": file.name,
         "source": file.name,
         "hash": file.text_hash,
         "created_by": file.user_id,
     }
+    return {**metadata, "path": path} if path else metadata
+
+
+def with_distinct_places(sources: Sequence[Source]) -> list[Source]:
+    """Return the sources so that no two files have the same `metadata.source`, by which clients number them.
+
+    That is the name of a file, or its id where another document of the answer goes by the same name.
+    """
+    owners: dict[str, set[str]] = {}
+    for source, metadata in _described(sources):
+        owner = _file_id(metadata)
+        for claimed in {owner, _place(source, metadata)} - {""}:
+            owners.setdefault(claimed, set()).add(owner)
+    return [
+        {**source, "metadata": [_placed(source, metadata, owners) for metadata in source["metadata"]]}
+        for source in sources
+    ]
 
 
 def context_of(sources: Iterable[Source]) -> str:
@@ -107,11 +130,9 @@ def context_of(sources: Iterable[Source]) -> str:
     numbers: dict[str, int] = {}
     elements = []
     for source in sources:
-        reference = source["source"]
         for text, metadata in zip(source["document"], source["metadata"], strict=True):
-            place = str(metadata.get("source") or reference.get("id") or "N/A")
-            number = numbers.setdefault(place, len(numbers) + 1)
-            elements.append(_element(number, reference, text))
+            number = numbers.setdefault(_place(source, metadata), len(numbers) + 1)
+            elements.append(_element(number, source["source"], metadata, text))
     return "".join(elements)
 
 
@@ -127,12 +148,44 @@ def render(template: str, context: str, query: str) -> str:
     return _PLACEHOLDER.sub(lambda found: context if "context" in found[0].lower() else query, template)
 
 
-def _element(number: int, reference: Mapping[str, Any], text: str) -> str:
-    named = {"name": "name", "resource-type": "type", "resource-id": "id"}
-    given = {attribute: reference.get(field) for attribute, field in named.items()}
+def _described(sources: Iterable[Source]) -> Iterable[tuple[Source, Mapping[str, Any]]]:
+    return ((source, metadata) for source in sources for metadata in source["metadata"])
+
+
+def _place(source: Source, metadata: Mapping[str, Any]) -> str:
+    """Return what a passage is numbered by."""
+    return str(metadata.get("source") or source["source"].get("id") or NOT_AVAILABLE)
+
+
+def _file_id(metadata: Mapping[str, Any]) -> str:
+    value = metadata.get("file_id")
+    return value if isinstance(value, str) else ""
+
+
+def _placed(source: Source, metadata: Mapping[str, Any], owners: Mapping[str, set[str]]) -> Mapping[str, Any]:
+    file_id = _file_id(metadata)
+    is_shared = bool(file_id) and len(owners[_place(source, metadata)]) > 1
+    return {**metadata, "source": file_id} if is_shared else metadata
+
+
+def _element(number: int, reference: Mapping[str, Any], metadata: Mapping[str, Any], text: str) -> str:
+    name, path = metadata.get("name") or reference.get("name"), metadata.get("path")
+    given = {
+        "name": name,
+        "path": None if path == name else path,
+        "page": metadata.get("page_label"),
+        "heading": metadata.get("heading"),
+        "resource-type": reference.get("type"),
+        "resource-id": reference.get("id"),
+    }
     attributes = "".join(
-        f' {attribute}="{value.translate(_ATTRIBUTE)}"'
+        f' {attribute}="{_escaped(value)}"'
         for attribute, value in given.items()
         if isinstance(value, str) and value
     )
     return f'<source id="{number}"{attributes}>{_TAG.sub("&lt;", text)}</source>\n'
+
+
+def _escaped(value: str) -> str:
+    """Return a text as the value of an attribute, on one line."""
+    return _CONTROL.sub(" ", shortened(value, MAX_ATTRIBUTE_CHARACTERS)).translate(_ATTRIBUTE)

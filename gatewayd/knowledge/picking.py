@@ -1,6 +1,6 @@
 """Reads the best of what a search found, and leaves out what says the same twice or is no longer there."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,10 +14,11 @@ LEAST_SLICE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A passage with its file."""
+    """A passage with its file, and the path of the file in a collection that was searched."""
 
     stored: StoredPassage
     file: File
+    path: str = ""
 
 
 class Picker:
@@ -51,18 +52,22 @@ class Picker:
     async def _read(self, scopes: Sequence[Scope], passage_ids: Sequence[int]) -> Sequence[Picked]:
         stored = await self._passages.read(passage_ids)
         found = [stored[passage_id] for passage_id in passage_ids if passage_id in stored]
-        file_ids = await self._within(scopes, list(dict.fromkeys(each.file_id for each in found)))
-        files = await self._files.find_many(file_ids) if file_ids else {}
-        return [Picked(each, files[each.file_id]) for each in found if each.file_id in files]
+        paths = await self._within(scopes, list(dict.fromkeys(each.file_id for each in found)))
+        files = await self._files.find_many(list(paths)) if paths else {}
+        return [
+            Picked(each, files[each.file_id], paths[each.file_id]) for each in found if each.file_id in files
+        ]
 
-    async def _within(self, scopes: Sequence[Scope], file_ids: Sequence[str]) -> Sequence[str]:
-        """Return those of the files that are in one of the scopes now."""
+    async def _within(self, scopes: Sequence[Scope], file_ids: Sequence[str]) -> Mapping[str, str]:
+        """Return those of the files that are in one of the scopes now, with their paths there."""
         inside = {scope.id for scope in scopes if scope.kind is ScopeKind.FILE}.intersection(file_ids)
+        paths = dict.fromkeys(inside, "")
         for scope in scopes:
-            rest = [file_id for file_id in file_ids if file_id not in inside]
+            rest = [file_id for file_id in file_ids if file_id not in paths]
             if rest and scope.kind is ScopeKind.COLLECTION:
-                inside.update(await self._collections.find_links(scope.id, rest))
-        return [file_id for file_id in file_ids if file_id in inside]
+                links = await self._collections.find_links(scope.id, rest)
+                paths |= {file_id: link.path for file_id, link in links.items()}
+        return paths
 
 
 def normalised(text: str) -> str:

@@ -72,7 +72,8 @@ class Passage:
     """A passage that was found; `score` is 0 to 1 and orders one search.
 
     `similarity` is (cosine + 1) / 2, None without a vector. Ranks count from 1, None where that search did
-    not find it. `dense` is the cosine and `lexical` the raw word score behind the ranks.
+    not find it. `dense` is the cosine and `lexical` the raw word score behind the ranks. `path` is where the
+    file lies in the collection that was searched, "" where nobody said.
     """
 
     stored: StoredPassage
@@ -85,3 +86,4 @@ class Passage:
     lexical: float | None = None
     dense_rank: int | None = None
     lexical_rank: int | None = None
+    path: str = ""

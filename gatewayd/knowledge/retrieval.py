@@ -264,6 +264,7 @@ def _passages(
                 lexical=words.get(key),
                 dense_rank=dense.get(key),
                 lexical_rank=lexical.get(key),
+                path=each.path,
             )
         )
     return found

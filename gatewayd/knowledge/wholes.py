@@ -40,11 +40,11 @@ class Wholes:
         self._texts = texts
         self._collections = collections
 
-    async def file(self, file: File, allowance: Allowance) -> Sequence[Text]:
-        """Return the text of a file; nothing when it has none or there is no room."""
+    async def file(self, file: File, allowance: Allowance, path: str = "") -> Sequence[Text]:
+        """Return the text of a file, which lies at a path; nothing when it has none or there is no room."""
         text = await self._texts.find_text(file.id)
         taken = allowance.take(text, f"file {file.name!r}") if text else ""
-        return [(file_metadata(file), taken)] if taken else []
+        return [(file_metadata(file, path), taken)] if taken else []
 
     async def collection(self, collection: Collection, allowance: Allowance) -> Sequence[Text]:
         """Return the texts of the completed files of a collection, in the order in which they came in."""
@@ -52,10 +52,10 @@ class Wholes:
         offset = skipped = 0
         while True:
             page, total = await self._collections.list_files(collection.id, offset=offset, limit=PAGE)
-            for _, file in page:
+            for link, file in page:
                 if file.status is FileStatus.COMPLETED:
                     skipped += not allowance.left
-                    texts += await self.file(file, allowance) if allowance.left else ()
+                    texts += await self.file(file, allowance, link.path) if allowance.left else ()
             offset += len(page)
             if not page or offset >= total:
                 break

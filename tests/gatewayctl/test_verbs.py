@@ -104,10 +104,10 @@ def test_what_a_write_says(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_notes_are_for_people_only(capsys: pytest.CaptureFixture[str]) -> None:
-    Session().note("look")
+    Session().note("look \x1b[2J")
     Session(output=Output.JSON).note("hidden")
     told = capsys.readouterr()
-    assert (told.out, told.err) == ("", "look\n")
+    assert (told.out, told.err) == ("", "look \\x1b[2J\n")
 
 
 def test_nobody_reads_on() -> None:

@@ -209,17 +209,21 @@ def number_passages(
     """Return what a search found: passages numbered by their files, and a source for each file."""
     found = Found()
     numbers: dict[str, int] = {}
+    places: dict[str, str] = {}
     for text, metadata, distance in zip(documents, metadatas, distances, strict=True):
         name = str(metadata.get("source") or metadata.get("name") or "documents")
-        if name not in numbers:
-            numbers[name] = len(numbers) + 1
-            about = {"type": "file", "id": str(metadata.get("file_id") or name), "name": name}
+        file_id = str(metadata.get("file_id") or name)
+        if file_id not in numbers:
+            numbers[file_id] = len(numbers) + 1
+            # Clients number by this: files of one name have their ids there.
+            places[file_id] = file_id if name in places.values() else name
+            about = {"type": "file", "id": file_id, "name": name}
             found.sources.append({"source": about, "document": [], "metadata": [], "distances": []})
-        source = found.sources[numbers[name] - 1]
-        for key, value in (("document", text), ("metadata", {**metadata, "source": name})):
+        source = found.sources[numbers[file_id] - 1]
+        for key, value in (("document", text), ("metadata", {**metadata, "source": places[file_id]})):
             source[key].append(value)
         source["distances"].append(distance)
-        found.passages.append(Passage(numbers[name], text))
+        found.passages.append(Passage(numbers[file_id], text))
     return found
 
 

@@ -89,6 +89,24 @@ async def test_answers_from_a_collection_name_their_sources(
     assert whole["sources"][0]["metadata"][0]["name"] == "pump.md"
 
 
+async def test_files_of_one_name_are_cited_by_path_and_number(
+    ctl: Ctl, control: Control, tmp_path: Path
+) -> None:
+    await boss(control)
+    for place in ("north", "south"):
+        (tmp_path / "docs" / place).mkdir(parents=True)
+        (tmp_path / "docs" / place / "README.md").write_text(f"The lever of the {place} pump is green.")
+    assert (await ctl("ingest", str(tmp_path / "docs"), "--collection", "handbook")).code == 0
+    answer = await ctl("chat", "alpha", "which lever is green?", "-c", "handbook")
+    told = answer.err.splitlines()
+    asked = control.source.asked[-1]["messages"][-1]["content"]
+    assert len(told) == 2
+    for number, line in enumerate(told, start=1):
+        path = line.removeprefix(f"[{number}] README.md (").removesuffix(")")
+        assert f'<source id="{number}" name="README.md" path="{path}"' in asked
+        assert f"The lever of the {path.split('/')[0]} pump" in asked
+
+
 async def test_a_document_that_cannot_be_used_is_a_warning(ctl: Ctl) -> None:
     answer = await ctl("chat", "alpha", "hi", "--file", "none")
     assert (answer.code, answer.out) == (0, "hello\n")

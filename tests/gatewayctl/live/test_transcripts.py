@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import pytest
-
-from gatewayctl.live.transcripts import message_lines, source_names, transcript
+from gatewayctl.live.transcripts import message_lines, transcript
 from gatewayctl.wire.stored_chats import StoredChatDetail, StoredMessage
 
 
@@ -81,24 +79,3 @@ def test_branches_are_indented_where_the_chat_parts() -> None:
         "    user  a3",
         "    user  a4  (another branch)",
     ]
-
-
-@pytest.mark.parametrize(
-    ("sources", "names"),
-    [
-        ([], []),
-        (
-            [{"source": {"name": "a"}, "metadata": [{"source": "f1", "name": "one"}, {"source": "f1"}]}],
-            ["one"],
-        ),
-        (
-            [{"source": {"id": "x", "name": "a"}, "metadata": [{}]}, {"source": {"id": "x"}}],
-            ["a"],
-        ),
-        ([{"source": {"name": "a"}}, {"source": {"name": "b"}, "metadata": []}], ["a", "b"]),
-        (["odd", {"source": "odd", "metadata": ["odd"]}], ["N/A"]),
-        ([{"type": "code_execution", "id": "1", "name": "x"}, {"source": {"name": "a"}}], ["a"]),
-    ],
-)
-def test_sources_are_numbered_as_they_were_cited(sources: list[Any], names: list[str]) -> None:
-    assert source_names(sources) == names

@@ -5,6 +5,7 @@ from itertools import pairwise
 from gatewayd.ingest.chunking import ChunkRules, cut
 from gatewayd.ingest.records import Extraction, Part, Scope, ScopeKind
 from gatewayd.knowledge.picking import Picker, normalised
+from gatewayd.knowledge.records import Link
 from tests.fakes.ingest import MemoryFiles, MemoryPassages
 from tests.fakes.knowledge import World, a_file, person
 
@@ -51,3 +52,15 @@ async def test_reads_on_until_there_are_enough(world: World) -> None:
     keys = sorted(key for key, row in world.library.tables.passages.items() if not row.staged)
     found = await picker(world).pick([scope], keys, 2)
     assert [normalised(each.stored.text) for each in found] == ["again and again.", "at last something else."]
+
+
+async def test_the_path_is_that_in_a_collection_that_was_searched(world: World) -> None:
+    docs, other = await world.collection(ANN), await world.collection(ANN, "other")
+    await world.shelve(a_file("f1"), "one", other)
+    await world.store.link(Link(docs, "f1", ANN.user_id, path="guide/one.md"))
+    collection, file = Scope(ScopeKind.COLLECTION, docs), Scope(ScopeKind.FILE, "f1")
+    assert [each.path for each in await picker(world).pick([collection], [1], 9)] == ["guide/one.md"]
+    assert [each.path for each in await picker(world).pick([file], [1], 9)] == [""]
+    assert [each.path for each in await picker(world).pick([Scope(ScopeKind.COLLECTION, other)], [1], 9)] == [
+        ""
+    ]

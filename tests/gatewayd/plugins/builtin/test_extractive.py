@@ -102,14 +102,22 @@ def test_passages_are_read_with_their_numbers() -> None:
 
 
 def test_passages_of_a_search_are_numbered_by_their_files() -> None:
-    found = number_passages(
-        ["x", "y", "z"], [{"source": "a.txt", "file_id": "f1"}, {"name": "b"}, {"source": "a.txt"}], [3, 2, 1]
-    )
+    of_a = {"source": "a.txt", "file_id": "f1"}
+    found = number_passages(["x", "y", "z"], [of_a, {"name": "b"}, of_a], [3, 2, 1])
     assert [passage.number for passage in found.passages] == [1, 2, 1]
     first, second = found.sources
     assert first["source"] == {"type": "file", "id": "f1", "name": "a.txt"}
     assert (first["document"], first["distances"]) == (["x", "z"], [3, 1])
     assert second["metadata"] == [{"name": "b", "source": "b"}]
+
+
+def test_files_of_one_name_have_numbers_of_their_own() -> None:
+    metadatas = [{"source": "README.md", "name": "README.md", "file_id": key} for key in ("f1", "f2", "f1")]
+    found = number_passages(["x", "y", "z"], metadatas, [3, 2, 1])
+    assert [passage.number for passage in found.passages] == [1, 2, 1]
+    assert [source["source"]["id"] for source in found.sources] == ["f1", "f2"]
+    places = [metadata["source"] for source in found.sources for metadata in source["metadata"]]
+    assert places == ["README.md", "README.md", "f2"]
 
 
 # Choosing -------------------------------------------------------------------------------------------------
