@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatewayd.assembly.accounts import Accounts
-from gatewayd.assembly.embedding import Embedding, make_embedding
+from gatewayd.assembly.embedding import Embedding, make_embedding, word_weight
 from gatewayd.assembly.indexes import open_index
 from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.chat.attachments import Documents as AttachedDocuments
@@ -326,7 +326,7 @@ def search_options(settings: Settings) -> SearchOptions:
         k=settings.rag_top_k,
         threshold=settings.rag_relevance_threshold,
         hybrid=settings.enable_rag_hybrid_search,
-        weight=settings.rag_hybrid_bm25_weight,
+        weight=word_weight(settings),
         fusion=Fusion(settings.rag_fusion),
         k_reranker=settings.rag_top_k_reranker,
     )

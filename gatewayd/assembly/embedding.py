@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from gatewayd.ingest.interfaces import Embedder
+from gatewayd.knowledge.fusion import WORD_WEIGHT
 from gatewayd.knowledge.interfaces import Reranker
 from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.settings import Settings
@@ -85,6 +86,15 @@ def make_embedding(settings: Settings, tasks: Tasks) -> Embedding:
     Raises not_configured when the settings name a model that is none.
     """
     return Embedding(settings, make_embedder(settings, tasks), make_reranker(settings, tasks), tasks)
+
+
+def word_weight(settings: Settings) -> float:
+    """Return how much words count in a hybrid search: what the settings say, or what suits their model."""
+    if settings.rag_hybrid_bm25_weight is not None:
+        return settings.rag_hybrid_bm25_weight
+    builtin = None if settings.rag_embedding_engine else models.BUILTINS.get(settings.rag_embedding_model)
+    own = None if builtin is None else builtin.word_weight
+    return WORD_WEIGHT if own is None else own
 
 
 def make_embedder(settings: Settings, tasks: Tasks) -> AnyEmbedder:

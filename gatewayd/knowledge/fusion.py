@@ -7,6 +7,8 @@ from typing import Final
 from gatewayd.ingest.records import Hit
 
 RANK_CONSTANT: Final = 10
+WORD_WEIGHT: Final = 0.5
+"""What the lexical list counts unless the model or the settings say otherwise."""
 
 
 class Fusion(StrEnum):

@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeVar
 from gatewayd.errors import GatewayError
 from gatewayd.ingest.interfaces import Embedder, FileStore, LexicalIndex, VectorIndex
 from gatewayd.ingest.records import Hit, Purpose, Scope, Space
-from gatewayd.knowledge.fusion import Fusion, fuse, merge, ordered, similarity
+from gatewayd.knowledge.fusion import WORD_WEIGHT, Fusion, fuse, merge, ordered, similarity
 from gatewayd.knowledge.interfaces import CollectionStore, PassageReader, Reranker
 from gatewayd.knowledge.picking import Picked, Picker
 from gatewayd.knowledge.records import Passage
@@ -40,7 +40,7 @@ class SearchOptions:
     k: int = 5
     threshold: float = 0.0
     hybrid: bool = True
-    weight: float = 0.5
+    weight: float = WORD_WEIGHT
     fusion: Fusion = Fusion.MINMAX
     k_reranker: int = 5
 

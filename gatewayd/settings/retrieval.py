@@ -134,10 +134,11 @@ class RetrievalFields(BaseSettings):
     enable_rag_hybrid_search: types.Switch = setting(
         restart(RETRIEVAL), True, "Whether passages are searched by their words as well as by meaning."
     )
-    rag_hybrid_bm25_weight: types.Number = setting(
+    rag_hybrid_bm25_weight: types.OwnShare = setting(
         restart(RETRIEVAL),
-        0.5,
-        "How much words count in a hybrid search, from 0 to 1; meaning counts the rest.",
+        None,
+        "How much words count in a hybrid search, from 0 to 1, and meaning the rest; when empty 0.4 with the "
+        "model e5-small and 0.5 with any other.",
         ge=0,
         le=1,
     )

@@ -241,6 +241,11 @@ OwnSeconds = Annotated[
     BeforeValidator(_number_or_none),
     Expect('a number of seconds, or "" for the general setting'),
 ]
+OwnShare = Annotated[
+    Finite | None,
+    BeforeValidator(_number_or_none),
+    Expect('a number, or "" for that of the embedding model'),
+]
 Text = Annotated[str, Expect("text")]
 Line = Annotated[str, AfterValidator(_line), Expect("one line of text")]
 ProviderName = Annotated[

@@ -42,6 +42,8 @@ class Builtin:
 
     `revision` names the arithmetic and changes with anything that changes vectors. `member` is the file with
     the weights, `sha256` its hash. `is_usable_as_shipped` tells that this file is a graph itself.
+    `word_weight` (0 to 1) is how much words count beside its vectors in a hybrid search, None as much as
+    beside any others.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Builtin:
     query_prefix: str = ""
     content_prefix: str = ""
     is_usable_as_shipped: bool = False
+    word_weight: float | None = None
 
 
 MINILM: Final = Builtin(
@@ -78,6 +81,7 @@ E5_SMALL: Final = Builtin(
     padding=("<pad>", 1),
     query_prefix="query: ",
     content_prefix="passage: ",
+    word_weight=0.4,
 )
 """multilingual-e5-small (MIT): about a hundred languages."""
 

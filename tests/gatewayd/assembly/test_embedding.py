@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.assembly.embedding import make_embedder, make_embedding, make_reranker
+from gatewayd.assembly.embedding import make_embedder, make_embedding, make_reranker, word_weight
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.settings import Settings, load
 from gatewayd.tasks import Tasks
@@ -42,6 +42,16 @@ def test_a_model_that_is_none_stops_the_start(state: Path) -> None:
         make_embedder(settings_for(state, RAG_EMBEDDING_MODEL="maxilm"), Tasks())
     assert caught.value.kind is Kind.NOT_CONFIGURED
     assert "maxilm" in caught.value.message
+
+
+def test_the_model_decides_how_much_words_count_unless_the_settings_do(state: Path) -> None:
+    assert word_weight(settings_for(state)) == 0.5
+    assert word_weight(settings_for(state, RAG_EMBEDDING_MODEL="e5-small")) == 0.4
+    asked = {"RAG_EMBEDDING_MODEL": "e5-small", "RAG_HYBRID_BM25_WEIGHT": "0.7"}
+    assert word_weight(settings_for(state, **asked)) == 0.7
+    elsewhere = {"RAG_EMBEDDING_ENGINE": "openai", "RAG_EMBEDDING_MODEL": "e5-small"}
+    assert word_weight(settings_for(state, **elsewhere, RAG_OPENAI_API_BASE_URL=URL)) == 0.5
+    assert word_weight(settings_for(state, RAG_HYBRID_BM25_WEIGHT="")) == 0.5
 
 
 async def test_a_former_space_is_opened_by_its_name(state: Path) -> None:
