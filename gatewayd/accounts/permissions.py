@@ -114,6 +114,16 @@ def merge(base: PermissionTree, partial: PermissionTree) -> PermissionTree:
     return merged
 
 
+def differences(before: PermissionTree, after: PermissionTree) -> dict[str, bool]:
+    """Return the leaves of `after` that `before` has otherwise, `{"features.api_keys": True}`."""
+    return {
+        f"{section}.{leaf}": value
+        for section, leaves in after.items()
+        for leaf, value in leaves.items()
+        if before.get(section, {}).get(leaf) is not value
+    }
+
+
 class Permissions:
     """The default permissions: built in, then configured, then stored by an administrator.
 

@@ -4,7 +4,6 @@ Request id, path sanity, authentication by the route row, endpoint restrictions,
 """
 
 import asyncio
-import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,6 +19,7 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.http.admission import IDENTITY_PROVIDER, Admission, is_within, take_place
+from gatewayd.http.audit import CHANGE, audit_change
 from gatewayd.http.body import check_media_type
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID, SITE
 from gatewayd.http.direct import JsonReply
@@ -31,8 +31,6 @@ from gatewayd.http.shutout import ShutOut
 from gatewayd.http.uses import Use
 from gatewayd.scim.rendering import ROOT
 from gatewayd.tasks import Tasks
-
-audit_log = logging.getLogger("gatewayd.audit")
 
 SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 UNSAFE_PATH: Final = re.compile(r"//|/\.\.?(?:/|$)|%5c|%00|%2e", re.IGNORECASE)
@@ -157,17 +155,9 @@ class Edge:
             reply = await (work if actor is None else self._shut_out.run(account, work))
         else:
             reply = await self._finished(route, request, account)
-        if actor is not None and route.access is Access.ADMIN and request.method not in SAFE_METHODS:
-            audit_log.info(
-                "%s %s",
-                route.method,
-                route.path,
-                extra={
-                    "by": actor.user.email,
-                    "target": request.path,
-                    "request_id": request[REQUEST_ID],
-                },
-            )
+        is_change = route.access is Access.ADMIN and request.method not in SAFE_METHODS
+        if actor is not None and (is_change or CHANGE in request):
+            audit_change(route, request, actor)
         return reply
 
     async def _finished(self, route: Route, request: web.Request, account: str) -> web.StreamResponse:

@@ -1,15 +1,14 @@
 """The door of provisioning: who may come in, and what is written down about every request."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
 from aiohttp import hdrs, web
 
 from gatewayd import ids
 from gatewayd.errors import GatewayError, Kind, shortened
+from gatewayd.http.audit import MAX_VALUE_CHARACTERS, audit_log, told
 from gatewayd.http.context import FAILURE, REQUEST_ID, SITE, client_address
 from gatewayd.http.routes import Route
 from gatewayd.scim.activity import Activity, Seen
@@ -17,11 +16,6 @@ from gatewayd.scim.records import PublicSite, Resource
 from gatewayd.scim.rendering import ROOT
 from gatewayd.scim.searching import PARAMETERS
 from gatewayd.scim.tokens import ScimTokens
-
-audit_log = logging.getLogger("gatewayd.audit")
-
-LONGEST: Final = 1000
-"""Characters that the audit keeps of a filter, and of the JSON of one attribute."""
 
 MAX_IDS_SHOWN: Final = 3
 MAX_ID_SHOWN: Final = 64
@@ -85,11 +79,11 @@ class ProvisioningDoor:
             return
         is_in = DEED in request
         deed = request.get(DEED) or Deed()
-        told = {
+        fields = {
             "by": f"scim:{self._provider or '-'}" if is_in else "unknown",
             "address": address,
             "request_id": request_id,
-            "target": shortened(deed.target or request.path.removeprefix(ROOT), LONGEST),
+            "target": shortened(deed.target or request.path.removeprefix(ROOT), MAX_VALUE_CHARACTERS),
             "status": status,
             "refused": detail,
             "before": changed(deed.before, deed.after),
@@ -100,7 +94,7 @@ class ProvisioningDoor:
         audit_log.info(
             "%s",
             f"scim: {route.summary.lower()}",
-            extra={name: value for name, value in told.items() if value},
+            extra={name: value for name, value in fields.items() if value},
         )
 
 
@@ -142,9 +136,3 @@ def listed(user_ids: Sequence[str]) -> str:
     named = ", ".join(repr(shortened(user_id, MAX_ID_SHOWN)) for user_id in user_ids[:MAX_IDS_SHOWN])
     more = ", ..." if len(user_ids) > MAX_IDS_SHOWN else ""
     return f"{len(user_ids)}: {named}{more}"
-
-
-def told(value: Any) -> Any:
-    """Return a value, or the beginning of its JSON when that is long."""
-    text = orjson.dumps(value).decode()
-    return value if len(text) <= LONGEST else shortened(text, LONGEST)

@@ -8,6 +8,7 @@ from aiohttp import web
 from gatewayd.accounts.contact import Contact
 from gatewayd.accounts.endpoints import warnings_for
 from gatewayd.accounts.runtime import RuntimeSettings
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_object
 from gatewayd.http.context import actor
 from gatewayd.http.routes import Access, Route
@@ -47,6 +48,7 @@ class AdminRoutes:
         """
         values = self._runtime.known(await read_object(request))
         await self._runtime.set(values, by=actor(request).user_id)
+        note_change(request, "settings", values)
         warnings = warnings_for(self._runtime.text("API_KEYS_ALLOWED_ENDPOINTS"))
         return json_reply(self._body(), headers=warning_headers(warnings))
 

@@ -11,6 +11,8 @@ from gatewayd.accounts.records import NewUser, Role, UserChange
 from gatewayd.accounts.signin import SignIn, SignInClient
 from gatewayd.accounts.signup import SignUp
 from gatewayd.accounts.users import Users
+from gatewayd.errors import GatewayError
+from gatewayd.http.audit import audit_session, note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import CREDENTIAL, actor, client_address, credential, find_actor
 from gatewayd.http.public.session_replies import DEVICE_COOKIE, NO_STORE, SessionReplies
@@ -132,7 +134,12 @@ class AuthRoutes:
         """`{"email", "password"}` -> Session and cookie; 400 for a wrong pair, 429 after too many."""
         form = await read_model(request, SignInBody)
         client = SignInClient(client_address(request), request.cookies.get(DEVICE_COOKIE, ""))
-        user = await self._sign_in.sign_in(form.email, form.password, client)
+        try:
+            user = await self._sign_in.sign_in(form.email, form.password, client)
+        except GatewayError as error:
+            audit_session(request, "sign-in refused", form.email, refused=error.message)
+            raise
+        audit_session(request, "sign-in", user.email)
         reply = await self._replies.open(request, user)
         self._replies.set_device_cookie(request, reply, self._sign_in.issue_device_cookie(user))
         return reply
@@ -146,6 +153,7 @@ class AuthRoutes:
         form = await read_model(request, SignUpBody)
         new = NewUser(form.email, form.name, password=form.password, profile_image_url=form.profile_image_url)
         user = await self._sign_up.sign_up(new, client_address(request))
+        audit_session(request, "sign-up", user.email, role=user.role)
         return await self._replies.open(request, user)
 
     async def signout(self, request: web.Request) -> web.StreamResponse:
@@ -164,6 +172,7 @@ class AuthRoutes:
                 profile_image_url=form.profile_image_url,
             )
         )
+        note_change(request, user.email, {"name": user.name, "role": user.role})
         token = self._replies.issue(user, actor(request).expires_at)
         shown = {"token": token, "token_type": "Bearer"}
         return json_reply({**shown, **show_account(user)}, headers=NO_STORE)
@@ -187,6 +196,7 @@ class AuthRoutes:
         who = actor(request)
         await self._sign_in.confirm(who, form.password)
         await self._users.set_password(who.user_id, form.new_password, field="new_password")
+        note_change(request, who.user.email, {"password_is_set": True})
         return json_reply(data=True)
 
     async def update_timezone(self, request: web.Request) -> web.StreamResponse:

@@ -6,6 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public import queries
@@ -94,6 +95,7 @@ class FunctionRoutes:
         form = await read_model(request, SyncBody, LARGEST_SYNC)
         by = actor(request)
         made = await self._sync.replace_all(by, [one.wanted() for one in form.functions])
+        note_change(request, "functions", {"ids": [plugin.id for plugin in made]})
         return json_reply([self._shapes.shown(by, plugin) for plugin in made])
 
     async def create(self, request: web.Request) -> web.StreamResponse:
@@ -104,6 +106,7 @@ class FunctionRoutes:
         """
         form = await read_model(request, FunctionBody, LARGEST_SOURCE)
         made = await self._plugins.create(actor(request), Family.FUNCTION, form.new())
+        note_change(request, made.id, {"name": made.name})
         return json_reply(self._shapes.shown(actor(request), made, has_source=False))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -117,6 +120,7 @@ class FunctionRoutes:
         changed = await self._plugins.change(
             actor(request), Family.FUNCTION, plugin_id(request), form.change()
         )
+        note_change(request, changed.id, {"changed": sorted(form.model_fields_set)})
         return json_reply(self._shapes.shown(actor(request), changed))
 
     async def toggle(self, request: web.Request) -> web.StreamResponse:
@@ -125,14 +129,17 @@ class FunctionRoutes:
         One that does not load is on, too: `error` tells why it does not run.
         """
         changed = await self._plugins.set_active(actor(request), Family.FUNCTION, plugin_id(request))
+        note_change(request, changed.id, {"is_active": changed.is_active})
         return json_reply(self._shapes.shown(actor(request), changed))
 
     async def toggle_global(self, request: web.Request) -> web.StreamResponse:
         """Make a function one for all models, or no longer -> the function."""
         changed = await self._plugins.set_global(actor(request), Family.FUNCTION, plugin_id(request))
+        note_change(request, changed.id, {"is_global": changed.is_global})
         return json_reply(self._shapes.shown(actor(request), changed))
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Remove a function with its valves; answers true. 409 for one that comes from a file."""
         await self._plugins.remove(actor(request), Family.FUNCTION, plugin_id(request))
+        note_change(request, plugin_id(request))
         return json_reply(data=True)

@@ -1,6 +1,6 @@
 """Groups and their members: `/api/v1/groups`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -12,6 +12,7 @@ from gatewayd.accounts.permissions import known
 from gatewayd.accounts.records import Group, GroupChange, NewGroup
 from gatewayd.accounts.shapes import show_groups
 from gatewayd.accounts.users import Users
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, large_reply, pages_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.shapes import show_user_info
@@ -93,6 +94,7 @@ class GroupRoutes:
                 data=form.data or {},
             )
         )
+        note_change(request, group.name, {"permissions": group.permissions or None})
         return json_reply(await self._shown(group))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -123,24 +125,33 @@ class GroupRoutes:
         form = await read_model(request, GroupChangeBody)
         permissions = None if form.permissions is None else known(form.permissions)
         change = GroupChange(form.name, form.description, permissions, form.data)
-        return json_reply(await self._shown(await self._groups.change(_id(request), change)))
+        group = await self._groups.change(_id(request), change)
+        note_change(request, group.name, {"name": form.name, "permissions": permissions})
+        return json_reply(await self._shown(group))
 
     async def add_members(self, request: web.Request) -> web.StreamResponse:
         """`{"user_ids"}` -> Group; unknown users are left out."""
         form = await read_model(request, MembersBody)
         await self._groups.add_members(_id(request), form.user_ids)
-        return await self.show(request)
+        return await self._show_members(request, {"added": form.user_ids})
 
     async def remove_members(self, request: web.Request) -> web.StreamResponse:
         """`{"user_ids"}` -> Group."""
         form = await read_model(request, MembersBody)
         await self._groups.remove_members(_id(request), form.user_ids)
-        return await self.show(request)
+        return await self._show_members(request, {"removed": form.user_ids})
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer true; 404 for an unknown id."""
-        await self._groups.remove(_id(request))
+        group = await self._groups.get(_id(request))
+        await self._groups.remove(group.id)
+        note_change(request, group.name)
         return json_reply(data=True)
+
+    async def _show_members(self, request: web.Request, values: Mapping[str, Any]) -> web.StreamResponse:
+        group = await self._groups.get(_id(request))
+        note_change(request, group.name, values)
+        return json_reply(await self._shown(group))
 
     async def _shown(self, group: Group) -> dict[str, Any]:
         return (await show_groups([group], self._groups))[0]

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from gatewayd.accounts.keys import Keys
 from gatewayd.accounts.records import ApiKey
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.session_replies import NO_STORE
@@ -53,6 +54,7 @@ class KeyRoutes:
         form = await read_model(request, KeyBody)
         who = actor(request)
         key, value = await self._keys.issue(who.user, form.name, form.expires_at, until=who.key_expires_at)
+        note_change(request, key.name, {"id": key.id, "expires_at": key.expires_at})
         return _created(key, value)
 
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -74,6 +76,7 @@ class KeyRoutes:
             await self._keys.revoke_all(who.user_id)
         else:
             await self._keys.revoke(wanted, who.user_id)
+        note_change(request, wanted or "every key")
         return json_reply(data=True)
 
     async def list(self, request: web.Request) -> web.StreamResponse:
@@ -88,6 +91,7 @@ class KeyRoutes:
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """End one of one's own keys, whether keys are allowed or not, and answer true; 404 for another."""
         await self._keys.revoke(request.match_info["id"], actor(request).user_id)
+        note_change(request, request.match_info["id"])
         return json_reply(data=True)
 
 

@@ -13,6 +13,7 @@ from gatewayd.chat.buttons import Buttons, ButtonSet
 from gatewayd.chat.modelfacts import render_record, show_model
 from gatewayd.errors import not_found
 from gatewayd.http import body
+from gatewayd.http.audit import note_change
 from gatewayd.http.context import actor
 from gatewayd.http.public import model_pages
 from gatewayd.http.public.bases import BASES
@@ -142,6 +143,9 @@ class ModelRoutes:
             is_active=form.is_active,
         )
         grants = None if form.access_grants is None else _grants(form.access_grants)
+        note_change(
+            request, form.id, form.model_dump(include={"name", "base_model_id", "access_grants", "is_active"})
+        )
         return body.json_reply(render_record(await self._catalog.describe(record, grants)))
 
     async def grant(self, request: web.Request) -> web.StreamResponse:
@@ -149,18 +153,21 @@ class ModelRoutes:
         form = await body.read_model(request, ModelAccessBody)
         by = actor(request).user_id
         record = await self._catalog.grant(form.id, _grants(form.access_grants), by=by)
+        note_change(request, form.id, form.model_dump(include={"access_grants"}))
         return body.json_reply(render_record(record))
 
     async def toggle(self, request: web.Request) -> web.StreamResponse:
         """Switch a model on or off for non-administrators and answer its record."""
         record = self._record(request.query.get("id", ""))
         changed = await self._catalog.switch(record.id, active=not record.is_active)
+        note_change(request, changed.id, {"is_active": changed.is_active})
         return body.json_reply(render_record(changed))
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Delete a record and answer true."""
         form = await body.read_model(request, ModelIdBody)
         await self._catalog.remove_record(form.id)
+        note_change(request, form.id)
         return body.json_reply(data=True)
 
     def _record(self, model_id: str) -> ModelRecord:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from gatewayd.accounts.permissions import BUILTIN, Permissions, known
+from gatewayd.accounts.permissions import BUILTIN, Permissions, differences, known
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_object
 from gatewayd.http.context import actor
 from gatewayd.http.routes import Access, Route
@@ -49,7 +50,10 @@ class PermissionRoutes:
     async def change_defaults(self, request: web.Request) -> web.StreamResponse:
         """A tree -> the stored one; a missing leaf gets its built-in value, an unknown one is dropped."""
         tree = known(await read_object(request))
-        return json_reply(await self._permissions.set_defaults(tree, by=actor(request).user_id))
+        before = self._permissions.defaults()
+        after = await self._permissions.set_defaults(tree, by=actor(request).user_id)
+        note_change(request, "default permissions", differences(before, after))
+        return json_reply(after)
 
     async def show_builtin(self, request: web.Request) -> web.StreamResponse:
         """Answer the tree as it is without any configuration."""

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_object
 from gatewayd.http.context import actor
 from gatewayd.http.routes import Access, Noun, Route
@@ -56,6 +57,8 @@ class ValveRoutes:
         values = await read_object(request)
         with own_words():
             changed = await self._plugins.set_valves(actor(request), self._family, plugin_id(request), values)
+        # A valve may be a key of some provider: which ones are set is told, not to what.
+        note_change(request, plugin_id(request), {"changed": sorted(values)})
         return json_reply(changed)
 
     async def show_own(self, request: web.Request) -> web.StreamResponse:

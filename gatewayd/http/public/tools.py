@@ -7,6 +7,7 @@ from aiohttp import web
 
 from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Actor
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.functions import PluginServices
@@ -87,6 +88,7 @@ class ToolRoutes:
         """
         form = await read_model(request, ToolBody, LARGEST_SOURCE)
         made = await self._plugins.create(actor(request), Family.TOOL, form.new())
+        note_change(request, made.id, {"name": made.name})
         return json_reply(self._shapes.shown(actor(request), made, has_source=False))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -101,6 +103,7 @@ class ToolRoutes:
         """
         form = await read_model(request, ToolChangeBody, LARGEST_SOURCE)
         changed = await self._plugins.change(actor(request), Family.TOOL, plugin_id(request), form.change())
+        note_change(request, changed.id, {"changed": sorted(form.model_fields_set)})
         return json_reply(self._shapes.shown(actor(request), changed))
 
     async def share(self, request: web.Request) -> web.StreamResponse:
@@ -109,11 +112,13 @@ class ToolRoutes:
         changed = await self._plugins.set_grants(
             actor(request), Family.TOOL, plugin_id(request), form.grants() or ()
         )
+        note_change(request, changed.id, form.model_dump(include={"access_grants"}))
         return json_reply(self._shapes.shown(actor(request), changed))
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Remove a tool with its valves; answers true. 409 for one that comes from a file."""
         await self._plugins.remove(actor(request), Family.TOOL, plugin_id(request))
+        note_change(request, plugin_id(request))
         return json_reply(data=True)
 
     def _usable(self, by: Actor) -> Sequence[Plugin]:

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from gatewayd.errors import invalid
 from gatewayd.http import body
+from gatewayd.http.audit import note_change
 from gatewayd.http.context import actor
 from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.jsonslices import LARGE
@@ -56,7 +57,9 @@ class ToolServerRoutes:
             expected = f"expected a list of at most {MOST_SERVERS}"
             raise invalid(f"cannot accept {CONNECTIONS}: {expected}", param=CONNECTIONS)
         servers = [read_connection(entry, str(index)) for index, entry in enumerate(entries)]
-        return self._shown(await self._servers.replace_all(actor(request), servers))
+        shown = self._shown(await self._servers.replace_all(actor(request), servers))
+        note_change(request, "tool servers", {"ids": [server.id for server in servers]})
+        return shown
 
     async def verify(self, request: web.Request) -> web.Response:
         """Ask the server of one entry now, `{"status": true, "info": {"title", "version"}, "specs": []}`."""

@@ -12,6 +12,7 @@ from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Role, User, UserChange
 from gatewayd.accounts.shapes import show_groups
 from gatewayd.accounts.users import Users
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, pages_reply, read_model, read_object
 from gatewayd.http.context import actor
 from gatewayd.http.public.shapes import (
@@ -136,6 +137,7 @@ class UserRoutes:
         """`{"id", "role"}` -> User."""
         form = await read_model(request, RoleBody)
         user = await self._users.change_shown(form.id, UserChange(role=form.role), actor(request))
+        note_change(request, user.email, {"role": form.role})
         return json_reply(show_whole_user(user))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -177,11 +179,16 @@ class UserRoutes:
             password=form.password or None,
         )
         user = await self._users.change_shown(request.match_info["id"], change, actor(request))
+        is_set = True if form.password else None
+        values = form.model_dump(include={"role", "name", "email"})
+        note_change(request, user.email, {**values, "password_is_set": is_set})
         return json_reply(show_whole_user(user))
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer true; 403 for the primary administrator and oneself, 404 for an unknown id."""
-        await self._users.remove(request.match_info["id"], actor(request))
+        user = await self._users.get(request.match_info["id"])
+        await self._users.remove(user.id, actor(request))
+        note_change(request, user.email)
         return json_reply(data=True)
 
     async def _change_own(self, request: web.Request, change: UserChange) -> User:

@@ -29,6 +29,13 @@ def test_the_built_in_tree() -> None:
     assert all(value for leaf, value in BUILTIN["chat"].items() if leaf != "temporary_enforced")
 
 
+def test_differences_are_the_leaves_that_are_new_or_otherwise() -> None:
+    before = {"features": {"api_keys": False, "notes": True}}
+    after = {"features": {"api_keys": True, "notes": True}, "chat": {"edit": False}}
+    assert trees.differences(before, after) == {"features.api_keys": True, "chat.edit": False}
+    assert trees.differences(after, after) == {}
+
+
 @pytest.mark.parametrize(
     ("tree", "message"),
     [

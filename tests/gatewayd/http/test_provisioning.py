@@ -12,8 +12,9 @@ import pytest
 from multidict import CIMultiDict
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.audit import MAX_VALUE_CHARACTERS
 from gatewayd.http.edge import EdgeOptions
-from gatewayd.http.provisioning import LONGEST, changed, token_of
+from gatewayd.http.provisioning import changed, token_of
 from gatewayd.observe.logs import JsonFormatter, TextFormatter
 from gatewayd.scim.activity import Seen
 from gatewayd.scim.records import Search
@@ -318,7 +319,7 @@ async def test_secrets_are_in_no_line(site: ScimSite, caplog: pytest.LogCaptureF
 async def test_a_long_filter_is_told_in_part(site: ScimSite, audit: Any) -> None:
     await site.ok("POST", "/Users/.search", {"filter": f'userName eq "{"a" * 5000}"'})
     [(_, told)] = audit()
-    assert len(told["target"]) == LONGEST + 3
+    assert len(told["target"]) == MAX_VALUE_CHARACTERS + 3
     assert told["target"].startswith('userName eq "aaa')
 
 
@@ -441,4 +442,4 @@ def test_only_what_differs_is_told() -> None:
 
 def test_what_is_long_is_told_in_part() -> None:
     told = changed({"emails": [{"value": "x" * 100}] * 100}, None)
-    assert len(told["emails"]) == LONGEST + 3
+    assert len(told["emails"]) == MAX_VALUE_CHARACTERS + 3

@@ -1,0 +1,69 @@
+"""The audit of HTTP: one line for each change and each sign-in, with the new values and never a secret."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import shortened
+from gatewayd.http.context import REQUEST_ID, client_address
+from gatewayd.http.routes import Route
+
+audit_log = logging.getLogger("gatewayd.audit")
+
+MAX_VALUE_CHARACTERS: Final = 1000
+"""Characters that the audit keeps of the JSON of one value, and of a subject."""
+
+MAX_ACCOUNT_CHARACTERS: Final = 254
+"""Characters that the audit keeps of the account of a sign-in, which anybody may send."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedChange:
+    """Whom or what a request changes, as people call it, and the new values."""
+
+    subject: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+CHANGE: Final[web.RequestKey[AuditedChange]] = web.RequestKey("audited_change", AuditedChange)
+
+
+def note_change(request: web.Request, subject: str, values: Mapping[str, Any] | None = None) -> None:
+    """Keep for the audit line of a request what it changes; no value may be a secret, None is left out."""
+    kept = {name: value for name, value in (values or {}).items() if value is not None}
+    request[CHANGE] = AuditedChange(subject, kept)
+
+
+def audit_change(route: Route, request: web.Request, actor: Actor) -> None:
+    """Write the line of a change that was made: by whom, where, to what, and the new values."""
+    fields: dict[str, Any] = {
+        "by": actor.user.email,
+        "target": request.path,
+        "request_id": request[REQUEST_ID],
+    }
+    change = request.get(CHANGE)
+    if change is not None:
+        fields["subject"] = shortened(change.subject, MAX_VALUE_CHARACTERS)
+        fields["values"] = {name: told(value) for name, value in change.values.items()} or None
+    audit_log.info("%s %s", route.method, route.path, extra=fields)
+
+
+def audit_session(request: web.Request, action: str, account: str, **more: str) -> None:
+    """Write the line of a sign-in or a sign-up: which account, from which address."""
+    fields = {
+        "account": shortened(account, MAX_ACCOUNT_CHARACTERS),
+        "address": client_address(request),
+        "request_id": request[REQUEST_ID],
+    }
+    audit_log.info("%s", action, extra={**fields, **more})
+
+
+def told(value: Any) -> Any:
+    """Return a value, or the beginning of its JSON when that is long."""
+    text = orjson.dumps(value).decode()
+    return value if len(text) <= MAX_VALUE_CHARACTERS else shortened(text, MAX_VALUE_CHARACTERS)

@@ -1,0 +1,81 @@
+"""Tests for gatewayd.http.audit."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from gatewayd.accounts.records import Role
+from gatewayd.http.audit import MAX_ACCOUNT_CHARACTERS, MAX_VALUE_CHARACTERS, audit_session, note_change
+from gatewayd.http.body import json_reply
+from gatewayd.http.routes import Access, Route
+from gatewayd.observe.logs import TextFormatter
+from tests.fakes.edge import bearer, serving
+from tests.fakes.models import make_actor
+
+ACTORS = {"admin": make_actor("a", Role.ADMIN)}
+
+
+async def change(request: web.Request) -> web.StreamResponse:
+    note_change(request, "ada@example.org", {"role": "admin", "name": None, "password": "hush"})
+    return json_reply(data=True)
+
+
+async def change_much(request: web.Request) -> web.StreamResponse:
+    note_change(request, "x" * 5000, {"user_ids": ["y" * 100] * 100})
+    return json_reply(data=True)
+
+
+async def change_nothing_more(request: web.Request) -> web.StreamResponse:
+    note_change(request, "ada@example.org")
+    return json_reply(data=True)
+
+
+async def sign_in(request: web.Request) -> web.StreamResponse:
+    audit_session(request, "sign-in refused", "z" * 5000 + "\n forged", refused="cannot sign in")
+    return json_reply(data=True)
+
+
+def audited(caplog: pytest.LogCaptureFixture) -> Sequence[logging.LogRecord]:
+    return [record for record in caplog.records if record.name == "gatewayd.audit"]
+
+
+async def fields(caplog: pytest.LogCaptureFixture, handler: Any, access: Access) -> dict[str, Any]:
+    """Send one request and return the one line of the audit, and its text."""
+    with caplog.at_level(logging.INFO, "gatewayd.audit"):
+        async with serving([Route("POST", "/x", handler, access, "Do it")], ACTORS) as client:
+            reply = await client.post("/x", headers={**bearer("admin"), "X-Request-Id": "r1"})
+            assert reply.status == 200
+    (record,) = audited(caplog)
+    return {**vars(record), "text": TextFormatter(journal=True).format(record)}
+
+
+@pytest.mark.parametrize("access", [Access.ADMIN, Access.VERIFIED])
+async def test_a_change_names_who_whom_and_the_new_values(
+    caplog: pytest.LogCaptureFixture, access: Access
+) -> None:
+    line = await fields(caplog, change, access)
+    assert line["text"] == (
+        "<6>gatewayd.audit: POST /x by=a@example.org target=/x request_id=r1 subject=ada@example.org"
+        ' values="{\\"role\\": \\"admin\\", \\"password\\": \\"[redacted]\\"}"'
+    )
+
+
+async def test_a_change_without_values(caplog: pytest.LogCaptureFixture) -> None:
+    line = await fields(caplog, change_nothing_more, Access.ADMIN)
+    assert line["text"].endswith(" request_id=r1 subject=ada@example.org")
+
+
+async def test_what_is_told_of_a_change_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    line = await fields(caplog, change_much, Access.ADMIN)
+    assert len(line["subject"]) == MAX_VALUE_CHARACTERS + 3
+    assert len(line["values"]["user_ids"]) == MAX_VALUE_CHARACTERS + 3
+
+
+async def test_the_account_of_a_sign_in_is_bounded_and_on_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    line = await fields(caplog, sign_in, Access.PUBLIC)
+    assert line["account"] == "z" * MAX_ACCOUNT_CHARACTERS + "..."
+    assert line["text"].startswith("<6>gatewayd.audit: sign-in refused account=zzz")
+    assert line["text"].endswith(' address=127.0.0.1 request_id=r1 refused="cannot sign in"')
