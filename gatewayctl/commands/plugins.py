@@ -19,6 +19,7 @@ from gatewayctl.safe import begun
 from gatewayctl.verbs import DryRun, Noun, Session, Yes, describe
 from gatewayctl.wire.plugins import (
     Method,
+    MissingImport,
     NewPlugin,
     Plugin,
     PluginChange,
@@ -127,6 +128,12 @@ def _signature(method: Method) -> str:
     return f"{method.name}({given})"
 
 
+def _missing(one: MissingImport) -> str:
+    """Return what an import does not find, with the requirement that has it."""
+    notes = [note for note in (one.requirement, "guarded" if one.guarded else "") if note]
+    return f"{one.name} ({', '.join(notes)})" if notes else one.name
+
+
 REPORT: View[PluginReport] = View(
     name=lambda row: "loads" if row.loads else "fails",
     columns={
@@ -137,7 +144,7 @@ REPORT: View[PluginReport] = View(
         "LOADS": lambda row: row.loads,
         "ERROR": lambda row: row.error,
         "METHODS": lambda row: [_signature(method) for method in row.methods],
-        "MISSING": lambda row: [f"{one.name}{' (guarded)' if one.guarded else ''}" for one in row.missing],
+        "MISSING": lambda row: [_missing(one) for one in row.missing],
         "EVENTS": lambda row: [f"{one.type}{'' if one.known else ' (unknown)'}" for one in row.events],
         "VALVES": lambda row: [one.name for one in row.valves],
         "USER VALVES": lambda row: [one.name for one in row.user_valves],

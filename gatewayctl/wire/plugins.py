@@ -149,10 +149,14 @@ class Method(Reply):
 
 
 class MissingImport(Reply):
-    """An import that finds nothing; the plugin is prepared for it where it is guarded."""
+    """An import that finds nothing; the plugin is prepared for it where it is guarded.
+
+    `requirement` is the line of its header that names the package.
+    """
 
     name: str
     guarded: bool = False
+    requirement: str = ""
 
 
 class SentEvent(Reply):

@@ -7,7 +7,6 @@ reports`). The import names of plugins are there, but no gateway behind them.
 import asyncio
 import importlib
 import importlib.metadata
-import importlib.util
 import inspect
 import os
 import re
@@ -15,6 +14,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -35,6 +35,7 @@ from gatewayd.plugins.loading import Loader, Loading
 from gatewayd.plugins.names import finder
 from gatewayd.plugins.names.catalogue import PACKAGE
 from gatewayd.plugins.outline import Imported, Outline, read_outline
+from gatewayd.plugins.packages import choose_requirements, find_unmet, missing_part
 from gatewayd.plugins.records import Family, Plugin, PluginKind
 from gatewayd.plugins.reports import (
     MissingImport,
@@ -128,30 +129,35 @@ async def look(question: Question) -> Report:
         host = make_host(question.settings, Path(folder))
         names = finder.install(host, asyncio.get_running_loop())
         try:
-            return await _loaded(report, plugin, outline, question)
+            return await _loaded(report, plugin, outline, question, Path(folder) / "packages")
         finally:
             names.close()
 
 
-async def _loaded(report: Report, plugin: Plugin, outline: Outline, question: Question) -> Report:
+async def _loaded(
+    report: Report, plugin: Plugin, outline: Outline, question: Question, packages: Path
+) -> Report:
+    """Load a plugin as the gateway does; what has to be installed for it goes to `packages`."""
     nobody = cast(Any, _Nobody())
     around = Surroundings(asyncio.get_running_loop(), nobody, nobody)
-    requirements = Requirements(Installation(Path(question.packages or os.devnull)))
+    installs = question.packages is not None
+    requirements = Requirements(Installation(packages, installs, question.pip_options, question.pip_timeout))
     loader = Loader(around, Loading(requirements, question.timeout))
-    try:
-        loaded = await loader.load(plugin, lambda *_: None)
-    except GatewayError as error:
-        return replace(report, error=error.message, missing=await _missing(outline))
-    methods = tuple(_methods(loaded))
-    return replace(
-        report,
-        kind=loaded.plugin.kind.value,
-        methods=methods,
-        missing=await _missing(outline),
-        valves=await loaded.valves_schema(),
-        user_valves=await loaded.user_valves_schema(),
-        problems=(*_entry_problems(loaded, around), *await _valve_problems(loaded)),
-    )
+    requirements.open()
+    with closing(requirements):
+        try:
+            loaded = await loader.load(plugin, lambda *_: None)
+        except GatewayError as error:
+            return replace(report, error=error.message, missing=await _missing(plugin, outline))
+        return replace(
+            report,
+            kind=loaded.plugin.kind.value,
+            methods=tuple(_methods(loaded)),
+            missing=await _missing(plugin, outline),
+            valves=await loaded.valves_schema(),
+            user_valves=await loaded.user_valves_schema(),
+            problems=(*_entry_problems(loaded, around), *await _valve_problems(loaded)),
+        )
 
 
 def _kind(question: Question) -> tuple[Family, PluginKind]:
@@ -173,26 +179,30 @@ def _requirement(text: str) -> ReportedRequirement:
         return ReportedRequirement(text, None)
 
 
-async def _missing(outline: Outline) -> tuple[MissingImport, ...]:
+async def _missing(plugin: Plugin, outline: Outline) -> tuple[MissingImport, ...]:
     # In a thread: names of settings are asked for on this loop.
-    absent = [one for one in outline.imports if not await asyncio.to_thread(_is_there, one)]
+    absent = [(one, name) for one in outline.imports if (name := await asyncio.to_thread(_absent, one))]
     guarded: dict[str, bool] = {}
-    for one in absent:
-        name = one.full if one.package == PACKAGE else one.package
+    for one, name in absent:
         guarded[name] = guarded.get(name, True) and one.guarded
-    return tuple(MissingImport(name, is_guarded) for name, is_guarded in guarded.items())
+    unmet = find_unmet(frontmatter.requirements(plugin.manifest)) if absent else ()
+    return tuple(
+        MissingImport(name, is_guarded, ", ".join(choose_requirements(name, unmet)))
+        for name, is_guarded in guarded.items()
+    )
 
 
-def _is_there(wanted: Imported) -> bool:
+def _absent(wanted: Imported) -> str:
+    """Return the name of what an import does not find, "" when it finds everything."""
+    if wanted.package != PACKAGE:
+        return missing_part(wanted.full)
     try:
-        if wanted.package != PACKAGE:
-            return importlib.util.find_spec(wanted.package) is not None
         module = importlib.import_module(wanted.module)
         if wanted.name and not hasattr(module, wanted.name):
             importlib.import_module(wanted.full)
     except (ImportError, ValueError):
-        return False
-    return True
+        return wanted.full
+    return ""
 
 
 def _methods(loaded: Loaded) -> Iterator[ReportedMethod]:
@@ -253,7 +263,7 @@ def main() -> None:
     # What the source prints is no part of the report.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     question = _ASKED.validate_json(sys.stdin.buffer.read())
-    signal.alarm(int(question.timeout) + LAST_WORDS)
+    signal.alarm(int(question.timeout + question.pip_timeout) + LAST_WORDS)
     if question.packages is not None:
         sys.path.append(question.packages)
     report = asyncio.run(look(question))

@@ -41,12 +41,16 @@ class Checker:
 
     async def check(self, plugin_id: str, content: str, family: Family | None = None) -> Report:
         """Return what can be told of a source, one that does not load included."""
+        installs = self._installation.is_enabled
+        pip_timeout = self._installation.timeout if installs else 0.0
         question = Question(
             id=plugin_id,
             content=content,
             family=None if family is None else family.value,
             timeout=self._timeout,
-            packages=str(self._installation.directory) if self._installation.is_enabled else None,
+            packages=str(self._installation.directory) if installs else None,
+            pip_options=self._installation.options,
+            pip_timeout=pip_timeout,
             settings={} if self._settings is None else dict(await self._settings()),
         )
         child = await asyncio.create_subprocess_exec(
@@ -60,7 +64,7 @@ class Checker:
             stderr=asyncio.subprocess.DEVNULL,
         )
         try:
-            async with asyncio.timeout(self._timeout + START):
+            async with asyncio.timeout(self._timeout + pip_timeout + START):
                 told, _ = await child.communicate(orjson.dumps(question, default=str))
         except TimeoutError:
             return _failed(question, f"it did not load within {self._timeout:g} s")

@@ -72,7 +72,7 @@ class Loader:
             undo.push_async_callback(home.stop, GIVE_UP)
             outcome = await self._run(plugin, home)
             if outcome.error is not None:
-                raise self._explain(plugin, outcome.error) from outcome.error
+                raise await self._explain(plugin, outcome.error) from outcome.error
             loaded = self._loaded(plugin, home, outcome.value, noting)
             await loaded.refresh()
             undo.pop_all()
@@ -104,11 +104,12 @@ class Loader:
                 late = Failed(f"it did not load within {self._options.timeout:g} s")
                 raise _failure(plugin, late) from None
 
-    def _explain(self, plugin: Plugin, error: BaseException) -> PluginError:
+    async def _explain(self, plugin: Plugin, error: BaseException) -> PluginError:
         failed = read_failure(error, plugin.path or _own_path(plugin))
         text = failed.text
-        if isinstance(error, ModuleNotFoundError) and (hint := self._options.requirements.hint(plugin)):
-            text = f"{text}; {hint}"
+        if isinstance(error, ImportError):
+            hint = await asyncio.to_thread(self._options.requirements.hint, plugin, error)
+            text = f"{text}; {hint}" if hint else text
         if failed.line is not None:
             text = f"{text} (line {failed.line})"
         log.info("a plugin did not load", extra={**log_fields(plugin.family, plugin.id), "error": text})

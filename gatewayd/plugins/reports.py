@@ -8,7 +8,9 @@ from typing import Any
 class Question:
     """What is to be looked at, and how: `timeout` in seconds, `packages` a directory to import from, too.
 
-    `settings` are what the import names of plugins show as settings. Without `family` the class tells it.
+    With `packages` those that are missing are installed for the look, with `pip_options` and `pip_timeout` in
+    seconds. `settings` are what the import names of plugins show as settings. Without `family` the class
+    tells it.
     """
 
     id: str
@@ -16,6 +18,8 @@ class Question:
     family: str | None = None
     timeout: float = 60.0
     packages: str | None = None
+    pip_options: tuple[str, ...] = ()
+    pip_timeout: float = 0.0
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -37,10 +41,14 @@ class ReportedMethod:
 
 @dataclass(frozen=True, slots=True)
 class MissingImport:
-    """An import that finds nothing; the plugin itself is prepared for it where it is guarded."""
+    """An import that finds nothing; the plugin itself is prepared for it where it is guarded.
+
+    `requirement` is the line of the header that names its package, "" without one.
+    """
 
     name: str
     guarded: bool
+    requirement: str = ""
 
 
 @dataclass(frozen=True, slots=True)

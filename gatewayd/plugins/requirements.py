@@ -12,6 +12,8 @@ from typing import Final
 
 from gatewayd.plugins import frontmatter
 from gatewayd.plugins.invoke import Failed, PluginError
+from gatewayd.plugins.names.catalogue import PACKAGE
+from gatewayd.plugins.packages import DISTRIBUTIONS, choose_requirements, find_unmet, missing_module
 from gatewayd.plugins.records import Plugin, log_fields
 
 log = logging.getLogger(__name__)
@@ -55,7 +57,7 @@ class Requirements:
             sys.path.remove(directory)
 
     async def ensure(self, plugin: Plugin) -> None:
-        """Install what the header of a plugin requires, when that is allowed and was not done before.
+        """Install what the header of a plugin requires and is not there, when that is allowed.
 
         Raises PluginError with the last words of pip.
         """
@@ -71,27 +73,43 @@ class Requirements:
                 return
             try:
                 if not await asyncio.to_thread(self._mark(mark).exists):
-                    await self._install(plugin, packages)
-                    await asyncio.to_thread(self._mark(mark).touch)
+                    await self._install_missing(plugin, packages, mark)
             except OSError as error:
                 raise _failure(plugin, f"its packages cannot be installed: {error}") from error
             self._done.add(mark)
             importlib.invalidate_caches()
 
-    def hint(self, plugin: Plugin) -> str:
-        """Return what to do about a missing module; empty when packages are installed anyway."""
-        packages = _packages(plugin)
-        if self._installation.is_enabled:
+    def hint(self, plugin: Plugin, error: ImportError) -> str:
+        """Return what to do about an import that failed; empty when no package is missing.
+
+        Looks at what is installed, on the disk.
+        """
+        module = missing_module(error)
+        unmet = find_unmet(_packages(plugin))
+        if not (module or unmet) or module.partition(".")[0] == PACKAGE:
             return ""
-        named = f"the plugin requires {', '.join(packages)}: " if packages else ""
-        return f"{named}install what is missing for the gateway's Python, or set {SETTING}"
+        if unmet:
+            required = choose_requirements(module, unmet) or unmet
+            named = f"the plugin requires {', '.join(required)}: install it"
+        else:
+            named = f"its header names no package for it: install {DISTRIBUTIONS.get(module, module)}"
+        or_else = f"set {SETTING}" if not self._installation.is_enabled else "add it to the requirements"
+        return f"{named} for the gateway's Python, or {or_else}"
 
     def _mark(self, mark: str) -> Path:
         return self._installation.directory / _MARKS / mark
 
+    async def _install_missing(self, plugin: Plugin, packages: Sequence[str], mark: str) -> None:
+        """Install those of some packages that are not there, and leave a mark of all."""
+        unmet = await asyncio.to_thread(find_unmet, packages)
+        if unmet:
+            marks = self._installation.directory / _MARKS
+            await asyncio.to_thread(lambda: marks.mkdir(parents=True, exist_ok=True))
+            await self._install(plugin, unmet)
+            await asyncio.to_thread(self._mark(mark).touch)
+
     async def _install(self, plugin: Plugin, packages: Sequence[str]) -> None:
         directory = self._installation.directory
-        await asyncio.to_thread(lambda: (directory / _MARKS).mkdir(parents=True, exist_ok=True))
         told = {**log_fields(plugin.family, plugin.id), "packages": list(packages)}
         log.info("installing packages", extra=told)
         command = ["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--upgrade"]
@@ -119,7 +137,7 @@ class Requirements:
                 await child.wait()
         if child.returncode:
             last = said.decode("utf-8", "replace").strip()[-_TOLD:]
-            raise _failure(plugin, f"its packages cannot be installed: {last}")
+            raise _failure(plugin, f"its packages cannot be installed ({', '.join(packages)}): {last}")
 
 
 def _packages(plugin: Plugin) -> tuple[str, ...]:

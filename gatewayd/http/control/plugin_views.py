@@ -86,7 +86,10 @@ def show_report(report: Report) -> wire.PluginReport:
             )
             for method in report.methods
         ],
-        missing=[wire.MissingImport(name=one.name, guarded=one.guarded) for one in report.missing],
+        missing=[
+            wire.MissingImport(name=one.name, guarded=one.guarded, requirement=one.requirement)
+            for one in report.missing
+        ],
         events=[wire.SentEvent(type=one.type, known=one.known) for one in report.events],
         valves=show_valves(valverows.rows(report.valves, {})),
         user_valves=show_valves(valverows.rows(report.user_valves, {})),

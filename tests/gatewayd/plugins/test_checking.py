@@ -11,6 +11,7 @@ from gatewayd.plugins import checking
 from gatewayd.plugins.checking import Checker
 from gatewayd.plugins.records import Family
 from gatewayd.plugins.requirements import Installation
+from tests.fakes.wheels import requiring, wheel
 
 NOWHERE = Installation(Path("/nonexistent"))
 GOOD = "print('noise')\nclass Pipe:\n    def pipe(self, body): ...\n"
@@ -67,3 +68,18 @@ async def test_settings_and_packages_are_there(tmp_path: Path) -> None:
     assert (await Checker(with_packages, 20.0, settings).check("hello", source)).loads
     assert not (await Checker(NOWHERE, 20.0, settings).check("hello", source)).loads
     assert not (await Checker(with_packages, 20.0).check("hello", source)).loads
+
+
+@pytest.mark.slow
+async def test_a_check_installs_what_a_load_would_and_keeps_nothing(tmp_path: Path) -> None:
+    wheel(tmp_path, "gatewayd_test_checked")
+    packages = tmp_path / "packages"
+    installation = Installation(packages, True, ("--no-index", "--find-links", str(tmp_path)))
+    report = await Checker(installation, 20.0).check("hello", requiring("gatewayd_test_checked"))
+    assert (report.error, report.missing) == (None, ())
+    assert not packages.exists()
+    report = await Checker(installation, 20.0).check("hello", requiring("gatewayd_absent_package"))
+    assert "its packages cannot be installed (gatewayd_absent_package)" in (report.error or "")
+    report = await Checker(NOWHERE, 20.0).check("hello", requiring("gatewayd_absent_package"))
+    assert "the plugin requires gatewayd_absent_package: install it" in (report.error or "")
+    assert [one.requirement for one in report.missing] == ["gatewayd_absent_package"]

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from zipfile import ZipFile
 
 import pytest
 
@@ -10,27 +9,9 @@ from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.records import Family
 from gatewayd.plugins.requirements import Installation, Requirements
 from tests.fakes.plugins import make_registry, plugin_of, scope_of
+from tests.fakes.wheels import requiring, wheel
 
 OFFLINE = ("--no-index",)
-
-
-def wheel(folder: Path, name: str, version: str = "1.0") -> Path:
-    """Write a package whose module `name` has `VALUE`; return its wheel."""
-    path = folder / f"{name}-{version}-py3-none-any.whl"
-    info = f"{name}-{version}.dist-info"
-    with ZipFile(path, "w") as archive:
-        archive.writestr(f"{name}.py", f"VALUE = {version!r}\n")
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{info}/RECORD", "")
-    return path
-
-
-def requiring(name: str) -> str:
-    return (
-        f'"""\nrequirements: {name}\n"""\nimport {name}\n'
-        f"class Tools:\n    def run(self): return {name}.VALUE\n"
-    )
 
 
 async def test_what_is_missing_names_the_setting(tmp_path: Path) -> None:
@@ -39,6 +20,64 @@ async def test_what_is_missing_names_the_setting(tmp_path: Path) -> None:
             await plugged.registry.loaded(Family.TOOL, "t")
     assert "No module named 'gatewayd_absent_package'" in caught.value.message
     assert "enable_pip_install_frontmatter_requirements" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("header", "statement", "told"),
+    [
+        ("google-genai, other-absent", "from google_of_test import genai", "google-genai, other-absent"),
+        ("gw-google-genai, Pillow", "from google_of_test import genai", "gw-google-genai"),
+        ("gw-x", "import gw_x.y", "gw-x"),
+    ],
+)
+async def test_what_is_missing_names_its_requirement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: str, statement: str, told: str
+) -> None:
+    # A namespace that another package has a part of: the error is no ModuleNotFoundError.
+    (tmp_path / "google_of_test" / "other").mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    content = f'"""\nrequirements: {header}\n"""\n{statement}\nclass Tools: pass\n'
+    async with make_registry(plugin_of("t", content)) as plugged:
+        with pytest.raises(PluginError) as caught:
+            await plugged.registry.loaded(Family.TOOL, "t")
+    assert (
+        f"; the plugin requires {told}: install it for the gateway's Python, or set" in caught.value.message
+    )
+
+
+async def test_what_no_header_names_is_named_by_its_package(tmp_path: Path) -> None:
+    requirements = Requirements(Installation(tmp_path, True))
+    plugin = plugin_of("t", "class Tools: pass")
+    missing = ModuleNotFoundError("No module named 'cv2'", name="cv2")
+    assert requirements.hint(plugin, missing) == (
+        "its header names no package for it: install opencv-python for the gateway's Python,"
+        " or add it to the requirements"
+    )
+    assert requirements.hint(plugin, ImportError("cannot import name 'x' from 'json' (json.py)")) == ""
+    assert requirements.hint(plugin, ModuleNotFoundError("", name="open_webui.x")) == ""
+
+
+async def test_packages_that_are_there_are_not_installed(tmp_path: Path) -> None:
+    # pip would fail: there is no index, and no directory to install to can be made.
+    (tmp_path / "file").write_text("")
+    installation = Installation(tmp_path / "file" / "packages", True, OFFLINE)
+    content = '"""\nrequirements: pydantic>=2, PyYAML, orjson\n"""\nclass Tools: pass\n'
+    async with make_registry(plugin_of("t", content), installation=installation) as plugged:
+        assert await plugged.registry.loaded(Family.TOOL, "t")
+
+
+@pytest.mark.slow
+async def test_only_what_is_missing_is_installed(tmp_path: Path) -> None:
+    name = "gatewayd_test_other"
+    wheel(tmp_path, name)
+    installation = Installation(tmp_path / "packages", True, (*OFFLINE, "--find-links", str(tmp_path)))
+    content = requiring(name).replace(f"requirements: {name}", f"requirements: pydantic>=2, {name}")
+    try:
+        async with make_registry(plugin_of("t", content), installation=installation) as plugged:
+            loaded = await plugged.registry.loaded(Family.TOOL, "t")
+            assert await loaded.call("run", scope_of(), {}) == "1.0"
+    finally:
+        sys.modules.pop(name, None)
 
 
 @pytest.mark.slow
@@ -67,7 +106,9 @@ async def test_the_last_words_of_pip_are_told(tmp_path: Path) -> None:
     async with make_registry(
         plugin_of("t", requiring("gatewayd_absent_package")), installation=installation
     ) as plugged:
-        with pytest.raises(PluginError, match=r"(?s)cannot be installed: .*gatewayd_absent"):
+        with pytest.raises(
+            PluginError, match=r"(?s)cannot be installed \(gatewayd_absent_package\): .*gatewayd_absent"
+        ):
             await plugged.registry.loaded(Family.TOOL, "t")
 
 

@@ -60,7 +60,7 @@ def test_a_report() -> None:
         id="a",
         kind="pipe",
         methods=(ReportedMethod("pipe", (ReportedParameter("body", True),)),),
-        missing=(MissingImport("x", guarded=True),),
+        missing=(MissingImport("x", guarded=True, requirement="x-package"),),
         valves={"properties": {"limit": {"type": "integer", "default": 5}}},
         requirements=(ReportedRequirement("y", None),),
         problems=("p",),
@@ -68,6 +68,7 @@ def test_a_report() -> None:
     shown = show_report(report)
     assert (shown.loads, shown.kind, shown.problems) == (True, "pipe", ["p"])
     assert shown.methods[0].parameters[0].name == "body"
+    assert shown.missing[0].requirement == "x-package"
     assert (shown.missing[0].guarded, shown.requirements[0].version) == (True, None)
     assert [(one.name, one.default) for one in shown.valves] == [("limit", 5)]
     assert show_report(Report(id="a", error="no")).loads is False

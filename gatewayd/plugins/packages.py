@@ -1,0 +1,129 @@
+"""Which packages are there, and from which one a module comes."""
+
+import importlib.metadata
+import importlib.util
+import re
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec
+from typing import Final
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+DISTRIBUTIONS: Final = {
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "docx": "python-docx",
+    "dotenv": "python-dotenv",
+    "fitz": "PyMuPDF",
+    "git": "GitPython",
+    "google.generativeai": "google-generativeai",
+    "jose": "python-jose",
+    "jwt": "PyJWT",
+    "PIL": "Pillow",
+    "pptx": "python-pptx",
+    "sklearn": "scikit-learn",
+    "yaml": "PyYAML",
+}
+"""Modules of packages with another name, as plugins import them without naming the package."""
+
+_NAMESPACE_MEMBER: Final = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
+
+
+def find_unmet(requirements: Sequence[str]) -> tuple[str, ...]:
+    """Return those of some requirements that what is installed does not meet, in their order.
+
+    What is no requirement of PEP 508, such as an address, is unmet. One that has no package of its name but a
+    module, and asks for no version, is met.
+    """
+    return tuple(text for text in requirements if not _is_met(text))
+
+
+def missing_part(name: str) -> str:
+    """Return what is missing of a module name: the first part that there is not, "" when nothing is.
+
+    Only namespaces, whose parts come from different packages, are imported for it.
+    """
+    for prefix in _prefixes(name):
+        spec = _find_spec(prefix)
+        if spec is None:
+            return prefix
+        if spec.origin is not None:
+            return ""
+    return ""
+
+
+def missing_module(error: ImportError) -> str:
+    """Return the module whose absence an error tells, "" for another error of an import."""
+    if isinstance(error, ModuleNotFoundError):
+        return error.name or ""
+    if found := _NAMESPACE_MEMBER.match(str(error)):
+        return missing_part(f"{found[2]}.{found[1]}")
+    return ""
+
+
+def choose_requirements(module: str, requirements: Sequence[str]) -> Sequence[str]:
+    """Return the requirements that a module comes from by their names; none when no name is like its."""
+    whole = canonicalize_name(DISTRIBUTIONS.get(module, module))
+    first = canonicalize_name(module.partition(".")[0])
+    names = {text: canonicalize_name(_name(text)) for text in requirements}
+    same = [text for text, name in names.items() if name in (whole, first)]
+    alike = [text for text, name in names.items() if first in name.split("-")]
+    return same or alike
+
+
+def _prefixes(name: str) -> Iterator[str]:
+    parts = name.split(".")
+    return (".".join(parts[: end + 1]) for end in range(len(parts)))
+
+
+def _find_spec(name: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return None
+
+
+def _name(text: str) -> str:
+    try:
+        return Requirement(text).name
+    except InvalidRequirement:
+        return text
+
+
+def _is_met(text: str) -> bool:
+    try:
+        return _is_there(Requirement(text), ())
+    except InvalidRequirement:
+        return False
+
+
+def _is_there(requirement: Requirement, above: tuple[str, ...]) -> bool:
+    """Tell whether a requirement is met, and what its extras require.
+
+    `above` are the requirements whose extras led here, as extras may require each other.
+    """
+    if requirement.marker is not None and not requirement.marker.evaluate():
+        return True
+    try:
+        found = importlib.metadata.distribution(requirement.name)
+    except importlib.metadata.PackageNotFoundError:
+        spec = _find_spec(requirement.name.replace("-", "_"))
+        is_module = spec is not None and spec.origin is not None
+        return is_module and not (requirement.specifier or requirement.extras)
+    if not requirement.specifier.contains(found.version, prereleases=True):
+        return False
+    if str(requirement) in above:
+        return True
+    return all(_is_there(one, (*above, str(requirement))) for one in _of_extras(found, requirement))
+
+
+def _of_extras(found: importlib.metadata.Distribution, requirement: Requirement) -> Iterator[Requirement]:
+    for text in found.requires or ():
+        required = Requirement(text)
+        marker = required.marker
+        if marker is None or marker.evaluate({"extra": ""}):
+            continue
+        if any(marker.evaluate({"extra": extra}) for extra in requirement.extras):
+            required.marker = None
+            yield required
