@@ -49,6 +49,8 @@ _SAMPLES: Final = ((31, re.compile(f"[{_NON_STARTERS}]")), (4, re.compile(f"[{_N
 
 _FULL_ROW: Final = re.compile(f"[{_NON_STARTERS}]{{{MAX_NON_STARTERS}}}(?=[{_NON_STARTERS}])")
 
+_PRESENTATION_FORMS: Final = re.compile("[\ufb00-\ufdff\ufe70-\ufefc]")
+
 
 def stream_safe(text: str) -> str:
     """Return a text with a joiner after every 30 combining characters in a row; ordinary text as it is.
@@ -94,3 +96,14 @@ def compatible(text: str) -> str:
         return text.lower()
     plain = unicodedata.normalize("NFKC", stream_safe(text)).casefold()  # noqa: TID251
     return unicodedata.normalize("NFKC", plain)  # noqa: TID251
+
+
+def plain_letters(text: str) -> str:
+    """Return a text with letters in the place of their presentation forms: ligatures, and the forms that
+    Hebrew and Arabic letters take beside others. No other character changes."""
+    return text if text.isascii() else _PRESENTATION_FORMS.sub(_letters, text)
+
+
+def _letters(form: re.Match[str]) -> str:
+    # A mark alone has a blank to stand on.
+    return unicodedata.normalize("NFKC", form[0]).lstrip(" ")  # noqa: TID251

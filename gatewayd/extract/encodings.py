@@ -22,7 +22,8 @@ WIDE: Final = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 SAMPLE: Final = 128 * 1024
 SMALL_SAMPLE: Final = 4096
 MOST_CONTROLS: Final = 0.02
-CONTROLS: Final = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
+CONTROLS: Final = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]")
+REPLACEMENT: Final = "\ufffd"
 # Codecs that nobody's texts are in, and which can take very long.
 STRANGE: Final = {"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"}
 # What the web reads these names as.
@@ -64,21 +65,31 @@ SIGNS: Final = frozenset(
 )
 LATIN_SHARE: Final = 0.9
 MOST_ACCENTS: Final = 0.4
-MOST_DAMAGED: Final = 0.02
+# What the characters of Chinese, Japanese and Korean texts are in, of the many more that Unicode has.
+EAST: Final = re.compile("[\u3400-\u9fff\uac00-\ud7a3]+")
+EASTERN: Final = ("gb2312", "big5", "shift_jis", "iso2022_kr")
+LEAST_COMMON: Final = 0.9
+BLANKS: Final = " \n\u3001\u3002"
+SAMPLES: Final = 4
+"""Pieces of a text, from its beginning to its end, that are looked at."""
 
 
 def decode(data: bytes, declared: str | None = None) -> str:
     """Return the text of some bytes; `declared` is the encoding that they or a header claim."""
     for mark, encoding in MARKS:
         if data.startswith(mark):
-            return _checked(data[len(mark) :].decode(encoding, "replace"))
+            data = data[len(mark) :]
+            damaged = _damaged_utf8(data) if encoding == "utf-8" else None
+            return damaged or _checked(data.decode(encoding, "replace"))
     if b"\0" in data:
         return _checked(_decode_wide(data))
-    for encoding in ("iso2022_jp" if b"\x1b$" in data else "", "utf-8", _known(declared)):
+    known = _known(declared)
+    for encoding in ("iso2022_jp" if b"\x1b$" in data else "", "utf-8", "" if known in LATIN else known):
         text = _attempt(data, encoding)
         if text is not None:
             return _checked(text)
-    return _checked(_damaged_utf8(data) or _guess(data))
+    # Whatever is declared of those, which make letters of any bytes.
+    return _damaged_utf8(data) or _checked(_attempt(data, known) or _guess(data))
 
 
 def charset_of(content_type: str | None) -> str | None:
@@ -99,11 +110,12 @@ def _attempt(data: bytes, encoding: str) -> str | None:
 def _damaged_utf8(data: bytes) -> str | None:
     """Return a text in UTF-8 of which some bytes are broken, as transport leaves them; else None.
 
-    No other encoding of many letters beyond ASCII looks like one by chance.
+    In texts of other encodings at most one of four sequences beyond ASCII is one of UTF-8 by chance.
     """
     text = data.decode("utf-8", "replace")
-    beyond = len(text) - len(text.encode("ascii", "ignore"))
-    return text if text.count("\ufffd") <= beyond * MOST_DAMAGED else None
+    broken = text.count(REPLACEMENT) - data.count(REPLACEMENT.encode())
+    beyond = len(text) - len(text.encode("ascii", "ignore")) - broken
+    return _free_of_controls(text) if beyond >= broken else None
 
 
 def _known(declared: str | None) -> str:
@@ -126,21 +138,38 @@ def _decode_wide(data: bytes) -> str:
     """
     sample = data[:SAMPLE]
     is_narrow = len(sample.translate(None, PRINTABLE)) < len(sample) * (1 - MOST_PRINTABLE)
-    for encoding in () if is_narrow else WIDE:
-        text = _attempt(data, encoding)
-        if text is not None and _is_plausible(text[:SMALL_SAMPLE]):
-            return text
-    raise DocumentError("it holds NUL bytes, so it is not text but binary data of an unknown kind")
+    texts = [_attempt(data, encoding) for encoding in (() if is_narrow else WIDE)]
+    plausible = [text for text in texts if text is not None and all(map(_is_plausible, _samples(text)))]
+    if not plausible:
+        raise DocumentError("it holds NUL bytes, so it is not text but binary data of an unknown kind")
+    # Letters of the wrong byte order can be letters of another script, blanks are none.
+    return max(plausible, key=_blanks)
+
+
+def _blanks(text: str) -> int:
+    return sum(map(text[:SAMPLE].count, BLANKS))
+
+
+def _samples(text: str) -> list[str]:
+    """Return pieces of a text: binary data may begin with what looks like one."""
+    step = max(len(text) // SAMPLES, SMALL_SAMPLE)
+    return [text[at : at + SMALL_SAMPLE] for at in range(0, len(text), step)]
 
 
 def _is_plausible(sample: str) -> bool:
-    """Whether nearly all characters have a meaning, which those of the wrong byte order have not."""
+    """Whether nearly all characters have a meaning, and are in use.
+
+    Those of the wrong byte order and pairs of any bytes are without one, or of the many rare characters of
+    the East.
+    """
     senseless = sum(
         unicodedata.category(character) in {"Cc", "Cn", "Co"}
         for character in sample
         if character not in "\t\n\r\f"
     )
-    return senseless <= len(sample) * MOST_CONTROLS
+    east = "".join(EAST.findall(sample))
+    common = max(len(east.encode(encoding, "ignore").decode(encoding)) for encoding in EASTERN)
+    return senseless <= len(sample) * MOST_CONTROLS and common >= len(east) * LEAST_COMMON
 
 
 def _guess(data: bytes) -> str:
@@ -176,6 +205,13 @@ def _is_sign(character: str) -> bool:
 
 
 def _checked(text: str) -> str:
+    sample = text[:SAMPLE]
+    if sample.count(REPLACEMENT) > len(sample) * MOST_CONTROLS:
+        raise DocumentError(BINARY)
+    return _free_of_controls(text)
+
+
+def _free_of_controls(text: str) -> str:
     sample = text[:SAMPLE]
     if sum(1 for _ in CONTROLS.finditer(sample)) > len(sample) * MOST_CONTROLS:
         raise DocumentError(BINARY)

@@ -36,6 +36,16 @@ def pdf(pages: Sequence[str] = (SENTENCE,), *, title: str = "", password: str = 
     )
 
 
+def written_pdf(text: str) -> bytes:
+    """Return a PDF whose characters are those of a text: ligatures stay."""
+    document = pymupdf.open()
+    page = document.new_page()
+    writer = pymupdf.TextWriter(page.rect)
+    writer.append((72, 72), text, font=pymupdf.Font("helv"))
+    writer.write_text(page)
+    return bytes(document.tobytes())
+
+
 def scanned_pdf(pages: int = 2) -> bytes:
     document = pymupdf.open()
     image = pymupdf.Pixmap(pymupdf.csRGB, pymupdf.IRect(0, 0, 60, 80), False)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.text import compatible, composed, folded, is_continuation, stream_safe
+from gatewayd.text import compatible, composed, folded, is_continuation, plain_letters, stream_safe
 
 ACUTE, CEDILLA = "\u0301", "\u0327"
 ORDINARY = st.text(
@@ -88,3 +88,24 @@ def test_a_million_combining_characters_take_no_time(unit: str) -> None:
     assert len(folded(text)) > 500_000
     assert len(compatible(text)) > 500_000
     assert len(composed(text)) > 500_000
+
+
+@pytest.mark.parametrize(
+    ("text", "letters"),
+    [
+        ("e\ufb03cient \ufb02oor \ufb06 \ufb13", "efficient floor st \u0574\u0576"),
+        (
+            "\ufee3\ufeae\ufea3\ufe92\ufe8e \ufefb \ufb56",
+            "\u0645\u0631\u062d\u0628\u0627 \u0644\u0627 \u067e",
+        ),
+        ("\ufb3e \ufe70 \ufe71", "\u05de\u05bc \u064b \u0640\u064b"),
+    ],
+)
+def test_presentation_forms_are_the_letters_they_stand_for(text: str, letters: str) -> None:
+    assert plain_letters(text) == letters
+
+
+def test_no_other_character_changes() -> None:
+    forms = {*range(0xFB00, 0xFE00), *range(0xFE70, 0xFEFD)}
+    for number in set(range(sys.maxunicode + 1)) - forms:
+        assert plain_letters(chr(number)) == chr(number)

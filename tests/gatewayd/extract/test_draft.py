@@ -49,11 +49,24 @@ def test_the_limit_counts_characters_of_all_parts() -> None:
         ("a\x00b\x1bc\x7f", "abc"),
         ("\ud83d\ude00 \ud800x", "\U0001f600 \ufffdx"),
         ("tab\tstays", "tab\tstays"),
+        ("e\ufb03cient \ufefb", "efficient \u0644\u0627"),
     ],
 )
 def test_characters_that_no_text_has_are_removed(text: str, clean: str) -> None:
     assert cleaned(text) == clean
     cleaned(text).encode()
+
+
+def test_the_places_of_parts_are_those_of_the_letters() -> None:
+    draft = Draft(100)
+    for page, text in enumerate(("\ufb01nal o\ufb03ce", "\ufefb"), 1):
+        draft.write(text)
+        draft.end_part(page=page)
+    document = draft.finish()
+    assert [document.text[part.start : part.end] for part in document.parts] == [
+        "final office\n",
+        "\u0644\u0627\n",
+    ]
 
 
 def test_lines() -> None:

@@ -1,3 +1,6 @@
+import codecs
+import struct
+
 import pytest
 
 from gatewayd.extract.draft import DocumentError
@@ -13,6 +16,7 @@ TEXTS = {
     "el": "Παρακαλώ ελέγξτε τις ρυθμίσεις του διακομιστή και επανεκκινήστε την υπηρεσία.",
     "ja": "サーバーの設定を確認してから、サービスを再起動してください。問題が続く場合は。",
     "zh": "请检查服务器设置。然后重新启动服务。如果问题仍然存在。请联系管理员。",
+    "th": "กรุณาตรวจสอบการตั้งค่าเซิร์ฟเวอร์ หากปัญหายังคงอยู่ให้ติดต่อผู้ดูแลระบบ ราคาอาหาร เวลา นาฬิกา",
     "ko": "서버 설정을 확인한 다음 서비스를 다시 시작하십시오. 문제가 계속되면 문의.",
 }
 ENCODINGS = (
@@ -62,6 +66,55 @@ def test_a_broken_byte_does_not_change_the_encoding(language: str) -> None:
 def test_binary_data_is_refused(data: bytes) -> None:
     with pytest.raises(DocumentError, match="not text but binary"):
         decode(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack("<2000H", *range(0x4E00, 0x4E00 + 2000)),
+        struct.pack(">3000H", *range(0xAC00, 0xAC00 + 3000)),
+        struct.pack("<2000H", *range(25_000, 29_000, 2)),
+        ("A header. " * 4000).encode("utf-16-le") + struct.pack("<9000H", *range(0x4E00, 0x4E00 + 9000)),
+    ],
+)
+def test_binary_data_is_not_read_as_utf16(data: bytes) -> None:
+    with pytest.raises(DocumentError, match="not text but binary"):
+        decode(data)
+
+
+@pytest.mark.parametrize("language", TEXTS)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_the_byte_order_of_utf16_is_found(language: str, encoding: str) -> None:
+    text = f"{TEXTS[language]}\n" * 3
+    assert decode(text.encode(encoding)) == text
+
+
+@pytest.mark.parametrize("declared", [None, "utf-8", "iso-8859-1"])
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (
+            b"na\xc3\xafve caf\xc3\xa9, \xff r\xc3\xa9sum\xc3\xa9",
+            "na\u00efve caf\u00e9, \ufffd r\u00e9sum\u00e9",
+        ),
+        (
+            "\u65e5\u672c\u8a9e\u306e\u6587\u66f8".encode() + b"\xe6\x9b",
+            "\u65e5\u672c\u8a9e\u306e\u6587\u66f8\ufffd",
+        ),
+    ],
+)
+def test_a_few_broken_bytes_of_utf8_are_replaced(
+    mark: bytes, data: bytes, text: str, declared: str | None
+) -> None:
+    assert decode(mark + data, declared) == text
+
+
+@pytest.mark.parametrize("declared", [None, "utf-8"])
+def test_other_encodings_are_not_taken_for_broken_utf8(declared: str | None) -> None:
+    data = TEXTS["th"].encode("cp874") * 9
+    assert decode(data, "cp874") == TEXTS["th"] * 9
+    assert "\ufffd" not in decode(data, declared)
 
 
 def test_the_charset_of_a_media_type() -> None:

@@ -15,6 +15,10 @@ def test_words_cut_at_the_end_of_a_line_are_joined() -> None:
     assert text.split("\n")[:3] == ["the documentation of North-", "South 1-", "2"]
 
 
+def test_ligatures_are_the_letters_that_people_search() -> None:
+    assert reading(documents.written_pdf("an e\ufb03cient \ufb01le")).text == "an efficient file\n\n"
+
+
 def test_every_kind_of_bad_pdf_has_its_sentence() -> None:
     assert refusal(documents.pdf(password="x")) == (
         "cannot read the PDF: it is encrypted; remove the password and upload it again"
