@@ -31,16 +31,24 @@ class DirectReply(web.StreamResponse):
     def __init__(self, status: int = 200, headers: LooseHeaders | None = None) -> None:
         super().__init__(status=status, headers=headers)
         self._is_sent = False
+        self._is_last = False
 
     @property
     def keep_alive(self) -> bool:
-        """Whether the connection serves the next request: it does, as plain requests alone come here."""
-        return True
+        """Whether the connection serves the next request, as the head says."""
+        return not self._is_last
 
     @property
     def prepared(self) -> bool:
         """Whether the head has been sent."""
         return self._is_sent
+
+    def _begin(self, request: web.BaseRequest, headers: Mapping[str, str]) -> bytes:
+        """Return the head, to be sent at once: a stop may have made this answer the last meanwhile."""
+        self._is_last = not request.keep_alive
+        head = render_head(self.status, {**headers, "Connection": "close"} if self._is_last else headers)
+        self._is_sent = True
+        return head
 
 
 class JsonReply(DirectReply):
@@ -56,14 +64,13 @@ class JsonReply(DirectReply):
         """Send the answer with what the edge adds to every reply."""
         if self._is_sent:
             return
-        self._is_sent = True
         headers = {
             "Content-Type": "application/json",
             "Content-Length": str(len(self._content)),
             **self._common,
             **self._own,
         }
-        put(request, render_head(self.status, headers) + self._content)
+        put(request, self._begin(request, headers) + self._content)
         await request.writer.drain()
 
     async def write_eof(self, data: bytes = b"") -> None:
@@ -76,12 +83,12 @@ class ChunkedReply(DirectReply):
     def __init__(self, request: web.Request, status: int, headers: Mapping[str, str]) -> None:
         super().__init__(status)
         self._request = request
-        self._head = render_head(status, {**headers, "Transfer-Encoding": "chunked"})
+        self._told = {**headers, "Transfer-Encoding": "chunked"}
         self._is_over = False
 
     @property
     def prepared(self) -> bool:
-        """Whether the head is made: nothing can be added to it."""
+        """Whether nothing can be added to the head."""
         return True
 
     @property
@@ -112,8 +119,7 @@ class ChunkedReply(DirectReply):
 
     def _write(self, framed: bytes) -> None:
         if not self._is_sent:
-            self._is_sent = True
-            framed = self._head + framed
+            framed = self._begin(self._request, self._told) + framed
         put(self._request, framed)
 
 

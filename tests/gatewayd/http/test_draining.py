@@ -12,8 +12,10 @@ import pytest
 from aiohttp import web
 
 from gatewayd.http import draining
+from gatewayd.http.context import REPLY_HEADERS
 from gatewayd.http.draining import is_readable, listens
 from gatewayd.http.server import Server
+from gatewayd.http.sse import open_stream, send
 from tests.fakes.sockets import on_both_loops
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -29,6 +31,7 @@ class Site:
     server: Server
     place: tuple[str, int] = ("", 0)
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    is_opened: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def echo(self, request: web.Request) -> web.StreamResponse:
         return web.Response(body=await request.read() or b"hello")
@@ -40,6 +43,15 @@ class Site:
         await reply.prepare(request)
         await reply.write(b"begun")
         await self.go_on.wait()
+        return reply
+
+    async def slow(self, request: web.Request) -> web.StreamResponse:
+        request[REPLY_HEADERS] = {}
+        reply = await open_stream(request, {})
+        self.is_opened.set()
+        await self.go_on.wait()
+        await send(request, reply, b"late")
+        await reply.write_eof()
         return reply
 
     async def large(self, request: web.Request) -> web.StreamResponse:
@@ -63,6 +75,7 @@ async def serving(channel: socket.socket | None = None) -> AsyncIterator[Site]:
     site = Site(Server(app))
     app.router.add_route("*", "/", site.echo)
     app.router.add_get("/stream", site.stream)
+    app.router.add_get("/slow", site.slow)
     app.router.add_get("/large", site.large)
     await site.server.open()
     if channel is None:
@@ -220,6 +233,60 @@ async def test_a_stream_whose_head_is_sent_ends_and_lets_one_more_request_in() -
         site.server.look(listeners=False)
         writer.write(GET)
         assert CLOSE in await rest(reader, writer)
+
+
+SLOW = GET.replace(b"/ ", b"/slow ", 1)
+END = b"4\r\nlate\r\n0\r\n\r\n"
+
+
+class KeptAlive:
+    """A client that sends one request after the other and opens a connection only when an answer says so."""
+
+    def __init__(self, place: tuple[str, int]) -> None:
+        self._place = place
+        self._open: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self.connects = 0
+
+    async def ask(self) -> bytes:
+        if self._open is None:
+            self._open = await asyncio.open_connection(*self._place)
+            self.connects += 1
+        reader, writer = self._open
+        writer.write(SLOW)
+        answer = await asyncio.wait_for(reader.readuntil(END), SOON)
+        if CLOSE in answer:
+            await self.close()
+        return answer
+
+    async def close(self) -> None:
+        if self._open is not None:
+            _, writer = self._open
+            self._open = None
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+@on_both_loops
+async def test_a_client_in_a_loop_loses_no_request() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as channel:
+        client = KeptAlive(channel.getsockname())
+        async with serving(channel.dup()) as site:
+            site.go_on.set()
+            assert CLOSE not in await client.ask() + await client.ask()
+            site.go_on.clear()
+            site.is_opened.clear()
+            asked = asyncio.ensure_future(client.ask())
+            await site.is_opened.wait()
+            await site.server.stop_listening()
+            site.go_on.set()
+            assert CLOSE in await asked
+            await site.drained()
+        async with serving(channel.dup()) as site:
+            site.go_on.set()
+            assert CLOSE not in await client.ask() + await client.ask()
+            await client.close()
+        assert client.connects == 2
 
 
 @on_both_loops
