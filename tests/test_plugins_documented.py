@@ -65,7 +65,7 @@ def test_every_class_has_its_row() -> None:
 
 
 def test_every_reserved_parameter_has_its_item() -> None:
-    made = arguments._makers("p", scope_of(), None)  # type: ignore[arg-type]
+    made = arguments.MAKERS
     assert set(items("parameters")) == {*made, "__valves__"}
     assert len(items("parameters")) == len(made) + 1
 

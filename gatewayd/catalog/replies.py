@@ -3,8 +3,8 @@
 The language is the OpenAI chat-completion shape. Bytes that nobody needs decoded pass through as they came.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 import orjson
 
@@ -60,8 +60,7 @@ class Chunk:
     def events(self) -> list[Body]:
         """The events as mappings, which may be changed, added to or removed."""
         if self._events is None:
-            frames = (self._raw or b"").split(b"\n\n")
-            self._events = [orjson.loads(frame[5:]) for frame in frames if frame.startswith(b"data:")]
+            self._events = [orjson.loads(one) for one in _data(self._raw or b"")]
         self._raw = None
         return self._events
 
@@ -69,5 +68,23 @@ class Chunk:
     def raw(self) -> bytes:
         """The events as `data: {...}` frames, each ended by a blank line."""
         if self._raw is None:
-            self._raw = b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in self._events or ())
+            self._raw = _frames(map(orjson.dumps, self._events or ()))
         return self._raw
+
+    @classmethod
+    def of_data(cls, events: Iterable[bytes]) -> Self:
+        """Return a chunk of events that are JSON already."""
+        return cls(raw=_frames(events))
+
+    @property
+    def data(self) -> list[bytes]:
+        """The events as JSON."""
+        return _data(self.raw)
+
+
+def _frames(events: Iterable[bytes]) -> bytes:
+    return b"".join([b"data: %b\n\n" % event for event in events])
+
+
+def _data(raw: bytes) -> list[bytes]:
+    return [frame[5:] for frame in raw.split(b"\n\n") if frame.startswith(b"data:")]

@@ -1,6 +1,5 @@
 """What filters see and change of one chat request (4.2), the gateway's own fields included; pure."""
 
-from copy import deepcopy
 from typing import Any, Final
 
 import orjson
@@ -8,6 +7,7 @@ import orjson
 from gatewayd.catalog.replies import Body, Completion
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import OWN_FIELDS, filter_ids
+from gatewayd.completions.copies import copied
 from gatewayd.completions.deltas import message_of, said
 from gatewayd.completions.foreign import mapping, sequence
 from gatewayd.errors import GatewayError, Kind
@@ -37,9 +37,9 @@ class Exchange:
 
     def begin(self, *, has_outlets: bool) -> None:
         """Make the request this exchange's own, so that nobody else's copy is changed by filters."""
-        self._request.body = deepcopy(self._request.body)
+        self._request.body = copied(self._request.body)
         if has_outlets:
-            self._asked = deepcopy(list(sequence(self._request.body.get("messages"))))
+            self._asked = copied(list(sequence(self._request.body.get("messages"))))
 
     def form(self) -> Body:
         """Return the body as an inlet gets it."""

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,12 +13,14 @@ from gatewayd.chat.interfaces import ChatFilter, FilterChain
 from gatewayd.chat.modelfacts import assigned
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import filter_ids, make_scope
+from gatewayd.completions.copies import copied
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family, Plugin, PluginKind
 from gatewayd.plugins.registry import Registry
+from gatewayd.plugins.repeated_calls import Result
 
 log = logging.getLogger(__name__)
 
@@ -139,6 +140,7 @@ class PluginFilter:
         self._loaded = loaded
         self._exchange = exchange
         self._has_failed = False
+        self._hook = loaded.repeated("stream", "event", exchange.scope)
         # A policy holds to the end of an answer, whatever takes its place meanwhile.
         loaded.keep_for(self)
 
@@ -160,7 +162,13 @@ class PluginFilter:
 
     async def stream(self, chunk: Chunk) -> Chunk:
         """Let the filter change each event; one that it fails on passes as it was."""
-        return Chunk(events=[await self._event(event) for event in chunk.events])
+        before = chunk.data
+        try:
+            results = await self._hook.run(before, {"__body__": self._exchange.form()})
+        except PluginError as failure:
+            self._note(failure.message)
+            return chunk
+        return Chunk.of_data(map(self._passed, before, results))
 
     async def outlet(self, completion: Completion, actor: Actor) -> None:
         """Let the filter change a finished answer; when it fails, the answer stays as it is."""
@@ -168,19 +176,11 @@ class PluginFilter:
         after = await run_outlet(self._loaded, self._exchange.scope, form)
         self._exchange.take_finished(after, completion)
 
-    async def _event(self, event: Body) -> Body:
-        arguments = {"event": deepcopy(event), "__body__": self._exchange.form()}
-        try:
-            given = await self._loaded.call("stream", self._exchange.scope, arguments)
-        except PluginError as failure:
-            self._note(failure.message)
-            return event
-        problem = _event_problem(given)
-        if problem is not None:
-            self._note(problem)
-            return event
-        changed: Body = given
-        return changed
+    def _passed(self, before: bytes, result: Result) -> bytes:
+        if isinstance(result, bytes):
+            return result
+        self._note(result)
+        return before
 
     def _note(self, problem: str) -> None:
         """Log the first problem of an answer: the next chunks have the same."""
@@ -210,7 +210,7 @@ class FilesDropped:
 
 async def run_outlet(loaded: Loaded, scope: CallScope, form: Body) -> Body:
     """Return what an outlet makes of a body; when it fails, which is logged, the body as it was."""
-    before = deepcopy(form)
+    before: Body = copied(form)
     try:
         return await apply_outlet(loaded, scope, form)
     except GatewayError as error:
@@ -268,9 +268,3 @@ def _body_problem(given: Any) -> str | None:
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         return "messages is no list of objects"
     return not_json(given)
-
-
-def _event_problem(given: Any) -> str | None:
-    if given is None:
-        return "it returned nothing"
-    return not_json(given) if isinstance(given, dict) else f"it returned a {type(given).__name__}"

@@ -1,6 +1,5 @@
 """Outlet filters of finished chats (4.4): asked for by a client, or after an answer to a chat."""
 
-from copy import deepcopy
 from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
@@ -13,6 +12,7 @@ from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.rewriting import Rewriting, messages_of
 from gatewayd.chat.running import Conversation
 from gatewayd.chat.scopes import filter_ids, make_scope, target_of
+from gatewayd.completions.copies import copied
 from gatewayd.completions.foreign import text
 from gatewayd.errors import invalid
 from gatewayd.plugins.context import CallScope, RequestFacts
@@ -66,7 +66,7 @@ class Outlets:
         scope = request.scope or make_scope(request, model, self._catalog.find_record(model.id), actor)
         form: Body = {
             "model": request.model,
-            "messages": deepcopy(list(await conversation())),
+            "messages": copied(list(await conversation())),
             "chat_id": scope.target.chat_id,
             "session_id": scope.target.session_id,
             "id": scope.target.message_id,
@@ -110,7 +110,7 @@ def check_messages(body: Body) -> None:
 
 def with_absent(body: Body) -> Body:
     """Return a body with the ids that plugins expect; the messages are the plugin's to change."""
-    return {**ABSENT, **deepcopy(body)}
+    return {**ABSENT, **copied(body)}
 
 
 def without_absent(form: Body, body: Body) -> Body:

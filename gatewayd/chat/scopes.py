@@ -1,13 +1,13 @@
 """What plugins may know about a chat request, made of its own fields (2.2); pure."""
 
 from collections.abc import Mapping
-from copy import deepcopy
 from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.chat.modelfacts import describe_model
 from gatewayd.chat.records import ChatRequest
+from gatewayd.completions.copies import copied
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.events.records import Target
 from gatewayd.plugins.context import CallScope, RequestFacts
@@ -108,7 +108,7 @@ def _metadata(
         "message_id": target.message_id or None,
         "task_id": None,
         "session_id": target.session_id or None,
-        "user_message": deepcopy(user_message),
+        "user_message": copied(user_message),
         "user_message_id": mapping(user_message).get("id"),
         "assistant_message_id": options.get("assistant_message_id"),
         "folder_id": options.get("folder_id"),

@@ -2,14 +2,14 @@
 
 import asyncio
 import contextvars
-import copy
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from gatewayd.accounts.records import User
 from gatewayd.accounts.shapes import show_user
+from gatewayd.completions.copies import copied
 from gatewayd.events.records import Target
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.interfaces import UserValvesStore
@@ -61,7 +61,8 @@ def read_parameters(function: Callable[..., Any]) -> Parameters:
 
 def user_record(user: User) -> dict[str, Any]:
     """Return an account as `__user__` shows it, sharing nothing with the account."""
-    return copy.deepcopy(show_user(user))
+    record: dict[str, Any] = copied(show_user(user))
+    return record
 
 
 def reserved(names: frozenset[str], plugin_id: str, scope: CallScope, around: Surroundings) -> dict[str, Any]:
@@ -69,33 +70,7 @@ def reserved(names: frozenset[str], plugin_id: str, scope: CallScope, around: Su
 
     Called in the plugin's own thread: making a request may import libraries.
     """
-    makers = _makers(plugin_id, scope, around)
-    return {name: makers[name]() for name in names & makers.keys()}
-
-
-def _makers(plugin_id: str, scope: CallScope, around: Surroundings) -> Mapping[str, Callable[[], Any]]:
-    target = scope.target
-    return {
-        "__user__": lambda: user_record(scope.actor.user),
-        "__request__": lambda: around.make_request(scope) if around.make_request else None,
-        "__event_emitter__": lambda: make_emitter(target, around),
-        "__event_call__": lambda: make_call(target, around),
-        "__metadata__": lambda: scope.metadata,
-        "__model__": lambda: copy.deepcopy(scope.model),
-        "__files__": lambda: scope.files,
-        "__messages__": lambda: scope.messages,
-        "__task__": lambda: scope.task,
-        "__task_body__": lambda: scope.task_body,
-        "__chat_id__": lambda: target.chat_id,
-        "__message_id__": lambda: target.message_id or None,
-        "__session_id__": lambda: target.session_id or None,
-        "__tools__": lambda: scope.tools,
-        "__id__": lambda: plugin_id,
-        "__pipe_id__": lambda: plugin_id,
-        "__oauth_token__": lambda: None,
-        "__body__": lambda: None,
-        "__features__": lambda: scope.metadata.get("features") or {},
-    }
+    return {name: MAKERS[name](plugin_id, scope, around) for name in names & MAKERS.keys()}
 
 
 def make_emitter(target: Target, around: Surroundings) -> EventFunction:
@@ -147,3 +122,31 @@ def _info(target: Target) -> dict[str, Any]:
 
 def _target(info: Mapping[str, Any]) -> Target:
     return Target(info["user_id"], info["chat_id"], info["message_id"], info["session_id"])
+
+
+def _request(plugin_id: str, scope: CallScope, around: Surroundings) -> Any:
+    return around.make_request(scope) if around.make_request else None
+
+
+MAKERS: Final[Mapping[str, Callable[[str, CallScope, Surroundings], Any]]] = {
+    "__user__": lambda _, scope, around: user_record(scope.actor.user),
+    "__request__": _request,
+    "__event_emitter__": lambda _, scope, around: make_emitter(scope.target, around),
+    "__event_call__": lambda _, scope, around: make_call(scope.target, around),
+    "__metadata__": lambda _, scope, around: scope.metadata,
+    "__model__": lambda _, scope, around: copied(scope.model),
+    "__files__": lambda _, scope, around: scope.files,
+    "__messages__": lambda _, scope, around: scope.messages,
+    "__task__": lambda _, scope, around: scope.task,
+    "__task_body__": lambda _, scope, around: scope.task_body,
+    "__chat_id__": lambda _, scope, around: scope.target.chat_id,
+    "__message_id__": lambda _, scope, around: scope.target.message_id or None,
+    "__session_id__": lambda _, scope, around: scope.target.session_id or None,
+    "__tools__": lambda _, scope, around: scope.tools,
+    "__id__": lambda plugin_id, scope, around: plugin_id,
+    "__pipe_id__": lambda plugin_id, scope, around: plugin_id,
+    "__oauth_token__": lambda _, scope, around: None,
+    "__body__": lambda _, scope, around: None,
+    "__features__": lambda _, scope, around: scope.metadata.get("features") or {},
+}
+"""The reserved parameters, and what each is for a plugin in a call."""

@@ -12,6 +12,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.current import calling
 from gatewayd.plugins.interrupts import interrupt
 from gatewayd.plugins.invoke import Outcome, attempt, attempt_async
+from gatewayd.plugins.replies import Reply
 
 log = logging.getLogger(__name__)
 
@@ -69,10 +70,13 @@ class Home:
 
         Being cancelled cancels the code, and does not wait for it.
         """
+        crossing = _Crossing(self._loop, work, context)
+        self.tell(crossing.begin, crossing.refuse)
         try:
-            return await asyncio.wrap_future(self.submit(lambda: attempt_async(work), context))
-        except StoppedError as error:
-            return Outcome(error=error)
+            return await crossing.reply.future
+        except asyncio.CancelledError:
+            self.tell(crossing.cancel)
+            raise
 
     def tell(self, action: Callable[[], object], otherwise: Callable[[], object] | None = None) -> None:
         """Run a short function in the home soon, or the other one here when the home has ended."""
@@ -149,6 +153,48 @@ class Home:
             extra={**self._told, "what": context.get("message"), "error": repr(error)},
             exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
         )
+
+
+class _Crossing:
+    """Code of the plugin that another loop waits for; everything but `reply` is of the home's thread."""
+
+    __slots__ = ("_context", "_is_cancelled", "_loop", "_task", "_work", "reply")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        work: Callable[[], Awaitable[Any]],
+        context: contextvars.Context,
+    ) -> None:
+        self.reply: Reply[Outcome] = Reply()
+        self._loop = loop
+        self._work = work
+        self._context = context
+        self._task: asyncio.Task[Outcome] | None = None
+        self._is_cancelled = False
+
+    def begin(self) -> None:
+        """Run the code as a task."""
+        if self._is_cancelled:
+            return
+        self._task = self._loop.create_task(attempt_async(self._work), context=self._context)
+        self._task.add_done_callback(self._finish)
+
+    def cancel(self) -> None:
+        """Cancel the code, or do not begin it."""
+        self._is_cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def refuse(self) -> None:
+        """Say that the home has ended."""
+        self.reply.give(Outcome(error=StoppedError()))
+
+    def _finish(self, task: "asyncio.Task[Outcome]") -> None:
+        if task.cancelled():
+            self.refuse()
+        else:
+            self.reply.give(task.result())
 
 
 class DaemonThreads(ThreadPoolExecutor):

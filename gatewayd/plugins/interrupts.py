@@ -49,7 +49,8 @@ class Stoppable:
             self._thread = threading.get_ident()
         outcome = attempt(work)
         with self._lock:
-            _raise_in(threading.get_ident(), None)
+            if self._is_told:
+                _raise_in(threading.get_ident(), None)
             self._thread = None
         return outcome
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import inspect
 import linecache
 import logging
 import sys
@@ -15,12 +14,14 @@ from typing import Any, Final
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins import specs, valves
 from gatewayd.plugins.arguments import Parameters, Surroundings, read_parameters, reserved
+from gatewayd.plugins.attributes import find_stored
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.current import Calling, context_of
 from gatewayd.plugins.homes import Home
 from gatewayd.plugins.invoke import Failed, PluginError, attempt
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.records import Plugin, PluginKind, log_fields
+from gatewayd.plugins.repeated_calls import BoundMethod, MethodCalls, RepeatedCall
 from gatewayd.plugins.running import PROMPTNESS, Noting, Runner
 
 log = logging.getLogger(__name__)
@@ -121,13 +122,15 @@ class Loaded:
         PluginError for whatever the plugin raises. Cancelling reaches asynchronous code, and plain code
         unless it is blocked: then it is left behind in its thread.
         """
-        function = self._method(method)
-        names = self.parameters(method).names
-        context = context_of(Calling(self.plugin.family, self.plugin.id, scope))
         with self._runner.busy():
-            settings = await self._user_settings(names, scope)
-            begin = partial(self._begin, function, names, scope, arguments, settings)
-            return await self._runner.run(method, function, begin, context)
+            bound = self._bind(method, scope, await self._user_settings(method, scope))
+            begin = partial(_call, bound, arguments)
+            return await self._runner.run(method, bound.function, begin, bound.context)
+
+    def repeated(self, method: str, name: str, scope: CallScope) -> RepeatedCall:
+        """Return a method to be called for many values, which it gets under a name, within one request."""
+        bind = partial(self._bind, method, scope)
+        return MethodCalls(self._runner, method, name, bind, partial(self._user_settings, method, scope))
 
     def keep_for(self, owner: object) -> None:
         """Do not end, when another takes its place, as long as an object is there: it makes further calls."""
@@ -212,30 +215,37 @@ class Loaded:
         function: Callable[..., Any] = found
         return function
 
-    async def _user_settings(self, names: frozenset[str], scope: CallScope) -> Mapping[str, Any]:
-        if "__user__" not in names or not self.has_user_valves():
+    async def _user_settings(self, method: str, scope: CallScope) -> Mapping[str, Any]:
+        if "__user__" not in self.parameters(method).names or not self.has_user_valves():
             return {}
         user_id, plugin = scope.actor.user_id, self.plugin
         return await self._around.user_valves.find(user_id, plugin.family, plugin.id) or {}
 
-    def _begin(
+    def _bind(self, method: str, scope: CallScope, settings: Mapping[str, Any]) -> BoundMethod:
+        names = self.parameters(method).names
+        context = context_of(Calling(self.plugin.family, self.plugin.id, scope))
+        return BoundMethod(
+            self._method(method), names, partial(self._arguments, names, scope, settings), context
+        )
+
+    def _arguments(
         self,
-        function: Callable[..., Any],
         names: frozenset[str],
         scope: CallScope,
-        arguments: Mapping[str, Any],
         settings: Mapping[str, Any],
-    ) -> Any:
-        """Call a method; runs in the plugin's thread."""
+        given: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Return all arguments of a method, and set the valves; runs in the plugin's thread."""
         self._assign_valves()
-        given = reserved(names, self.plugin.id, scope, self._around)
-        cls = valves.find_class(self._parts.instance, valves.USER_VALVES)
-        if cls is not None and "__user__" in given:
-            given["__user__"]["valves"] = self._user_valves(cls, settings)
+        arguments = reserved(names, self.plugin.id, scope, self._around)
+        if "__user__" in arguments:
+            cls = valves.find_class(self._parts.instance, valves.USER_VALVES)
+            if cls is not None:
+                arguments["__user__"]["valves"] = self._user_valves(cls, settings)
         if "__valves__" in names:
-            given["__valves__"] = getattr(self._parts.instance, "valves", None)
-        given.update({name: value for name, value in arguments.items() if name in names})
-        return function(**given)
+            arguments["__valves__"] = getattr(self._parts.instance, "valves", None)
+        arguments.update({name: value for name, value in given.items() if name in names})
+        return arguments
 
     def _assign_valves(self) -> None:
         instance = self._parts.instance
@@ -275,7 +285,7 @@ class Loaded:
 
     def _static(self, name: str) -> Any:
         """Return what the instance or its class has under a name, _MISSING for nothing; no code runs."""
-        return inspect.getattr_static(self._parts.instance, name, _MISSING)
+        return find_stored(self._parts.instance, name, _MISSING)
 
     async def _computed(self, name: str) -> Any:
         """Return the value of a property; _MISSING when it fails or takes long, which is noted."""
@@ -283,6 +293,10 @@ class Loaded:
             return await self.read(name)
         except PluginError:
             return _MISSING
+
+
+def _call(bound: BoundMethod, arguments: Mapping[str, Any]) -> Any:
+    return bound.function(**bound.given(arguments))
 
 
 def _unusable(what: str, error: BaseException) -> GatewayError:

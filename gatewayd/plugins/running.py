@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import FunctionType, MethodType
 from typing import Any, Final, Protocol
 
 from gatewayd.errors import GatewayError
@@ -17,7 +18,7 @@ from gatewayd.plugins.homes import Home
 from gatewayd.plugins.invoke import Failed, PluginError, read_failure
 from gatewayd.plugins.items import Items, LeftBehind, TaskProducer, ThreadProducer
 from gatewayd.plugins.records import Plugin, log_fields
-from gatewayd.plugins.threads import run_in_thread
+from gatewayd.plugins.threads import CallThreads
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ PROMPTNESS: Final = 10.0
 REACTION: Final = 0.5
 """Seconds for plain code to end once it was interrupted; what still runs then is told."""
 
+_AWAITED_FLAGS: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _AWAITED: Final = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
@@ -58,6 +60,7 @@ class Runner:
         self._told = log_fields(plugin.family, plugin.id)
         self._loop = asyncio.get_running_loop()
         self._left = LeftBehind()
+        self._threads = CallThreads(self._left)
         self._open = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -87,6 +90,7 @@ class Runner:
 
     async def stop(self, timeout: float) -> bool:  # noqa: ASYNC109 - a bound of the thread's end
         """End the home; False when it has not ended after `timeout` seconds."""
+        self._threads.close()
         return await self._home.stop(timeout)
 
     async def run(
@@ -117,10 +121,10 @@ class Runner:
         seconds = PATIENCE if patience is None else patience
         try:
             async with asyncio.timeout(seconds):
-                if _runs_at_home(work):
+                if runs_at_home(work):
                     outcome = await self._home.attempt(partial(_awaited, work), context)
                 else:
-                    outcome = await run_in_thread(work, context, self._left, lambda: None)
+                    outcome = await self._threads.run(work, context, lambda: None)
         except TimeoutError:
             raise self._late(seconds) from None
         if isinstance(outcome.error, GatewayError):
@@ -157,11 +161,11 @@ class Runner:
     async def _value(
         self, doing: str, function: Callable[..., Any], begin: Callable[[], Any], context: contextvars.Context
     ) -> Any:
-        if _runs_at_home(function):
+        if runs_at_home(function):
             outcome = await self._home.attempt(partial(_awaited, begin), context)
         else:
             on_left = partial(self._loop.call_later, REACTION, self._note_left, doing)
-            outcome = await run_in_thread(begin, context, self._left, on_left)
+            outcome = await self._threads.run(begin, context, on_left)
             if outcome.error is None and inspect.isawaitable(outcome.value):
                 again = partial(_awaited, partial(_same, outcome.value))
                 outcome = await self._home.attempt(again, context.copy())
@@ -214,8 +218,12 @@ def _is_iterated(value: Any) -> bool:
     )
 
 
-def _runs_at_home(function: Callable[..., Any]) -> bool:
+def runs_at_home(function: Callable[..., Any]) -> bool:
+    """Tell whether code is asynchronous, so that it needs the loop of its home."""
     inner = function.func if isinstance(function, functools.partial) else function
+    plain = inner.__func__ if type(inner) is MethodType else inner
+    if type(plain) is FunctionType:
+        return bool(plain.__code__.co_flags & _AWAITED_FLAGS)
     return any(check(one) for check in _AWAITED for one in (inner, type(inner).__call__))
 
 

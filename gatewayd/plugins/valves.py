@@ -12,6 +12,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from gatewayd.errors import GatewayError, invalid
+from gatewayd.plugins.attributes import find_stored
 from gatewayd.plugins.invoke import attempt, attempt_async
 
 VALVES: Final = "Valves"
@@ -23,7 +24,7 @@ Choices = list[tuple[dict[str, Any], Callable[[], Any]]]
 
 def find_class(owner: Any, name: str) -> type[Any] | None:
     """Return the class of that name of a plugin's instance; no code of the plugin runs for it."""
-    found = inspect.getattr_static(owner, name, None)
+    found = find_stored(owner, name)
     return found if isinstance(found, type) else None
 
 

@@ -27,3 +27,10 @@ def test_nothing_is_made_of_nothing() -> None:
         Completion()
     with pytest.raises(ValueError, match="bytes or"):
         Chunk()
+
+
+def test_a_chunk_of_data_holds_the_events_that_the_data_say() -> None:
+    chunk = Chunk.of_data([b'{"a":1}', b' {"a":2}'])
+    assert chunk.raw == b'data: {"a":1}\n\ndata:  {"a":2}\n\n'
+    assert chunk.events == [{"a": 1}, {"a": 2}]
+    assert Chunk(events=[{"a": 1}]).data == [b' {"a":1}']

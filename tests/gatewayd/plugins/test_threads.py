@@ -5,14 +5,16 @@ import contextlib
 import contextvars
 import sys
 import threading
+from collections.abc import Callable
 
 import pytest
 
+from gatewayd.plugins import threads as plain_threads
 from gatewayd.plugins.interrupts import Interrupted
 from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.items import LeftBehind, ThreadProducer
 from gatewayd.plugins.records import Family
-from gatewayd.plugins.threads import TURN, run_in_thread
+from gatewayd.plugins.threads import TURN, CallThreads
 from tests.fakes.plugins import Plugged, make_registry, plugin_of
 
 pytestmark = pytest.mark.timeout(30)
@@ -27,7 +29,7 @@ async def test_work_runs_in_a_new_thread_and_in_its_context() -> None:
         thread = threading.current_thread()
         return NUMBER.get(), threading.get_ident(), thread.daemon
 
-    outcome = await run_in_thread(work, context, LeftBehind(), lambda: None)
+    outcome = await CallThreads(LeftBehind()).run(work, context, lambda: None)
     number, thread, is_daemon = outcome.value
     assert (number, is_daemon) == (4, True)
     assert thread != threading.get_ident()
@@ -39,11 +41,11 @@ async def test_calls_that_never_return_take_nobodys_place() -> None:
 
     def call() -> "asyncio.Future[object]":
         return asyncio.ensure_future(
-            run_in_thread(go.wait, contextvars.copy_context(), left, lambda: noted.append(left.count))
+            CallThreads(left).run(go.wait, contextvars.copy_context(), lambda: noted.append(left.count))
         )
 
     stuck = [call() for _ in range(40)]
-    outcome = await run_in_thread(lambda: 1, contextvars.copy_context(), left, lambda: None)
+    outcome = await CallThreads(left).run(lambda: 1, contextvars.copy_context(), lambda: None)
     assert outcome.value == 1
     for one in stuck:
         one.cancel()
@@ -72,7 +74,7 @@ async def test_an_iterator_that_comes_too_late_is_closed() -> None:
         return Numbers()
 
     left = LeftBehind()
-    waiting = asyncio.ensure_future(run_in_thread(work, contextvars.copy_context(), left, lambda: None))
+    waiting = asyncio.ensure_future(CallThreads(left).run(work, contextvars.copy_context(), lambda: None))
     await asyncio.to_thread(entered.wait)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -82,7 +84,7 @@ async def test_an_iterator_that_comes_too_late_is_closed() -> None:
 
 
 async def test_an_iterator_comes_back_as_its_producer() -> None:
-    outcome = await run_in_thread(lambda: iter("a"), contextvars.copy_context(), LeftBehind(), lambda: None)
+    outcome = await CallThreads(LeftBehind()).run(lambda: iter("a"), contextvars.copy_context(), lambda: None)
     assert isinstance(outcome.value, ThreadProducer)
     outcome.value.abandon()
     await asyncio.wrap_future(outcome.value.ended)
@@ -96,13 +98,84 @@ async def test_stopped_code_that_is_not_blocked_ends() -> None:
         while True:
             entered.set()
 
-    waiting = asyncio.ensure_future(run_in_thread(spin, contextvars.copy_context(), left, lambda: None))
+    waiting = asyncio.ensure_future(CallThreads(left).run(spin, contextvars.copy_context(), lambda: None))
     await asyncio.to_thread(entered.wait)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     while left.count:
         await asyncio.sleep(0.001)
+
+
+async def test_a_thread_serves_the_next_call_unless_it_is_busy() -> None:
+    threads, go = CallThreads(LeftBehind()), threading.Event()
+
+    async def number(work: Callable[[], object]) -> object:
+        return (await threads.run(work, contextvars.copy_context(), lambda: None)).value
+
+    def wait() -> int:
+        go.wait()
+        return threading.get_ident()
+
+    first = await number(threading.get_ident)
+    assert await number(threading.get_ident) == first
+    waiting = asyncio.ensure_future(number(wait))
+    await asyncio.sleep(0)
+    other = await number(threading.get_ident)
+    go.set()
+    assert await waiting == first
+    assert other != first
+    threads.close()
+
+
+async def test_a_call_finds_nothing_of_the_call_before_it_in_the_thread() -> None:
+    threads = CallThreads(LeftBehind())
+
+    def use_loop() -> None:
+        NUMBER.set(5)
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        loop.close()
+
+    await threads.run(use_loop, contextvars.copy_context(), lambda: None)
+    outcome = await threads.run(asyncio.get_event_loop, contextvars.copy_context(), lambda: None)
+    assert isinstance(outcome.error, RuntimeError)
+    assert (await threads.run(NUMBER.get, contextvars.copy_context(), lambda: None)).value == 0
+    threads.close()
+
+
+async def test_a_thread_that_was_interrupted_serves_on() -> None:
+    threads, entered = CallThreads(LeftBehind()), threading.Event()
+
+    def spin() -> None:
+        entered.set()
+        while True:
+            pass
+
+    for _ in range(5):
+        entered.clear()
+        waiting = asyncio.ensure_future(threads.run(spin, contextvars.copy_context(), lambda: None))
+        await asyncio.to_thread(entered.wait)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert (await threads.run(lambda: 1, contextvars.copy_context(), lambda: None)).value == 1
+    threads.close()
+
+
+async def test_threads_that_wait_end_when_they_are_closed_or_wait_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for seconds in (60, 0.01):
+        monkeypatch.setattr(plain_threads, "IDLE_SECONDS", seconds)
+        threads = CallThreads(LeftBehind())
+        outcome = await threads.run(threading.current_thread, contextvars.copy_context(), lambda: None)
+        if seconds == 60:
+            threads.close()
+        await asyncio.to_thread(outcome.value.join)
+        later = await threads.run(threading.current_thread, contextvars.copy_context(), lambda: None)
+        assert later.value is not outcome.value
+        threads.close()
 
 
 async def ended(plugged: Plugged) -> None:

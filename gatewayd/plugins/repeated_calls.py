@@ -1,0 +1,171 @@
+"""A method that is called for one value after the other, such as `stream` for the events of an answer.
+
+Values and results are JSON as bytes, so that nothing which one side changes later is seen by the other. All
+values that are there go to the plugin in one crossing: a crossing costs more than most calls.
+"""
+
+import contextvars
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import orjson
+
+from gatewayd.plugins.interrupts import Interrupted
+from gatewayd.plugins.invoke import Outcome, attempt, attempt_async
+from gatewayd.plugins.running import Runner, runs_at_home
+
+Result = bytes | str
+"""What came of a value: JSON, or the problem because of which there is none."""
+
+
+class RepeatedCall(Protocol):
+    """One method within one request."""
+
+    async def run(self, values: Sequence[bytes], arguments: Mapping[str, Any]) -> Sequence[Result]:
+        """Call the method for each value, in their order, and return what came of each.
+
+        Raises PluginError when it cannot be called at all. Being cancelled stops the method, and it is not
+        called for the values that are left.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BoundMethod:
+    """A method as it is at one moment; `given` makes arguments of those of the gateway's, in the plugin."""
+
+    function: Callable[..., Any]
+    names: frozenset[str]
+    given: Callable[[Mapping[str, Any]], dict[str, Any]]
+    context: contextvars.Context
+
+
+class MethodCalls:
+    """A RepeatedCall of a method in its plugin's home or threads; `name` is the parameter of the values.
+
+    What the user has set is read once; valves of administrators count from the next crossing on.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        method: str,
+        name: str,
+        bind: Callable[[Mapping[str, Any]], BoundMethod],
+        find_settings: Callable[[], Awaitable[Mapping[str, Any]]],
+    ) -> None:
+        self._runner = runner
+        self._method = method
+        self._name = name
+        self._bind = bind
+        self._find_settings = find_settings
+        self._settings: Mapping[str, Any] | None = None
+
+    async def run(self, values: Sequence[bytes], arguments: Mapping[str, Any]) -> Sequence[Result]:
+        """Call the method for each value."""
+        if self._settings is None:
+            self._settings = await self._find_settings()
+        bound = self._bind(self._settings)
+        name = self._name if self._name in bound.names else None
+        batch = CallBatch(bound.function, name, partial(bound.given, arguments), values)
+        begin = batch.run_awaited if runs_at_home(bound.function) else batch.run
+        try:
+            await self._runner.run(self._method, bound.function, begin, bound.context)
+            if batch.is_pending():
+                await self._runner.run(self._method, batch.settle, batch.settle, bound.context.copy())
+        finally:
+            batch.stop()
+        return [self._result(outcome) for outcome in batch.outcomes]
+
+    def _result(self, outcome: Outcome) -> Result:
+        if outcome.error is not None:
+            return self._runner.failure(self._method, outcome.error).message
+        result: Result = outcome.value
+        return result
+
+
+class CallBatch:
+    """The values of one crossing; everything but `stop` is called where the plugin runs.
+
+    `given` makes the other arguments, once.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str | None,
+        given: Callable[[], dict[str, Any]],
+        values: Sequence[bytes],
+    ) -> None:
+        self._function = function
+        self._name = name
+        self._given = given
+        self._values = values
+        self._is_stopped = False
+        self.outcomes: list[Outcome] = []
+
+    def stop(self) -> None:
+        """Call the method no more."""
+        self._is_stopped = True
+
+    def run(self) -> None:
+        """Call a plain method for each value."""
+        arguments = self._given()
+        for value in self._values:
+            if self._is_stopped:
+                return
+            outcome = attempt(lambda: self._call(arguments, value))  # noqa: B023 - called at once
+            if isinstance(outcome.error, Interrupted):
+                raise outcome.error
+            self.outcomes.append(outcome if inspect.isawaitable(outcome.value) else _rendered(outcome))
+
+    async def run_awaited(self) -> None:
+        """Call a method that is awaited for each value."""
+        arguments = self._given()
+        for value in self._values:
+            if self._is_stopped:
+                return
+            self.outcomes.append(await _awaited(attempt(lambda: self._call(arguments, value))))  # noqa: B023
+
+    def is_pending(self) -> bool:
+        """Tell whether a plain method gave something to be awaited."""
+        return any(inspect.isawaitable(outcome.value) for outcome in self.outcomes)
+
+    async def settle(self) -> None:
+        """Await what a plain method gave to be awaited."""
+        for place, outcome in enumerate(self.outcomes):
+            if inspect.isawaitable(outcome.value) and not self._is_stopped:
+                self.outcomes[place] = await _awaited(outcome)
+
+    def _call(self, arguments: dict[str, Any], value: bytes) -> Any:
+        if self._name is None:
+            return self._function(**arguments)
+        return self._function(**arguments, **{self._name: orjson.loads(value)})
+
+
+async def _awaited(outcome: Outcome) -> Outcome:
+    if outcome.error is None and inspect.isawaitable(outcome.value):
+        outcome = await attempt_async(lambda: _same(outcome.value))
+    return _rendered(outcome)
+
+
+def _same(value: Awaitable[Any]) -> Awaitable[Any]:
+    return value
+
+
+def _rendered(outcome: Outcome) -> Outcome:
+    """Return what came of a call with its value as JSON, or with the problem as text."""
+    if outcome.error is not None:
+        return outcome
+    value = outcome.value
+    if value is None:
+        return Outcome("it returned nothing")
+    if not isinstance(value, dict):
+        return Outcome(f"it returned a {type(value).__name__}")
+    try:
+        return Outcome(orjson.dumps(value))
+    except TypeError as error:
+        return Outcome(f"it is not JSON: {error}")

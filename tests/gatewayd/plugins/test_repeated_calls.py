@@ -1,0 +1,148 @@
+"""Methods that are called for many values: one crossing, results in order, no value after a stop."""
+
+import asyncio
+import threading
+from typing import Any
+
+import orjson
+import pytest
+
+from gatewayd.plugins.invoke import PluginError
+from gatewayd.plugins.records import Family
+from gatewayd.plugins.repeated_calls import CallBatch, Result
+from gatewayd.plugins.running import Runner
+from tests.fakes.plugins import Plugged, make_registry, plugin_of, scope_of
+
+pytestmark = pytest.mark.timeout(30)
+VALUES = [b'{"n":%d}' % number for number in range(5)]
+
+TROUBLE = """
+class Filter:
+    {prefix}def stream(self, event, mark="?"):
+        if event["n"] == 1:
+            raise ValueError("not this one")
+        if event["n"] == 2:
+            return None
+        if event["n"] == 3:
+            return {{"x": object()}} if mark == "!" else 7
+        return {{**event, "mark": mark}}
+"""
+
+RETURNED = """
+class Filter:
+    async def _later(self, event):
+        if event["n"] == 2:
+            raise ValueError("later")
+        return event
+
+    def stream(self, event):
+        return self._later(event) if event["n"] else event
+"""
+
+
+async def results(plugged: Plugged, values: list[bytes], **arguments: Any) -> list[Result]:
+    loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
+    return list(await loaded.repeated("stream", "event", scope_of()).run(values, arguments))
+
+
+@pytest.mark.parametrize("prefix", ["", "async "])
+async def test_each_value_has_its_result_or_its_problem(prefix: str) -> None:
+    async with make_registry(plugin_of("f", TROUBLE.format(prefix=prefix))) as plugged:
+        found = await results(plugged, VALUES, mark="!", other=1)
+        assert found[0] == b'{"n":0,"mark":"!"}'
+        assert found[1] == "filter f: ValueError: not this one"
+        assert found[2] == "it returned nothing"
+        assert isinstance(found[3], str)
+        assert found[3].startswith("it is not JSON")
+        assert found[4] == b'{"n":4,"mark":"!"}'
+        assert (await results(plugged, VALUES))[3] == "it returned a int"
+
+
+async def test_what_a_plain_method_gives_to_be_awaited_is_awaited() -> None:
+    async with make_registry(plugin_of("f", RETURNED)) as plugged:
+        found = await results(plugged, VALUES[:3])
+        assert found == [VALUES[0], VALUES[1], "filter f: ValueError: later"]
+
+
+@pytest.mark.parametrize("prefix", ["", "async "])
+async def test_all_values_go_in_one_crossing(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    crossings: list[str] = []
+    run = Runner.run
+
+    async def counted(self: Runner, doing: str, *rest: Any) -> Any:
+        crossings.append(doing)
+        return await run(self, doing, *rest)
+
+    async with make_registry(plugin_of("f", TROUBLE.format(prefix=prefix))) as plugged:
+        monkeypatch.setattr(Runner, "run", counted)
+        assert len(await results(plugged, VALUES * 10)) == 50
+        assert crossings == ["stream"]
+
+
+async def test_a_method_that_takes_no_value_is_called_without() -> None:
+    source = "class Filter:\n    def stream(self):\n        return {'a': 1}\n"
+    async with make_registry(plugin_of("f", source)) as plugged:
+        assert await results(plugged, VALUES[:1]) == [b'{"a":1}']
+
+
+async def test_what_cannot_be_called_at_all_raises() -> None:
+    async with make_registry(plugin_of("f", "class Filter: pass")) as plugged:
+        with pytest.raises(PluginError, match="has no method"):
+            await results(plugged, VALUES)
+
+
+STUCK = """
+import threading, time
+
+entered, seen = threading.Event(), []
+
+class Filter:
+    {prefix}def stream(self, event):
+        seen.append(event["n"])
+        try:
+            while True:
+                entered.set()
+                {wait}
+        except BaseException:
+            if event["n"] == 0:
+                {again}
+            return event
+"""
+
+
+@pytest.mark.parametrize("again", ["raise", "pass"])
+@pytest.mark.parametrize("prefix", ["", "async "])
+async def test_a_stopped_method_gets_no_further_value(prefix: str, again: str) -> None:
+    wait = "import asyncio; await asyncio.sleep(0)" if prefix else "time.sleep(0)"
+    source = STUCK.format(prefix=prefix, again=again, wait=wait)
+    async with make_registry(plugin_of("f", source)) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
+        call = asyncio.ensure_future(loaded.repeated("stream", "event", scope_of()).run(VALUES, {}))
+        entered: threading.Event = loaded.value("entered")
+        await asyncio.to_thread(entered.wait)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        while loaded.left_behind:
+            await asyncio.sleep(0.001)
+        # What still ran would have got another value by now.
+        await asyncio.sleep(0.02)
+        assert loaded.value("seen") == [0]
+
+
+def test_a_batch_that_was_stopped_calls_nothing() -> None:
+    seen: list[Any] = []
+    batch = CallBatch(seen.append, "event", dict, VALUES)
+    batch.stop()
+    batch.run()
+    assert (seen, batch.outcomes) == ([], [])
+
+
+def test_values_are_json_on_both_sides() -> None:
+    def change(event: dict[str, Any]) -> dict[str, Any]:
+        event["seen"] = True
+        return event
+
+    batch = CallBatch(change, "event", dict, [b' {"a": 1} '])
+    batch.run()
+    assert orjson.loads(batch.outcomes[0].value) == {"a": 1, "seen": True}
