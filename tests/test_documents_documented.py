@@ -14,19 +14,22 @@ from gatewayd.assembly import documents as assembly
 from gatewayd.assembly import indexes
 from gatewayd.chat import attachments
 from gatewayd.extract.detect import detect
+from gatewayd.extract.pool import PoolOptions
 from gatewayd.extract.readers import READERS
 from gatewayd.extract.records import MB, Format, Limits, Source
 from gatewayd.http import uploads
 from gatewayd.http.public import collection_replies, files, knowledge, knowledge_sync, retrieval
 from gatewayd.ingest import names, shapes
 from gatewayd.ingest.files import UploadRules
+from gatewayd.ingest.queue import QueueOptions
 from gatewayd.ingest.records import FileStatus
+from gatewayd.ingest.size_classes import CLASS_LIMITS, SizeClass
 from gatewayd.knowledge import collections, directories, grants, members, sync, trees
 from gatewayd.knowledge import retrieval as searching
 from gatewayd.settings import Settings, definitions
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.embedders import OllamaEmbedder, OpenAiEmbedder
-from gatewayd.vectors import loaded, models
+from gatewayd.vectors import loaded, local, models
 from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
 from tests.fakes import citing
 from tests.fakes.documenterrors import ERRORS
@@ -154,6 +157,21 @@ async def test_a_file_fails_with_the_sentence_of_the_page(sentence: str, tmp_pat
     assert re.fullmatch(pattern(sentence), told), told
 
 
+# Scheduling -----------------------------------------------------------------------------------------------
+
+
+def test_every_size_class_has_a_true_row() -> None:
+    *limited, largest = rows(PAGE, "classes")
+    assert [(name, int(size), int(passages)) for name, size, passages in limited] == [
+        (limit.size.name.lower(), limit.max_bytes, limit.max_passages) for limit in CLASS_LIMITS
+    ]
+    assert largest == [SizeClass.LARGE.name.lower(), "any", "any"]
+    assert f"A turn is {local.PASSAGES} passages" in PAGE
+    others, spare = QueueOptions().others, PoolOptions(TOP).spare
+    assert f"together have {others} more than that" in PAGE
+    assert f"up to {spare} more processes" in PAGE
+
+
 # Limits ---------------------------------------------------------------------------------------------------
 
 LIMITS = {
@@ -209,8 +227,8 @@ async def test_every_engine_has_a_true_row(tmp_path: Path) -> None:
     await embedder.close()
     await tasks.close()
     remote = {OpenAiEmbedder.kind, OllamaEmbedder.kind}
-    local = {kind.value for kind in LocalKind if kind is not LocalKind.BUILTIN}
-    for engine in remote | local:
+    other = {kind.value for kind in LocalKind if kind is not LocalKind.BUILTIN}
+    for engine in remote | other:
         assert listed[engine][1].startswith(f"{engine}:")
 
 

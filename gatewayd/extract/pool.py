@@ -21,6 +21,7 @@ from gatewayd.extract.slots import ReaderSlots
 from gatewayd.ingest.chunking import ChunkRules
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
 from gatewayd.ingest.records import Extraction
+from gatewayd.ingest.size_classes import QueueKey
 from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.tasks import Tasks
 from gatewayd.workers import MAX_HEADER_BYTES, WorkerDiedError, WorkerLateError, WorkerOptions
@@ -36,13 +37,14 @@ FAULTS: Final = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, s
 class PoolOptions:
     """How many processes there are and what a document may take in one.
 
-    There are `spare` processes more for documents of owners who have none at work, while others have been
-    read for more than `turn` seconds. `memory` is the bytes of address space of a process. `seconds` is
-    processor time for a document; by the clock it may take `patience` times that, for the machine may be
-    busy. `text_limit` is the characters of its text. A process is for one owner; it is replaced after
-    `documents` of them or when it holds `resident` bytes, and ended when it had nothing to do for `idle`
-    seconds or another owner's turn comes. `folder` is where the processes find their documents: on the file
-    system that these are on. `sandbox` says how they are confined.
+    One more is for small documents. There are `spare` processes more for small documents and for owners who
+    have none at work, while others have been read for more than `turn` seconds. `memory` is the bytes of
+    address space of a process. `seconds` is processor time for a document; by the clock it may take
+    `patience` times that, for the machine may be busy. `text_limit` is the characters of its text. A process
+    is for one owner; it is replaced after `documents` of them or when it holds `resident` bytes, and ended
+    when it had nothing to do for `idle` seconds or another owner's turn comes. `folder` is where the
+    processes find their documents: on the file system that these are on. `sandbox` says how they are
+    confined.
     """
 
     folder: Path
@@ -98,12 +100,11 @@ class ExtractorPool:
             answer_bytes=MAX_HEADER_BYTES + self._answer_limits.total,
         )
 
-    async def extract(self, path: Path, name: str, content_type: str | None, owner: str) -> Extraction:
-        """Return the text and the chunks of the document at `path`; waits while no process is free for the
-        owner."""
+    async def extract(self, path: Path, name: str, content_type: str | None, key: QueueKey) -> Extraction:
+        """Return the text and the chunks of the document at `path`; waits while no process is free for it."""
         message = {"name": name, "content_type": content_type}
-        async with self._slots.held(owner):
-            reader = await self._take(owner)
+        async with self._slots.held(key):
+            reader = await self._take(key.owner)
             is_good = False
             try:
                 header, blob = await self._ask(reader, path, message)
@@ -112,7 +113,7 @@ class ExtractorPool:
                 is_good = error.kind is not Kind.TIMEOUT and error.code != OVER_MEMORY
                 raise
             finally:
-                self._give_back(reader, owner, is_good=is_good)
+                self._give_back(reader, key.owner, is_good=is_good)
         return await asyncio.to_thread(unpack, header, blob, self._answer_limits)
 
     async def close(self) -> None:

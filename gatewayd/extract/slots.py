@@ -1,80 +1,62 @@
-"""Slots for documents that are read at a time, given round robin over the owners of the documents."""
+"""Slots for documents that are read at a time, given in turns."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from typing import Final
 
-from gatewayd.ingest.round_robin import RoundRobin
+from gatewayd.ingest.fair_gate import FairGate, GateRequest
+from gatewayd.ingest.size_classes import QueueKey, SizeClass
 
-
-@dataclass(eq=False, slots=True)
-class _Request:
-    """A document that waits for a slot, and then holds it."""
-
-    owner: str
-    granted: asyncio.Future[None] = field(default_factory=asyncio.Future)
-    timer: asyncio.TimerHandle | None = None
-    is_long: bool = False
+SMALL_SLOTS: Final = 1
+"""Slots for small documents only."""
+MAX_OWN_SMALL: Final = 2
+"""Small documents of one owner at a time when every slot is taken: one may turn out to be long."""
 
 
-class ReaderSlots:
-    """Lets `count` documents be read at a time, of one owner and of all.
+class ReaderSlots(FairGate):
+    """Lets `count` documents be read at a time, of one owner and of all, and one more if it is small.
 
-    While the document of an owner waits who has none at work, one that has been read for more than `turn`
-    seconds does not count; there are at most `spare` slots more for that.
+    A document that has been read for more than `turn` seconds does not count while another waits of an owner
+    who has none at work, or a small one; there are at most `spare` slots more for that, and the last one is
+    for owners who have none.
     """
 
     def __init__(self, count: int, spare: int, turn: float) -> None:
-        self._count = count
+        super().__init__(count)
         self._spare = spare
         self._turn = turn
-        self._owners = RoundRobin()
-        self._waiting: list[_Request] = []
-        self._reading: list[_Request] = []
+        self._timers: dict[GateRequest, asyncio.TimerHandle] = {}
+        self._long: set[GateRequest] = set()
 
-    @asynccontextmanager
-    async def held(self, owner: str) -> AsyncIterator[None]:
-        """Hold a slot for a document of an owner; waits until one is free."""
-        request = _Request(owner)
-        self._waiting.append(request)
-        try:
-            self._grant()
-            await request.granted
-            yield
-        finally:
-            self._release(request)
+    def _is_free(self, key: QueueKey) -> bool:
+        """Tell whether a slot is free for a document."""
+        is_small = key.size is SizeClass.SMALL
+        slots = self._count + (SMALL_SLOTS if is_small else 0)
+        in_time = [request for request in self._admitted if request not in self._long]
+        held = _counted(self._admitted, key)
+        if _counted(in_time, key) >= slots or held >= slots + self._spare:
+            return False
+        own = [request.key.size for request in self._admitted if request.key.owner == key.owner]
+        if held < slots or not own:
+            return True
+        is_last = held == slots + self._spare - 1
+        return is_small and not is_last and own.count(SizeClass.SMALL) < MAX_OWN_SMALL
 
-    def _grant(self) -> None:
-        """Grant the slots that are free."""
-        while (request := self._next()) is not None:
-            self._waiting.remove(request)
-            self._reading.append(request)
-            self._owners.begin(request.owner)
-            request.timer = asyncio.get_running_loop().call_later(self._turn, self._mark_long, request)
-            if not request.granted.done():
-                request.granted.set_result(None)
+    def _begin(self, request: GateRequest) -> None:
+        super()._begin(request)
+        loop = asyncio.get_running_loop()
+        self._timers[request] = loop.call_later(self._turn, self._mark_long, request)
 
-    def _next(self) -> _Request | None:
-        """Return the request to grant next, None when no slot is free for any."""
-        in_time = sum(not request.is_long for request in self._reading)
-        if in_time >= self._count or len(self._reading) >= self._count + self._spare:
-            return None
-        # A slot beyond the count is only for owners who have none.
-        most = self._count if len(self._reading) < self._count else 1
-        able = [request for request in self._waiting if self._owners.active(request.owner) < most]
-        return min(able, key=lambda request: self._owners.priority(request.owner), default=None)
+    def _end(self, request: GateRequest) -> None:
+        super()._end(request)
+        self._timers.pop(request).cancel()
+        self._long.discard(request)
 
-    def _mark_long(self, request: _Request) -> None:
-        request.is_long = True
-        self._grant()
+    def _mark_long(self, request: GateRequest) -> None:
+        self._long.add(request)
+        self._admit()
 
-    def _release(self, request: _Request) -> None:
-        if request in self._waiting:
-            self._waiting.remove(request)
-            return
-        if request.timer is not None:
-            request.timer.cancel()
-        self._reading.remove(request)
-        self._owners.end(request.owner)
-        self._grant()
+
+def _counted(requests: list[GateRequest], key: QueueKey) -> int:
+    """Return how many slots documents take from one of a key: those for small ones are not its own."""
+    small = sum(request.key.size is SizeClass.SMALL for request in requests)
+    return len(requests) - (0 if key.size is SizeClass.SMALL else min(SMALL_SLOTS, small))

@@ -1,73 +1,89 @@
-"""Chooses the files to process next, so that the files of one owner do not delay those of another."""
+"""Chooses the files to process next, so that neither large files nor other owners' delay one."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Final
 
 from gatewayd.ingest.interfaces import JobStore
 from gatewayd.ingest.records import Job
 from gatewayd.ingest.round_robin import RoundRobin
+from gatewayd.ingest.size_classes import QueueKey, SizeClass
 
 DEPTH: Final = 32
-"""Jobs of an owner that are read at a time."""
+"""Jobs of an owner and a size class that are read at a time."""
 
 
 class Backlog:
-    """Leases jobs: owners of files in turn, each with at most `share` under way; of one owner the oldest
-    first.
+    """Leases jobs: up to `room` of each size class under way, owners of files in turn, each with at most
+    `share` in a class; of one owner and class the oldest first.
 
     What waits is read again when nothing of it is left, and otherwise once a second at most, for that takes
     longer the more there is.
     """
 
-    def __init__(self, jobs: JobStore, lease_owner: str, share: int) -> None:
+    def __init__(self, jobs: JobStore, lease_owner: str, share: int, room: int) -> None:
         self._jobs = jobs
         self._lease_owner = lease_owner
         self._share = share
-        self._owners = RoundRobin()
-        self._waiting: dict[str, deque[str]] = {}
+        self._room = room
+        self._owners: dict[SizeClass, RoundRobin[str]] = {size: RoundRobin() for size in SizeClass}
+        self._active: Counter[SizeClass] = Counter()
+        self._waiting: dict[QueueKey, deque[str]] = {}
         self._read_at = 0
         self.is_stale = False
         """Whether the last call of `lease` did not look for new jobs."""
 
-    async def lease(self, *, now: int, until: int, room: int) -> Sequence[tuple[str, Job]]:
-        """Take up to `room` jobs and return them with the owners of their files; each owner's turn lasts
-        until `end`."""
+    @property
+    def has_room(self) -> bool:
+        """Whether a job of any class can be under way beside those that are."""
+        return any(self._active[size] < self._room for size in SizeClass)
+
+    async def lease(self, *, now: int, until: int) -> Sequence[tuple[QueueKey, Job]]:
+        """Take jobs and return them with their keys; the turn of each lasts until `end`."""
         self.is_stale = bool(self._waiting) and now == self._read_at
         if not self.is_stale:
             await self._read(now)
-        chosen: dict[str, str] = {}
+        chosen: dict[str, QueueKey] = {}
         leased: dict[str, Job] = {}
-        while len(chosen) < room and (user_id := self._next()) is not None:
-            chosen[self._pop(user_id)] = user_id
-            self._owners.begin(user_id)
+        for size in SizeClass:
+            while (key := self._next(size)) is not None:
+                chosen[self._pop(key)] = key
+                self._begin(key)
         try:
             jobs = await self._jobs.lease(self._lease_owner, list(chosen), now=now, until=until)
             leased = {job.file_id: job for job in jobs}
         finally:
-            for file_id, user_id in chosen.items():
+            for file_id, key in chosen.items():
                 if file_id not in leased:
-                    self._owners.end(user_id)
-        return [(user_id, leased[file_id]) for file_id, user_id in chosen.items() if file_id in leased]
+                    self.end(key)
+        return [(key, leased[file_id]) for file_id, key in chosen.items() if file_id in leased]
 
-    def end(self, user_id: str) -> None:
-        """Note that a job of an owner is no longer under way."""
-        self._owners.end(user_id)
+    def end(self, key: QueueKey) -> None:
+        """Note that a job of a key is no longer under way."""
+        self._active[key.size] -= 1
+        self._owners[key.size].end(key.owner)
+
+    def _begin(self, key: QueueKey) -> None:
+        self._active[key.size] += 1
+        self._owners[key.size].begin(key.owner)
 
     async def _read(self, now: int) -> None:
         self._waiting.clear()
-        for user_id, file_id in await self._jobs.waiting(now, DEPTH):
-            self._waiting.setdefault(user_id, deque()).append(file_id)
+        for key, file_id in await self._jobs.waiting(now, DEPTH):
+            self._waiting.setdefault(key, deque()).append(file_id)
         self._read_at = now
 
-    def _next(self) -> str | None:
-        """Return whose turn it is."""
-        able = [user_id for user_id in self._waiting if self._owners.active(user_id) < self._share]
-        return min(able, key=self._owners.priority, default=None)
+    def _next(self, size: SizeClass) -> QueueKey | None:
+        """Return whose turn it is in a class."""
+        if self._active[size] >= self._room:
+            return None
+        owners = self._owners[size]
+        able = [key for key in self._waiting if key.size is size and owners.active(key.owner) < self._share]
+        return min(able, key=lambda key: owners.priority(key.owner), default=None)
 
-    def _pop(self, user_id: str) -> str:
-        waiting = self._waiting[user_id]
+    def _pop(self, key: QueueKey) -> str:
+        waiting = self._waiting[key]
         file_id = waiting.popleft()
         if not waiting:
-            del self._waiting[user_id]
+            del self._waiting[key]
         return file_id

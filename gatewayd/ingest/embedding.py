@@ -8,6 +8,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.interfaces import Embedder, PassageStore
 from gatewayd.ingest.packing import packed
 from gatewayd.ingest.records import Purpose, Space, VectorBatch
+from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
 
 BATCH: Final = 64
 FLOAT_SIZE: Final = 4
@@ -20,9 +21,9 @@ class Target:
     space: Space
     embedder: Embedder
 
-    async def embed(self, texts: Sequence[str], purpose: Purpose) -> bytes:
+    async def embed(self, texts: Sequence[str], purpose: Purpose, key: QueueKey = OTHER_WORK) -> bytes:
         """Return the vectors of texts; upstream_failed when they do not have the shape of the space."""
-        vectors = await self.embedder.embed(texts, purpose)
+        vectors = await self.embedder.embed(texts, purpose, key)
         expected = FLOAT_SIZE * self.space.dimension * len(texts)
         if len(vectors) != expected:
             sizes = f"{len(vectors)} bytes came, not {expected}"
@@ -30,7 +31,9 @@ class Target:
         return vectors
 
 
-async def embed_missing(passages: PassageStore, file_id: str, target: Target) -> AsyncIterator[int]:
+async def embed_missing(
+    passages: PassageStore, file_id: str, target: Target, key: QueueKey
+) -> AsyncIterator[int]:
     """Embed the passages of a file that lack a vector, staged ones if any are; yield the size of each batch.
 
     A batch is kept before it is yielded, so that who comes again goes on where this one ended.
@@ -42,15 +45,15 @@ async def embed_missing(passages: PassageStore, file_id: str, target: Target) ->
             # The file went while its passages were embedded, and a store drops those vectors silently.
             return
         last = numbers
-        vectors = await target.embed([text for _, text in rows], Purpose.PASSAGE)
+        vectors = await target.embed([text for _, text in rows], Purpose.PASSAGE, key)
         await passages.add_vectors(target.space.name, VectorBatch(file_id, packed(numbers), vectors))
         yield len(rows)
 
 
-async def embed_texts(texts: Sequence[str], target: Target) -> list[bytes]:
+async def embed_texts(texts: Sequence[str], target: Target, key: QueueKey) -> list[bytes]:
     """Return the vectors of texts in batches of BATCH, for passages that have no ids yet."""
     return [
-        await target.embed(texts[start : start + BATCH], Purpose.PASSAGE)
+        await target.embed(texts[start : start + BATCH], Purpose.PASSAGE, key)
         for start in range(0, len(texts), BATCH)
     ]
 

@@ -20,6 +20,7 @@ from gatewayd.ingest.records import (
     Space,
     VectorBatch,
 )
+from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
 
 
 class FileStore(Protocol):
@@ -81,11 +82,11 @@ class JobStore(Protocol):
         """Return the job of a file."""
         ...
 
-    async def waiting(self, now: int, limit: int) -> Sequence[tuple[str, str]]:
-        """Return the due and free jobs, up to `limit` of each user who owns files, as (user, file), those of
-        one user oldest first.
+    async def waiting(self, now: int, limit: int) -> Sequence[tuple[QueueKey, str]]:
+        """Return the due and free jobs, up to `limit` of each key, as (key, file), those of one key oldest
+        first.
 
-        When there are very many, the later ones of each user may be left out.
+        When there are very many of a size class, the later ones of each owner may be left out.
         """
         ...
 
@@ -260,10 +261,10 @@ class Extractor(Protocol):
     was reached.
     """
 
-    async def extract(self, path: Path, name: str, content_type: str | None, owner: str) -> Extraction:
+    async def extract(self, path: Path, name: str, content_type: str | None, key: QueueKey) -> Extraction:
         """Return the text of the document at `path`; `name` and `content_type` are hints.
 
-        Where documents wait for each other, the owners take turns.
+        Documents that wait for each other take turns by `key`.
         """
         ...
 
@@ -279,8 +280,11 @@ class Embedder(Protocol):
         """Return the space of the vectors; may ask the model once."""
         ...
 
-    async def embed(self, texts: Sequence[str], purpose: Purpose) -> bytes:
-        """Return a vector of length 1 for each text, in order, as little-endian float32; queries go first."""
+    async def embed(self, texts: Sequence[str], purpose: Purpose, key: QueueKey = OTHER_WORK) -> bytes:
+        """Return a vector of length 1 for each text, in order, as little-endian float32.
+
+        Queries go first. Passages take turns by `key`, some texts at a time.
+        """
         ...
 
 

@@ -13,6 +13,7 @@ from gatewayd.ingest.chunking import ChunkRules, cut
 from gatewayd.ingest.embedding import Target, add_embedded, embed_missing, embed_texts
 from gatewayd.ingest.interfaces import Extractor
 from gatewayd.ingest.records import Extraction, File, FileStatus, Part
+from gatewayd.ingest.size_classes import QueueKey, SizeClass, size_class_of
 from gatewayd.ingest.spaces import Spaces
 from gatewayd.ingest.updates import IngestStores, Updates
 
@@ -40,19 +41,26 @@ class Processor:
         self._rules = rules
         self._clock = clock
 
-    async def process(self, file_id: str) -> None:
+    async def process(self, file_id: str, size: SizeClass) -> bool:
         """Do what is left to do for a file that has a job; nothing when it is gone.
 
-        Each step is kept: a call that is cancelled or killed goes on where it was with the next call. Raises
-        GatewayError when the file has no passages yet: the kinds of Extractor and Embedder.
+        False when its text was read and its passages are too many for the class: the next call, with another
+        class, does the rest. Each step is kept: a call that is cancelled or killed goes on where it was with
+        the next call. Raises GatewayError when the file has no passages yet: the kinds of Extractor and
+        Embedder.
         """
         file = await self._stores.files.find(file_id)
         if file is None:
-            return
-        described = await self._staged(file)
+            return True
+        key = QueueKey(file.user_id, size)
+        described = await self._staged(file, key)
+        # What is staged for a completed file is not in its record: it keeps its class.
+        if file.status is FileStatus.PENDING and size_class_of(file.size, described.chunks) > size:
+            return False
         with self._spaces.first():
-            await self._embed(described)
+            await self._embed(described, key)
             await self._publish(described)
+        return True
 
     async def fail(self, file_id: str, sentence: str) -> None:
         """End the job of a file for good: it is failed, or stays what it was when it had been completed.
@@ -87,9 +95,10 @@ class Processor:
         extraction = Extraction(text, await asyncio.to_thread(cut, text, whole, self._rules))
         texts = [text[chunk.start : chunk.end] for chunk in extraction.chunks]
         described = await _described(file, extraction)
+        key = QueueKey(file.user_id, size_class_of(len(text), len(texts)))
         with self._spaces.first():
             targets = await self._targets()
-            batches = [await embed_texts(texts, target) for target in targets]
+            batches = [await embed_texts(texts, target, key) for target in targets]
         # Nothing is staged outside of this block: without a job nobody would go on with it.
         async with self._stores.transactor.transaction():
             if await self._stores.files.find(file.id) is None:
@@ -103,7 +112,7 @@ class Processor:
         await self._tell(published)
         return published.file
 
-    async def _staged(self, file: File) -> File:
+    async def _staged(self, file: File, key: QueueKey) -> File:
         """Return the file as it will be published, once its passages are staged."""
         # A completed file's record describes what is published, not what is staged beside it.
         is_described = file.status is FileStatus.PENDING and file.text_hash is not None
@@ -112,7 +121,7 @@ class Processor:
         if not file.size:
             raise invalid("the file is empty")
         path = self._stores.blobs.path(file.id)
-        extraction = await self._extractor.extract(path, file.name, file.content_type, file.user_id)
+        extraction = await self._extractor.extract(path, file.name, file.content_type, key)
         described = await _described(file, extraction)
         async with self._stores.transactor.transaction():
             current = await self._stores.files.find(file.id)
@@ -122,13 +131,13 @@ class Processor:
                 await self._stores.files.change(_merged(current, described))
         return described
 
-    async def _embed(self, file: File) -> None:
+    async def _embed(self, file: File, key: QueueKey) -> None:
         passages = self._stores.passages
         for target in await self._targets():
             twin = await passages.find_twin(file.text_hash or "", target.space.name)
             if twin is not None and await passages.copy_vectors(twin, file.id, target.space.name):
                 continue
-            async for _ in embed_missing(passages, file.id, target):
+            async for _ in embed_missing(passages, file.id, target, key):
                 pass
 
     async def _targets(self) -> list[Target]:

@@ -6,7 +6,7 @@ import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.errors import GatewayError, Kind
@@ -14,6 +14,7 @@ from gatewayd.ingest.backlog import Backlog
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
 from gatewayd.ingest.processing import Processor
 from gatewayd.ingest.records import FileStatus, Job
+from gatewayd.ingest.size_classes import QueueKey
 from gatewayd.ingest.updates import IngestStores
 from gatewayd.tasks import Tasks
 
@@ -41,9 +42,9 @@ RELEASE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class QueueOptions:
-    """How many files of one owner are worked on at a time, and how many more of others; how often one is
-    tried; seconds: of a lease, and of the pause after the first failure, which each further one makes four
-    times longer."""
+    """How many files of one owner are worked on at a time in each size class, and how many more of others;
+    how often one is tried; seconds: of a lease, and of the pause after the first failure, which each further
+    one makes four times longer."""
 
     workers: int = 3
     others: int = 8
@@ -62,8 +63,8 @@ class QueueState:
 
 
 class IngestQueue:
-    """Works through the jobs of the database, several at a time: the owners of files in turn, of each the
-    oldest first.
+    """Works through the jobs of the database, several of each size class at a time: the owners of files in
+    turn, of each the oldest first.
 
     What is leased when the daemon is killed is begun again at the next start; one queue owns a database.
     """
@@ -85,7 +86,8 @@ class IngestQueue:
         self._clock = clock or ids.steady()
         self._chance = chance
         self._owner = ids.new_id()
-        self._backlog = Backlog(stores.jobs, self._owner, options.workers)
+        room = options.workers + options.others
+        self._backlog = Backlog(stores.jobs, self._owner, options.workers, room)
         self._working: dict[str, str] = {}
         # How attempts ended that could not be written down yet: the database was away.
         self._unsettled: dict[str, tuple[Job, GatewayError]] = {}
@@ -147,21 +149,16 @@ class IngestQueue:
         for file_id in list(self._unsettled):
             await self._settle(*self._unsettled.pop(file_id))
         now = self._clock()
-        if self._room > 0:
-            until = now + self._options.lease
-            for user_id, job in await self._backlog.lease(now=now, until=until, room=self._room):
-                self._begin(user_id, job)
+        if self._backlog.has_room:
+            for key, job in await self._backlog.lease(now=now, until=now + self._options.lease):
+                self._begin(key, job)
         return await self._wait_seconds(now)
-
-    @property
-    def _room(self) -> int:
-        return self._options.workers + self._options.others - len(self._working)
 
     async def _wait_seconds(self, now: int) -> float | None:
         if self._unsettled:
             return SHORTEST_WAIT
         times = [self._renew_at] if self._working else []
-        if self._room > 0:
+        if self._backlog.has_room:
             if self._backlog.is_stale:
                 return SHORTEST_WAIT
             due = await self._stores.jobs.next_due(now)
@@ -193,31 +190,32 @@ class IngestQueue:
                 await self._tasks.stop(task_id)
         self._renew_at = self._clock() + self._options.lease // 3
 
-    def _begin(self, user_id: str, job: Job) -> None:
+    def _begin(self, key: QueueKey, job: Job) -> None:
         if job.file_id in self._working:
             # Its lease ended while it was worked on: it is ours again.
-            self._backlog.end(user_id)
+            self._backlog.end(key)
             return
         if not self._working:
             self._renew_at = self._clock() + self._options.lease // 3
-        self._working[job.file_id] = self._tasks.spawn(f"document {job.file_id}", self._work(user_id, job))
+        self._working[job.file_id] = self._tasks.spawn(f"document {job.file_id}", self._work(key, job))
 
-    async def _work(self, user_id: str, job: Job) -> None:
+    async def _work(self, key: QueueKey, job: Job) -> None:
         try:
-            await self._attempt(job)
+            await self._attempt(key, job)
         finally:
             # What nobody foresaw is logged with the task, and the lease ends in its time.
             self._working.pop(job.file_id, None)
-            self._backlog.end(user_id)
+            self._backlog.end(key)
             self.wake()
 
-    async def _attempt(self, job: Job) -> None:
+    async def _attempt(self, key: QueueKey, job: Job) -> None:
         if job.attempts > BEGINNINGS:
             sentence = f"gave up: processing it was begun {BEGINNINGS} times and never ended"
             await self._processor.fail(job.file_id, sentence)
             return
         try:
-            await self._processor.process(job.file_id)
+            if not await self._processor.process(job.file_id, key.size):
+                await self._free(job.file_id, attempts=job.attempts - 1)
         except GatewayError as error:
             await self._settle(job, error)
 
@@ -248,14 +246,17 @@ class IngestQueue:
 
     async def _postpone(self, job: Job, error: GatewayError) -> None:
         pause = max(self._pause_after(job.attempts), error.retry_after or 0)
+        if await self._free(job.file_id, not_before=self._clock() + pause, error=error.message):
+            log.info("document %s is tried again in %s s: %s", job.file_id, pause, error.message)
+
+    async def _free(self, file_id: str, **changes: Any) -> bool:
+        """Give a lease back; False when it is no longer ours."""
         async with self._stores.transactor.transaction():
-            current = await self._stores.jobs.find(job.file_id)
+            current = await self._stores.jobs.find(file_id)
             if current is None or current.lease_owner != self._owner:
-                return
-            not_before = self._clock() + pause
-            free = replace(current, lease_owner="", lease_until=0, not_before=not_before, error=error.message)
-            await self._stores.jobs.put(free)
-        log.info("document %s is tried again in %s s: %s", job.file_id, pause, error.message)
+                return False
+            await self._stores.jobs.put(replace(current, lease_owner="", lease_until=0, **changes))
+        return True
 
     def _pause_after(self, attempts: int) -> int:
         """Return the seconds to wait after that many attempts, half of them by chance."""

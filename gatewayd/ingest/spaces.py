@@ -11,6 +11,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.embedding import Target, embed_missing
 from gatewayd.ingest.interfaces import Embedder, FileStore, PassageStore, SpaceStore
 from gatewayd.ingest.records import Space
+from gatewayd.ingest.size_classes import REINDEX
 from gatewayd.ingest.updates import Updates
 
 log = logging.getLogger(__name__)
@@ -157,7 +158,7 @@ class Spaces:
     async def _fill(self, file_id: str, target: Target) -> int:
         added = 0
         await self._quiet.wait()
-        async for count in embed_missing(self._stores.passages, file_id, target):
+        async for count in embed_missing(self._stores.passages, file_id, target, REINDEX):
             added += count
             await self._quiet.wait()
         active = await self._stores.spaces.find_active()

@@ -113,7 +113,7 @@ class RetrievalFields(BaseSettings):
         restart(EMBEDDING),
         60.0,
         "Longest wait for the vectors of one request; on this machine it is the limit of a question and of "
-        "its reranking, and 64 passages of a document may take 10 times as long; a process that does not "
+        "its reranking, and 16 passages of a document may take 10 times as long; a process that does not "
         "answer in time is killed and replaced.",
         gt=0,
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from gatewayd.ingest.records import Job
+from gatewayd.ingest.size_classes import CLASS_LIMITS, QueueKey, SizeClass
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import fits
 from gatewayd.storage.rows import JobRow
@@ -12,14 +13,28 @@ from gatewayd.storage.transactions import writing
 from gatewayd.storage.upserts import upsert
 
 MAX_WAITING_ROWS: Final = 2000
+"""Of a size class."""
 
-# One user may have most of the jobs: the first ones of each user come before the second ones.
+# One user may have most of the jobs of a size class: the first ones of each user come before the second ones.
 WAITING: Final = (
-    "SELECT user_id, file_id FROM (SELECT files.user_id, jobs.file_id, jobs.created_at, jobs.id, "
-    "ROW_NUMBER() OVER (PARTITION BY files.user_id ORDER BY jobs.created_at, jobs.id) AS place "
+    "WITH due AS (SELECT files.user_id, jobs.file_id, jobs.created_at, jobs.id, {size} AS size "
     "FROM ingest_jobs AS jobs JOIN files ON files.id = jobs.file_id "
-    "WHERE jobs.not_before <= {now} AND jobs.lease_until <= {now}) AS waiting "
-    "WHERE place <= {limit} ORDER BY place, created_at, id LIMIT {rows}"
+    "WHERE jobs.not_before <= {now} AND jobs.lease_until <= {now}), "
+    "placed AS (SELECT due.*, "
+    "ROW_NUMBER() OVER (PARTITION BY user_id, size ORDER BY created_at, id) AS place FROM due), "
+    "ranked AS (SELECT placed.*, "
+    "ROW_NUMBER() OVER (PARTITION BY size ORDER BY place, created_at, id) AS place_in_class "
+    "FROM placed WHERE place <= {limit}) "
+    "SELECT user_id, file_id, size FROM ranked WHERE place_in_class <= {rows} ORDER BY size, place_in_class"
+)
+# The class of a file, as `size_class_of` tells it.
+SIZE: Final = (
+    "CASE "
+    + " ".join(
+        f"WHEN files.size <= {limit.max_bytes} AND files.chunks <= {limit.max_passages} THEN {limit.size:d}"
+        for limit in CLASS_LIMITS
+    )
+    + f" ELSE {SizeClass.LARGE:d} END"
 )
 # The jobs that can be had are chosen once, and on PostgreSQL those that another daemon is taking are left to
 # it.
@@ -65,14 +80,14 @@ class TortoiseJobs:
             row = await JobRow.get_or_none(file_id=file_id)
         return None if row is None else _job_of(row)
 
-    async def waiting(self, now: int, limit: int) -> Sequence[tuple[str, str]]:
-        """Return the due and free jobs, up to `limit` of each user who owns files, as (user, file)."""
+    async def waiting(self, now: int, limit: int) -> Sequence[tuple[QueueKey, str]]:
+        """Return the due and free jobs, up to `limit` of each key, as (key, file)."""
         statement = Statement(JobRow._meta.db)
         places = {"limit": statement.bind(limit), "rows": statement.bind(MAX_WAITING_ROWS)}
-        sql = WAITING.format(now=statement.bind(now), **places)
+        sql = WAITING.format(now=statement.bind(now), size=SIZE, **places)
         with translated("read the queue"):
             rows = await statement.run(sql)
-        return [(row["user_id"], row["file_id"]) for row in rows]
+        return [(QueueKey(row["user_id"], SizeClass(row["size"])), row["file_id"]) for row in rows]
 
     async def lease(self, owner: str, file_ids: Sequence[str], *, now: int, until: int) -> Sequence[Job]:
         """Take the jobs of some files that are due and free, counting an attempt; no two callers get one."""

@@ -1,6 +1,5 @@
 """Embedding models behind HTTP: OpenAI-compatible endpoints and the Ollama API."""
 
-import asyncio
 import math
 import struct
 from abc import ABC, abstractmethod
@@ -8,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gatewayd.ingest.fair_gate import FairGate
 from gatewayd.ingest.prefixes import Prefixes
 from gatewayd.ingest.records import Purpose, Space
+from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
 from gatewayd.upstream.client import UpstreamClient
 from gatewayd.upstream.openai import in_order
 from gatewayd.upstream.service import ServiceOptions, exchange_with, service_failures
@@ -43,7 +44,7 @@ class _HttpEmbedder(ABC):
         self._options = options
         self._exchange = exchange_with(name, options.service, client)
         self._prefixes = Prefixes(options.query_prefix, options.content_prefix)
-        self._passages = asyncio.Semaphore(options.requests)
+        self._passages = FairGate(options.requests)
         self._dimension = 0
 
     async def space(self) -> Space:
@@ -55,10 +56,11 @@ class _HttpEmbedder(ABC):
             await self.embed([SAMPLE], Purpose.QUERY)
         return Space(f"{self.kind}:{self._options.model}{self._prefixes.mark()}", self._dimension)
 
-    async def embed(self, texts: Sequence[str], purpose: Purpose) -> bytes:
+    async def embed(self, texts: Sequence[str], purpose: Purpose, key: QueueKey = OTHER_WORK) -> bytes:
         """Return a vector of length 1 for each text, in order, as little-endian float32.
 
-        Queries do not wait for passages. Raises GatewayError as `space` does.
+        Queries do not wait for passages, whose requests take turns by `key`. Raises GatewayError as `space`
+        does.
         """
         prefix = self._prefixes.before(purpose)
         clean = [(prefix + text).encode("utf-8", "replace").decode() for text in texts]
@@ -68,7 +70,7 @@ class _HttpEmbedder(ABC):
             return b"".join([await self._ask(batch) for batch in batches])
         parts = []
         for batch in batches:
-            async with self._passages:
+            async with self._passages.held(key):
                 parts.append(await self._ask(batch))
         return b"".join(parts)
 

@@ -10,8 +10,10 @@ from urllib.parse import quote
 
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.ingest.chunking import ChunkRules, cut
+from gatewayd.ingest.fair_gate import FairGate
 from gatewayd.ingest.interfaces import OUT_OF_TIME
 from gatewayd.ingest.records import Extraction, Part
+from gatewayd.ingest.size_classes import QueueKey
 from gatewayd.upstream.client import UpstreamClient
 from gatewayd.upstream.service import ServiceOptions, exchange_with, service_failures
 
@@ -40,22 +42,25 @@ class ExternalExtractor:
 
     def __init__(self, options: ExtractorOptions, client: UpstreamClient | None = None) -> None:
         self._options = options
+        self._requests = FairGate(options.service.connections)
         self._exchange = exchange_with("external extractor", options.service, client)
 
-    async def extract(self, path: Path, name: str, content_type: str | None, owner: str) -> Extraction:
+    async def extract(self, path: Path, name: str, content_type: str | None, key: QueueKey) -> Extraction:
         """Return the text of the document at `path`.
 
-        Raises GatewayError: invalid_request when the extractor refuses the document, or finds no text or too
-        much of it; upstream_unreachable, upstream_failed, rate_limited or timeout.
+        Waits while as many documents are sent as there may be connections. Raises GatewayError:
+        invalid_request when the extractor refuses the document, or finds no text or too much of it;
+        upstream_unreachable, upstream_failed, rate_limited or timeout.
         """
-        content = await asyncio.to_thread(_read, path, name, self._options.size_limit)
-        headers = {
-            "Content-Type": content_type or UNKNOWN_TYPE,
-            "X-Filename": quote(name, safe="", errors="replace"),
-        }
-        with service_failures(Kind.INVALID_REQUEST), _told_limit():
-            answer = await self._exchange.put("/process", content, headers)
-            pages = list(self._pages(answer))
+        async with self._requests.held(key):
+            content = await asyncio.to_thread(_read, path, name, self._options.size_limit)
+            headers = {
+                "Content-Type": content_type or UNKNOWN_TYPE,
+                "X-Filename": quote(name, safe="", errors="replace"),
+            }
+            with service_failures(Kind.INVALID_REQUEST), _told_limit():
+                answer = await self._exchange.put("/process", content, headers)
+                pages = list(self._pages(answer))
         return await asyncio.to_thread(_extraction, pages, name, self._options)
 
     async def close(self) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import importlib.util
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,8 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.fair_gate import FairGate
 from gatewayd.ingest.prefixes import MARK_LENGTH, Prefixes
 from gatewayd.ingest.records import Purpose, Space
+from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
 from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.tasks import Tasks
 from gatewayd.vectors import models
@@ -31,9 +32,10 @@ FILES: Final = (models.GRAPH, models.TOKENIZER, "tokenizer_config.json", "config
 NICENESS: Final = 10
 DOWNLOAD_SECONDS: Final = 3600.0
 """How long a model may take to be opened that is downloaded first."""
-PASSAGES: Final = 64
+PASSAGES: Final = 16
+"""Passages of one turn: about half a second for one thread."""
 PATIENCE: Final = 10
-"""How many times the limit of a question this many passages may take: their threads are patient."""
+"""How many times the limit of a question the passages of a turn may take: their threads are patient."""
 
 
 class LocalKind(StrEnum):
@@ -85,7 +87,7 @@ class LocalEmbedder:
             self._own.passage if options.content_prefix is None else options.content_prefix,
         )
         self._space: Space | None = None
-        self._passages = asyncio.Semaphore(options.threads + 1)
+        self._passages = FairGate(options.threads + 1)
         self._process = open_process(options, self._opening, tasks)
 
     @property
@@ -103,11 +105,11 @@ class LocalEmbedder:
             self._space = await self._find_space()
         return self._space
 
-    async def embed(self, texts: Sequence[str], purpose: Purpose) -> bytes:
+    async def embed(self, texts: Sequence[str], purpose: Purpose, key: QueueKey = OTHER_WORK) -> bytes:
         """Return a vector of length 1 for each text, in order, as little-endian float32.
 
-        Queries overtake passages. Raises GatewayError: not_configured, unavailable, upstream_failed, and
-        timeout when the process does not answer.
+        Queries overtake passages, which take turns by `key`. Raises GatewayError: not_configured,
+        unavailable, upstream_failed, and timeout when the process does not answer.
         """
         if not texts:
             return b""
@@ -116,9 +118,12 @@ class LocalEmbedder:
         seconds = self._options.seconds
         if purpose is Purpose.QUERY:
             return await self._process.rows(prefixed, request, seconds)
-        async with self._passages:
-            patient = seconds * PATIENCE * math.ceil(len(texts) / PASSAGES)
-            return await self._process.rows(prefixed, request, patient)
+        found = []
+        for start in range(0, len(prefixed), PASSAGES):
+            async with self._passages.held(key):
+                turn = prefixed[start : start + PASSAGES]
+                found.append(await self._process.rows(turn, request, seconds * PATIENCE))
+        return b"".join(found)
 
     async def warm(self) -> None:
         """Make the model ready and start its process; raises GatewayError as `embed` does."""

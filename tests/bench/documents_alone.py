@@ -17,6 +17,7 @@ from pathlib import Path
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.ingest.embedding import BATCH
 from gatewayd.ingest.records import Purpose
+from gatewayd.ingest.size_classes import OTHER_WORK
 from gatewayd.tasks import Tasks
 from gatewayd.vectors.local import LocalEmbedder
 from tests.bench.documents_site import ROOT, opened_embedder
@@ -37,7 +38,7 @@ class Alone:
 
     async def _ingest_one(self, path: Path) -> int:
         async with self._places:
-            extraction = await self._pool.extract(path, path.name, "application/pdf", "")
+            extraction = await self._pool.extract(path, path.name, "application/pdf", OTHER_WORK)
             texts = [extraction.text[chunk.start : chunk.end] for chunk in extraction.chunks]
             for start in range(0, len(texts), BATCH):
                 await self._embedder.embed(texts[start : start + BATCH], Purpose.PASSAGE)

@@ -14,6 +14,7 @@ from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.extract.records import Document
 from gatewayd.ingest.queue import BEGINNINGS, IngestQueue
 from gatewayd.ingest.records import Chunk, File, Job
+from gatewayd.ingest.size_classes import OTHER_WORK
 from gatewayd.tasks import Tasks
 from gatewayd.workers import Worker
 from tests.fakes import documents
@@ -59,7 +60,7 @@ async def refused_by_pool(folder: Path, data: bytes, *, ends: int = 0, **options
     with pytest.MonkeyPatch.context() as patch, pytest.raises(GatewayError) as caught:
         if ends:
             patch.setattr(Worker, "call", ended)
-        await pool.extract(path, "x", None, "u")
+        await pool.extract(path, "x", None, OTHER_WORK)
     assert caught.value.kind is Kind.INVALID_REQUEST
     await pool.close()
     await tasks.close()

@@ -27,6 +27,7 @@ from gatewayd.ingest.records import (
     Space,
     VectorBatch,
 )
+from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey, size_class_of
 from gatewayd.knowledge.records import Link, StoredPassage
 from tests.fakes.stores import Memory, Tables
 
@@ -178,12 +179,13 @@ class MemoryJobs:
         await asyncio.sleep(0)
         return self._rows.get(file_id)
 
-    async def waiting(self, now: int, limit: int) -> Sequence[tuple[str, str]]:
+    async def waiting(self, now: int, limit: int) -> Sequence[tuple[QueueKey, str]]:
         await asyncio.sleep(0)
-        found: dict[str, list[tuple[str, str]]] = {}
+        found: dict[QueueKey, list[tuple[QueueKey, str]]] = {}
         for job in self._free(now):
-            user_id = self._library.tables.files[job.file_id].user_id
-            found.setdefault(user_id, []).append((user_id, job.file_id))
+            file = self._library.tables.files[job.file_id]
+            key = QueueKey(file.user_id, size_class_of(file.size, file.chunks))
+            found.setdefault(key, []).append((key, job.file_id))
         return [pair for pairs in found.values() for pair in pairs[:limit]]
 
     async def lease(self, owner: str, file_ids: Sequence[str], *, now: int, until: int) -> Sequence[Job]:
@@ -432,7 +434,7 @@ class HashEmbedder:
     async def space(self) -> Space:
         return self._space
 
-    async def embed(self, texts: Sequence[str], purpose: Purpose) -> bytes:
+    async def embed(self, texts: Sequence[str], purpose: Purpose, key: QueueKey = OTHER_WORK) -> bytes:
         await asyncio.sleep(0)
         if self.failures and (failure := self.failures.pop(0)) is not None:
             raise failure
@@ -520,7 +522,7 @@ class PlainExtractor:
         self.failures: list[BaseException | None] = []
         self.names: list[str] = []
 
-    async def extract(self, path: Path, name: str, content_type: str | None, owner: str) -> Extraction:
+    async def extract(self, path: Path, name: str, content_type: str | None, key: QueueKey) -> Extraction:
         await asyncio.sleep(0)
         self.names.append(name)
         if self.failures and (failure := self.failures.pop(0)) is not None:

@@ -11,6 +11,7 @@ import pytest
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.ingest.chunking import ChunkRules
+from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from gatewayd.tasks import Tasks
 from gatewayd.workers import Worker
 from tests.fakes import documents
@@ -60,9 +61,16 @@ Make = Callable[..., ExtractorPool]
 Put = Callable[[bytes], Path]
 
 
+def key_of(owner: str) -> QueueKey:
+    return QueueKey(owner, SizeClass.LARGE)
+
+
+USER = key_of("u")
+
+
 async def refused(pool: ExtractorPool, path: Path) -> GatewayError:
     with pytest.raises(GatewayError) as caught:
-        await pool.extract(path, "x", None, "u")
+        await pool.extract(path, "x", None, USER)
     return caught.value
 
 
@@ -75,7 +83,7 @@ async def working(started: list[Worker], count: int = 1) -> None:
 async def test_a_document_becomes_a_text_and_chunks(make: Make, put: Put) -> None:
     pool = make(rules=ChunkRules(size=60, overlap=10))
     pages = [f"{documents.SENTENCE}\nAnd page {number}." for number in range(1, 4)]
-    extraction = await pool.extract(put(documents.pdf(pages, title="Birds")), "x.pdf", None, "u")
+    extraction = await pool.extract(put(documents.pdf(pages, title="Birds")), "x.pdf", None, USER)
     assert (extraction.pages, extraction.title) == (3, "Birds")
     assert [chunk.number for chunk in extraction.chunks] == list(range(len(extraction.chunks)))
     assert {chunk.page for chunk in extraction.chunks} == {1, 2, 3}
@@ -104,7 +112,7 @@ async def test_as_many_documents_as_workers_are_read_at_a_time(
 ) -> None:
     pool = make(workers=2)
     path = put(b"some words")
-    await asyncio.gather(*(pool.extract(path, "x", None, "u") for _ in range(9)))
+    await asyncio.gather(*(pool.extract(path, "x", None, USER) for _ in range(9)))
     assert len(started) == 2
     assert sum(worker.calls for worker in started) == 9
 
@@ -114,7 +122,7 @@ async def test_a_worker_is_replaced_after_so_many_documents(
 ) -> None:
     pool = make(documents=2)
     for _ in range(5):
-        await pool.extract(put(b"some words"), "x", None, "u")
+        await pool.extract(put(b"some words"), "x", None, USER)
     assert [worker.calls for worker in started] == [2, 2, 1]
 
 
@@ -122,15 +130,15 @@ async def test_a_worker_reads_the_documents_of_one_owner(make: Make, put: Put, s
     pool = make(workers=2)
     path = put(b"some words")
     for owner in ("ann", "ann", "bob", "bob", "ann"):
-        await pool.extract(path, "x", None, owner)
+        await pool.extract(path, "x", None, key_of(owner))
     assert [worker.calls for worker in started] == [2, 2, 1]
     # There are no more processes than documents that were read at a time.
     while any(worker.is_alive for worker in started[:2]):
         await asyncio.sleep(0.001)
-    await asyncio.gather(*(pool.extract(path, "x", None, owner) for owner in ("ann", "bob")))
+    await asyncio.gather(*(pool.extract(path, "x", None, key_of(owner)) for owner in ("ann", "bob")))
     assert [worker.calls for worker in started] == [2, 2, 2, 1]
     for owner in ("ann", "bob", "ann"):
-        await pool.extract(path, "x", None, owner)
+        await pool.extract(path, "x", None, key_of(owner))
     assert [worker.calls for worker in started] == [2, 2, 4, 2]
 
 
@@ -139,35 +147,35 @@ async def test_a_worker_that_holds_much_memory_is_replaced(
 ) -> None:
     pool = make(resident=1)
     for _ in range(2):
-        await pool.extract(put(b"some words"), "x", None, "u")
+        await pool.extract(put(b"some words"), "x", None, USER)
     assert [worker.calls for worker in started] == [1, 1]
 
 
 async def test_workers_without_work_are_ended(make: Make, put: Put, started: list[Worker]) -> None:
     pool = make(idle=0.01)
-    await pool.extract(put(b"some words"), "x", None, "u")
+    await pool.extract(put(b"some words"), "x", None, USER)
     while started[0].is_alive:
         await asyncio.sleep(0.005)
-    await pool.extract(put(b"some words"), "x", None, "u")
+    await pool.extract(put(b"some words"), "x", None, USER)
     assert len(started) == 2
 
 
 async def test_a_worker_that_died_at_rest_is_replaced(make: Make, put: Put, started: list[Worker]) -> None:
     pool = make()
-    await pool.extract(put(b"some words"), "x", None, "u")
+    await pool.extract(put(b"some words"), "x", None, USER)
     started[0].kill()
     while started[0].is_alive:
         await asyncio.sleep(0)
-    assert (await pool.extract(put(b"some words"), "x", None, "u")).text == "some words\n"
+    assert (await pool.extract(put(b"some words"), "x", None, USER)).text == "some words\n"
 
 
 async def test_a_worker_whose_folder_was_removed_is_replaced(
     make: Make, put: Put, started: list[Worker], tmp_path: Path
 ) -> None:
     pool = make()
-    await pool.extract(put(b"some words"), "x", None, "u")
+    await pool.extract(put(b"some words"), "x", None, USER)
     shutil.rmtree(tmp_path / "incoming")
-    assert (await pool.extract(put(b"some words"), "x", None, "u")).text == "some words\n"
+    assert (await pool.extract(put(b"some words"), "x", None, USER)).text == "some words\n"
     assert len(started) == 2
 
 
@@ -189,7 +197,7 @@ async def test_the_end_of_a_worker_says_whether_another_try_helps(
     (error,) = await waiting
     assert error.kind is kind
     assert words in error.message
-    assert (await pool.extract(put(b"some words"), "x", None, "u")).text == "some words\n"
+    assert (await pool.extract(put(b"some words"), "x", None, USER)).text == "some words\n"
 
 
 async def test_a_document_that_takes_too_much_processor_time_is_refused(make: Make, put: Put) -> None:
@@ -219,10 +227,10 @@ async def test_a_document_that_takes_long_does_not_delay_those_of_other_owners(
 ) -> None:
     pool = make(workers=1, turn=0)
     path, good = put(endless()), put(b"some words")
-    poisoned = [asyncio.ensure_future(pool.extract(path, "x", None, "a")) for _ in range(5)]
+    poisoned = [asyncio.ensure_future(pool.extract(path, "x", None, key_of("a"))) for _ in range(5)]
     await working(started)
     for owner in ("b", "c", "b"):
-        assert (await pool.extract(good, "x", None, owner)).text == "some words\n"
+        assert (await pool.extract(good, "x", None, key_of(owner))).text == "some words\n"
     # There is one process for all of the first owner's, and one for each turn of the others.
     assert [worker.calls for worker in started] == [1, 1, 1, 1]
     assert not any(task.done() for task in poisoned)
@@ -238,7 +246,7 @@ async def test_a_document_that_takes_too_much_memory_is_refused(
     error = await refused(pool, put(b"[" + b"[]," * 9_000_000 + b"1]"))
     assert error.kind is Kind.INVALID_REQUEST
     assert "more than 300 MB of memory; split it, or raise ingest_memory_limit" in error.message
-    assert (await pool.extract(put(b"some words"), "x", None, "u")).text == "some words\n"
+    assert (await pool.extract(put(b"some words"), "x", None, USER)).text == "some words\n"
     assert len(started) == 2
 
 
@@ -246,9 +254,9 @@ async def test_the_library_of_a_format_is_loaded_when_it_is_needed(
     make: Make, put: Put, started: list[Worker]
 ) -> None:
     pool = make()
-    await pool.extract(put(b"some words"), "x", None, "u")
+    await pool.extract(put(b"some words"), "x", None, USER)
     assert "mupdf" not in Path(f"/proc/{started[0].pid}/maps").read_text()
-    await pool.extract(put(documents.pdf()), "x", None, "u")
+    await pool.extract(put(documents.pdf()), "x", None, USER)
     assert "mupdf" in Path(f"/proc/{started[0].pid}/maps").read_text()
 
 
@@ -257,15 +265,15 @@ async def test_a_caller_who_leaves_ends_the_work(make: Make, put: Put, started: 
     path = put(endless())
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
-            await pool.extract(path, "x", None, "u")
+            await pool.extract(path, "x", None, USER)
     while started[0].is_alive:
         await asyncio.sleep(0)
-    assert (await pool.extract(put(b"some words"), "x", None, "u")).text == "some words\n"
+    assert (await pool.extract(put(b"some words"), "x", None, USER)).text == "some words\n"
 
 
 async def test_closing_ends_all_workers_and_refuses_more(make: Make, put: Put, started: list[Worker]) -> None:
     pool = make(workers=2)
-    await pool.extract(put(b"some words"), "x", None, "u")
+    await pool.extract(put(b"some words"), "x", None, USER)
     busy = asyncio.gather(*(refused(pool, put(endless())) for _ in range(3)))
     await working(started, 3)
     await pool.close()

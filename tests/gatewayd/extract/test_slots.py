@@ -6,12 +6,16 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gatewayd.extract.slots import ReaderSlots
+from gatewayd.ingest.size_classes import QueueKey, SizeClass
 
 NEVER = 3600.0
 
 
 class Visitors:
-    """Documents that stay until they are sent away; `inside` has those at work, in their order."""
+    """Documents that stay until they are sent away; `inside` has those at work, in their order.
+
+    Names begin with the owner, and end with "s" for a small document.
+    """
 
     def __init__(self, slots: ReaderSlots) -> None:
         self._slots = slots
@@ -19,7 +23,7 @@ class Visitors:
         self.inside: list[str] = []
 
     async def come(self, *names: str) -> list[str]:
-        """Have documents come whose names begin with those of their owners; return who is inside then."""
+        """Have documents come; return who is inside then."""
         for name in names:
             self._tasks[name] = asyncio.ensure_future(self._visit(name))
             await settled()
@@ -36,7 +40,8 @@ class Visitors:
         await self.go(*self._tasks)
 
     async def _visit(self, name: str) -> None:
-        async with self._slots.held(name[0]):
+        size = SizeClass.SMALL if name.endswith("s") else SizeClass.LARGE
+        async with self._slots.held(QueueKey(name[0], size)):
             self.inside.append(name)
             try:
                 await asyncio.Event().wait()
@@ -90,3 +95,31 @@ async def test_who_leaves_before_the_turn_came_holds_nothing(visitors: list[Visi
     assert await several.go("b1", "a1") == ["c1"]
     assert await several.go("c1") == []
     assert await several.come("b2") == ["b2"]
+
+
+async def test_a_small_document_waits_for_no_large_one(visitors: list[Visitors]) -> None:
+    several = opened(visitors, ReaderSlots(2, 0, NEVER))
+    assert await several.come("a1", "a2", "a3", "b1") == ["a1", "a2"]
+    # One slot is for small documents.
+    assert await several.come("a4s", "b2s") == ["a1", "a2", "a4s"]
+    assert await several.go("a4s") == ["a1", "a2", "b2s"]
+    assert await several.go("a1") == ["a2", "b2s", "b1"]
+
+
+async def test_small_documents_leave_large_ones_their_turns(visitors: list[Visitors]) -> None:
+    several = opened(visitors, ReaderSlots(1, 0, NEVER))
+    small = [f"a{number}s" for number in range(5)]
+    assert await several.come(*small, "b1", "b2") == ["a0s", "a1s"]
+    assert await several.go("a0s") == ["a1s", "b1"]
+    assert await several.go("a1s") == ["b1", "a2s"]
+    assert await several.go("b1") == ["a2s", "b2"]
+
+
+async def test_a_small_document_that_takes_long_delays_no_other_small_one(visitors: list[Visitors]) -> None:
+    # Each document is a long one at once.
+    several = opened(visitors, ReaderSlots(1, 3, 0))
+    assert await several.come("a1", "a2s", "a3s") == ["a1", "a2s", "a3s"]
+    # Its owner has no more of the slots, and the last one is for those who have none.
+    assert await several.come("a4s", "b1s", "b2s", "c1s") == ["a1", "a2s", "a3s", "b1s", "c1s"]
+    assert await several.go("a3s") == ["a1", "a2s", "b1s", "c1s"]
+    assert await several.go("c1s") == ["a1", "a2s", "b1s", "a4s"]

@@ -5,15 +5,21 @@ import pytest
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.backlog import Backlog
 from gatewayd.ingest.records import Job
+from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from tests.fakes.filing import file, job
 from tests.fakes.ingest import Library, MemoryFiles, MemoryJobs
 
 FILES = {"a1": "a", "a2": "a", "a3": "a", "b1": "b", "b2": "b"}
+SMALL = {owner: QueueKey(owner, SizeClass.SMALL) for owner in "ab"}
 
 
 @pytest.fixture
-async def jobs() -> MemoryJobs:
-    library = Library()
+def library() -> Library:
+    return Library()
+
+
+@pytest.fixture
+async def jobs(library: Library) -> MemoryJobs:
     store = MemoryJobs(library)
     for number, (name, user_id) in enumerate(FILES.items()):
         await MemoryFiles(library).add(file(name, user_id=user_id))
@@ -21,41 +27,72 @@ async def jobs() -> MemoryJobs:
     return store
 
 
-async def leased(backlog: Backlog, room: int, now: int = 10) -> list[str]:
-    return [each.file_id for _, each in await backlog.lease(now=now, until=now + 5, room=room)]
+async def leased(backlog: Backlog, now: int = 10) -> list[str]:
+    return [each.file_id for _, each in await backlog.lease(now=now, until=now + 5)]
 
 
 async def test_owners_take_turns_and_none_has_more_than_its_share(jobs: MemoryJobs) -> None:
-    backlog = Backlog(jobs, "d1", 2)
-    assert await leased(backlog, 1) == ["a1"]
-    assert await leased(backlog, 9) == ["b1", "a2", "b2"]
-    assert await leased(backlog, 9) == []
-    backlog.end("a")
-    assert await leased(backlog, 9) == ["a3"]
+    backlog = Backlog(jobs, "d1", 2, 9)
+    assert await leased(backlog) == ["a1", "b1", "a2", "b2"]
+    assert await leased(backlog) == []
+    backlog.end(SMALL["a"])
+    assert await leased(backlog, 11) == ["a3"]
+
+
+async def test_every_size_class_has_its_own_room(jobs: MemoryJobs, library: Library) -> None:
+    for number in range(3):
+        for size in (100 << 10, 2 << 20):
+            name = f"{size}-{number}"
+            await MemoryFiles(library).add(file(name, user_id="a", size=size))
+            await jobs.put(job(name, created_at=0))
+    backlog = Backlog(jobs, "d1", 1, 2)
+    assert await leased(backlog) == ["a1", "b1", f"{100 << 10}-0", f"{2 << 20}-0"]
+    assert backlog.has_room
+    backlog.end(SMALL["b"])
+    assert await leased(backlog) == ["b2"]
+    backlog.end(QueueKey("a", SizeClass.LARGE))
+    assert await leased(backlog, 11) == [f"{2 << 20}-1"]
+
+
+async def test_there_is_no_room_when_every_class_is_full(jobs: MemoryJobs, library: Library) -> None:
+    for name, size in (("middle", 100 << 10), ("large", 2 << 20)):
+        await MemoryFiles(library).add(file(name, user_id="c", size=size))
+        await jobs.put(job(name, created_at=0))
+    backlog = Backlog(jobs, "d1", 9, 1)
+    assert await leased(backlog) == ["a1", "middle", "large"]
+    assert not backlog.has_room
+    backlog.end(SMALL["a"])
+    assert backlog.has_room
 
 
 async def test_what_could_not_be_leased_is_no_turn(jobs: MemoryJobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    backlog = Backlog(jobs, "d1", 1)
+    backlog = Backlog(jobs, "d1", 1, 9)
 
     async def away(*_: object, **__: object) -> list[Job]:
         raise GatewayError(Kind.UNAVAILABLE, "cannot take jobs")
 
     with monkeypatch.context() as patch, pytest.raises(GatewayError):
         patch.setattr(jobs, "lease", away)
-        await leased(backlog, 9)
+        await leased(backlog)
     # Another daemon has taken one since it was read.
     await jobs.lease("d2", ["a2"], now=10, until=99)
-    assert await leased(backlog, 9) == ["b2"]
-    assert await leased(backlog, 9, now=11) == ["a1"]
+    assert await leased(backlog) == ["b2"]
+    assert await leased(backlog, now=11) == ["a1"]
 
 
 async def test_what_is_new_is_seen_when_nothing_is_left_or_a_second_later(jobs: MemoryJobs) -> None:
-    backlog = Backlog(jobs, "d1", 2)
-    assert await leased(backlog, 2) == ["a1", "b1"]
+    backlog = Backlog(jobs, "d1", 2, 2)
+    assert await leased(backlog) == ["a1", "b1"]
     await jobs.put(job("a1", created_at=0))
-    assert await leased(backlog, 1) == ["a2"]
+    backlog.end(SMALL["b"])
+    assert await leased(backlog) == ["b2"]
     assert backlog.is_stale
-    backlog.end("a")
-    assert await leased(backlog, 1, now=11) == ["b2"]
+    backlog.end(SMALL["a"])
+    assert await leased(backlog, now=11) == ["a1"]
     assert not backlog.is_stale
-    assert await leased(backlog, 1, now=11) == ["a1"]
+    backlog.end(SMALL["a"])
+    backlog.end(SMALL["b"])
+    assert await leased(backlog, now=11) == ["a2", "a3"]
+    backlog.end(SMALL["a"])
+    await jobs.put(job("a1", created_at=0))
+    assert await leased(backlog, now=11) == ["a1"]

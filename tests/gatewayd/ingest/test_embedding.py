@@ -7,6 +7,7 @@ import pytest
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.embedding import BATCH, Target, embed_missing
 from gatewayd.ingest.records import Purpose, Space
+from gatewayd.ingest.size_classes import OTHER_WORK
 from tests.fakes.ingest import DIMENSION, HashEmbedder, extraction_of
 from tests.fakes.ingesting import Ingest
 
@@ -25,7 +26,7 @@ async def test_each_batch_is_kept_before_it_is_told(ingest: Ingest) -> None:
     file_id = await staged(ingest)
     target = Target(Space(NAME, DIMENSION), HashEmbedder())
     kept = 0
-    async for count in embed_missing(ingest.passages, file_id, target):
+    async for count in embed_missing(ingest.passages, file_id, target, OTHER_WORK):
         assert count <= BATCH
         kept += count
         assert len(ingest.library.tables.vectors) == kept
@@ -35,7 +36,7 @@ async def test_each_batch_is_kept_before_it_is_told(ingest: Ingest) -> None:
 async def test_a_file_that_goes_meanwhile_ends_it(ingest: Ingest, tmp_path: Path) -> None:
     file_id = await staged(ingest)
     target = Target(Space(NAME, DIMENSION), HashEmbedder())
-    async for _ in embed_missing(ingest.passages, file_id, target):
+    async for _ in embed_missing(ingest.passages, file_id, target, OTHER_WORK):
         assert await ingest.files_store.remove(file_id)
     assert ingest.library.tables.vectors == {}
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from gatewayd.ingest.records import FileStatus, Scope, ScopeKind
+from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from tests.fakes.ingest import HashEmbedder
 from tests.fakes.ingesting import Ingest
 
@@ -27,7 +28,7 @@ async def test_a_processed_file_is_told_to_the_index(ingest: Ingest) -> None:
     await ingest.queue.close()
     file = await ingest.upload("a.txt", LONG)
     await ingest.link("c", file.id)
-    await ingest.processor.process(file.id)
+    await ingest.processor.process(file.id, SizeClass.LARGE)
     assert ingest.index.learned == [
         (Scope(ScopeKind.FILE, file.id), file.id),
         (Scope(ScopeKind.COLLECTION, "c"), file.id),
@@ -41,7 +42,7 @@ async def test_a_new_version_takes_the_place_of_the_old_one(ingest: Ingest) -> N
     new = await ingest.upload("a.txt", "new")
     await ingest.link("c", new.id, "a.txt")
     assert ingest.library.tables.files_in(Scope(ScopeKind.COLLECTION, "c")) == [old.id]
-    await ingest.processor.process(new.id)
+    await ingest.processor.process(new.id, SizeClass.LARGE)
     assert set(ingest.library.tables.files) == {new.id}
     assert set(ingest.library.tables.links) == {("c", new.id)}
     assert not ingest.blobs.path(old.id).exists()
@@ -58,7 +59,7 @@ async def test_a_replaced_file_of_somebody_else_or_in_use_stays(ingest: Ingest) 
     for name in ("a.txt", "b.txt"):
         new = await ingest.upload(name, f"new {name}")
         await ingest.link("c", new.id, name)
-        await ingest.processor.process(new.id)
+        await ingest.processor.process(new.id, SizeClass.LARGE)
     assert {used.id, foreign.id} < set(ingest.library.tables.files)
     linked = {file_id for collection, file_id in ingest.library.tables.links if collection == "c"}
     assert linked.isdisjoint({used.id, foreign.id})
@@ -78,7 +79,7 @@ async def test_of_failed_versions_the_newest_stays(ingest: Ingest) -> None:
     await ingest.queue.close()
     good = await ingest.upload("a.txt", "good")
     await ingest.link("c", good.id, "a.txt")
-    await ingest.processor.process(good.id)
+    await ingest.processor.process(good.id, SizeClass.LARGE)
     old = await failed_version(ingest, "owner", ("c", "a.txt"))
     assert set(ingest.library.tables.files) == {good.id, old}
     new = await failed_version(ingest, "owner", ("c", "a.txt"))
@@ -108,13 +109,13 @@ async def test_failed_versions_elsewhere_or_of_somebody_else_stay(ingest: Ingest
 async def test_a_name_given_meanwhile_is_kept(ingest: Ingest) -> None:
     await ingest.queue.close()
     file = await ingest.upload("a.txt", "text")
-    described = await ingest.processor._staged(file)
+    described = await ingest.processor._staged(file, QueueKey("owner", SizeClass.LARGE))
     from_client = await ingest.files_store.find(file.id)
     assert from_client is not None
     assert from_client.text_hash == described.text_hash
     renamed = replace(from_client, name="b.txt")
     await ingest.files_store.change(renamed)
-    await ingest.processor.process(file.id)
+    await ingest.processor.process(file.id, SizeClass.LARGE)
     done = await ingest.files_store.find(file.id)
     assert done is not None
     assert (done.name, done.status) == ("b.txt", FileStatus.COMPLETED)
@@ -122,6 +123,6 @@ async def test_a_name_given_meanwhile_is_kept(ingest: Ingest) -> None:
 
 
 async def test_a_file_that_is_gone_is_nothing_to_do(ingest: Ingest) -> None:
-    await ingest.processor.process("nothing")
+    await ingest.processor.process("nothing", SizeClass.LARGE)
     await ingest.processor.fail("nothing", "no")
     assert ingest.index.learned == []

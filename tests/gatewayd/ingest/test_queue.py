@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,11 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest import queue as queue_module
+from gatewayd.ingest import size_classes
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
 from gatewayd.ingest.queue import BEGINNINGS, IngestQueue, QueueOptions, QueueState
-from gatewayd.ingest.records import File, FileStatus, Job
+from gatewayd.ingest.records import File, FileStatus, Job, Purpose
+from gatewayd.ingest.size_classes import ClassLimit, QueueKey, SizeClass
 from gatewayd.tasks import Tasks
 from tests.fakes.ingest import HashEmbedder, Library
 from tests.fakes.ingesting import NOON, Ingest, ingesting
@@ -157,6 +159,132 @@ async def test_the_files_of_one_owner_do_not_delay_those_of_others(
             reading.let_go(left)
             await reading.begun(following)
         assert reading.names == ["a0", "a1", "b0", "c0", "b1", "a2", "a3"]
+
+
+@pytest.fixture
+def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let 10 bytes or 1 passage be the most of a small file, and 100 or 2 of a middle one."""
+    limits = (ClassLimit(SizeClass.SMALL, 10, 1), ClassLimit(SizeClass.MIDDLE, 100, 2))
+    monkeypatch.setattr(size_classes, "CLASS_LIMITS", limits)
+
+
+class Vectors:
+    """Holds the vectors of texts that have a word until they are let go."""
+
+    def __init__(self, ingest: Ingest, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+        self.keys: list[QueueKey] = []
+        self.is_held = asyncio.Event()
+        self.let_go = asyncio.Event()
+        self._word = word
+        assert ingest.configured is not None
+        self._plain = ingest.configured.embed
+        monkeypatch.setattr(ingest.configured, "embed", self._embed)
+
+    async def _embed(self, texts: Sequence[str], purpose: Purpose, key: QueueKey) -> bytes:
+        self.keys.append(key)
+        if any(self._word in text for text in texts):
+            self.is_held.set()
+            await self.let_go.wait()
+        return await self._plain(texts, purpose, key)
+
+
+@pytest.mark.usefixtures("low_limits")
+async def test_a_small_file_waits_for_no_larger_one_that_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ingesting(tmp_path, options=QueueOptions(workers=1, others=0)) as ingest:
+        reading = Reading(ingest, monkeypatch)
+        for name, size in (("large0", 101), ("large1", 101), ("middle0", 11), ("middle1", 11)):
+            await ingest.upload(name, "x" * size)
+        small = await ingest.upload("small", "x")
+        ingest.time += 1
+        ingest.queue.wake()
+        await reading.begun("small")
+        reading.let_go("small")
+        assert (await ingest.files.finished(small.id, 10)).status is FileStatus.COMPLETED
+        assert sorted(reading.names) == ["large0", "middle0", "small"]
+        assert await ingest.queue.state() == QueueState(2, 2, 0)
+
+
+@pytest.mark.usefixtures("low_limits")
+async def test_a_small_file_waits_for_no_vectors_of_larger_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ingesting(tmp_path, options=QueueOptions(workers=1, others=0)) as ingest:
+        vectors = Vectors(ingest, monkeypatch, "held")
+        large = [await ingest.upload(f"large{number}", f"held {number} " * 50) for number in range(3)]
+        await vectors.is_held.wait()
+        small = await ingest.upload("small", "x")
+        ingest.time += 1
+        ingest.queue.wake()
+        assert (await ingest.files.finished(small.id, 10)).status is FileStatus.COMPLETED
+        assert vectors.keys == [QueueKey("owner", SizeClass.LARGE), QueueKey("owner", SizeClass.SMALL)]
+        vectors.let_go.set()
+        for file in large:
+            ingest.time += 1
+            ingest.queue.wake()
+            assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
+
+
+async def test_a_file_of_few_bytes_and_many_passages_is_a_large_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = (ClassLimit(SizeClass.SMALL, 10_000, 1), ClassLimit(SizeClass.MIDDLE, 10_000, 2))
+    monkeypatch.setattr(size_classes, "CLASS_LIMITS", limits)
+    async with ingesting(tmp_path, options=QueueOptions(workers=1, others=0)) as ingest:
+        vectors = Vectors(ingest, monkeypatch, "held")
+        bombs = [await ingest.upload(f"bomb{number}", f"held {number} " * 100) for number in range(3)]
+        await vectors.is_held.wait()
+        small = await ingest.upload("small", "x")
+        done = None
+        while done is None or done.status is not FileStatus.COMPLETED:
+            ingest.time += 1
+            ingest.queue.wake()
+            await asyncio.sleep(0)
+            done = await ingest.files_store.find(small.id)
+        # Each was read once, as a small one, and the vectors of one are made at a time, as of a large one.
+        assert ingest.extractor.names == ["bomb0", "bomb1", "bomb2", "small"]
+        assert vectors.keys == [QueueKey("owner", SizeClass.LARGE), QueueKey("owner", SizeClass.SMALL)]
+        attempts = {job.file_id: job.attempts for job in await ingest.jobs.list()}
+        assert attempts == {file.id: number for file, number in zip(bombs, (1, 0, 0), strict=True)}
+        vectors.let_go.set()
+        for file in bombs:
+            ingest.time += 1
+            ingest.queue.wake()
+            assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
+        assert ingest.extractor.names == ["bomb0", "bomb1", "bomb2", "small"]
+
+
+@pytest.mark.usefixtures("low_limits")
+async def test_many_small_files_of_one_owner_delay_no_other_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ingesting(tmp_path, options=QueueOptions(workers=2, others=1)) as ingest:
+        reading = Reading(ingest, monkeypatch)
+        for number in range(200):
+            await ingest.upload(f"a{number}", "x", user_id="a")
+        await ingest.upload("large", "x" * 101, user_id="a")
+        await ingest.upload("b0", "x", user_id="b")
+        ingest.time += 1
+        ingest.queue.wake()
+        await reading.begun("large", "b0")
+        assert sorted(reading.names) == ["a0", "a1", "b0", "large"]
+
+
+@pytest.mark.usefixtures("low_limits")
+async def test_the_class_of_a_file_that_was_read_is_known_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = Library()
+    async with ingesting(tmp_path, library=library) as ingest:
+        vectors = Vectors(ingest, monkeypatch, "held")
+        held = await ingest.upload("held", "held " * 100)
+        await vectors.is_held.wait()
+    async with ingesting(tmp_path, library=library) as ingest:
+        vectors = Vectors(ingest, monkeypatch, "nothing")
+        assert (await ingest.files.finished(held.id, 10)).status is FileStatus.COMPLETED
+        assert vectors.keys == [QueueKey("owner", SizeClass.LARGE)]
+        assert ingest.extractor.names == []
 
 
 async def test_a_queue_with_more_than_an_owner_may_have_under_way_rests(
@@ -432,6 +560,7 @@ async def accepted(folder: Path) -> tuple[Library, list[File]]:
     return library, files
 
 
+@pytest.mark.usefixtures("low_limits")
 @pytest.mark.parametrize("after", [False, True])
 async def test_a_kill_at_any_moment_loses_and_doubles_nothing(tmp_path: Path, after: bool) -> None:
     at = 0

@@ -5,7 +5,7 @@ from gatewayd.ingest.round_robin import RoundRobin
 
 
 def test_the_least_active_owner_comes_first_and_then_the_least_recent() -> None:
-    shared = RoundRobin()
+    shared: RoundRobin[str] = RoundRobin()
     for owner in ("a", "b", "a", "c"):
         shared.begin(owner)
     assert sorted("abcd", key=shared.priority) == ["d", "b", "c", "a"]
@@ -16,7 +16,7 @@ def test_the_least_active_owner_comes_first_and_then_the_least_recent() -> None:
 
 def test_only_the_latest_owners_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(round_robin, "MAX_REMEMBERED_OWNERS", 2)
-    shared = RoundRobin()
+    shared: RoundRobin[str] = RoundRobin()
     for owner in "abc":
         shared.begin(owner)
         shared.end(owner)

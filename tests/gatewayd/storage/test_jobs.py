@@ -6,7 +6,8 @@ import pytest
 from tortoise.connection import get_connections
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.records import Job
+from gatewayd.ingest.records import File, Job
+from gatewayd.ingest.size_classes import QueueKey, SizeClass, size_class_of
 from gatewayd.storage.database import Database
 from gatewayd.storage.files import TortoiseFiles
 from gatewayd.storage.jobs import TortoiseJobs
@@ -20,6 +21,17 @@ async def jobs(database: Database) -> TortoiseJobs:
     for number in range(20):
         await TortoiseFiles().add(file(f"f{number}"))
     return TortoiseJobs()
+
+
+async def waiting(jobs: TortoiseJobs, now: int, limit: int = 9) -> list[tuple[str, str]]:
+    """Return the owners and ids of the files that wait."""
+    return [(key.owner, file_id) for key, file_id in await jobs.waiting(now, limit)]
+
+
+async def add_large(file_id: str, user_id: str) -> File:
+    large = file(file_id, user_id=user_id, size=2 << 20)
+    await TortoiseFiles().add(large)
+    return large
 
 
 async def test_a_job_comes_back_as_it_was_and_can_be_replaced(jobs: TortoiseJobs) -> None:
@@ -55,14 +67,14 @@ async def test_only_due_and_free_jobs_are_taken(jobs: TortoiseJobs) -> None:
     await jobs.put(job("f3", created_at=2, not_before=11))
     await jobs.put(job("f4", created_at=0, lease_owner="d2", lease_until=11))
     await jobs.put(job("f5", created_at=2, not_before=10, lease_owner="d2", lease_until=10, attempts=1))
-    assert await jobs.waiting(10, 9) == [("owner", "f2"), ("owner", "f5"), ("owner", "f1")]
+    assert await waiting(jobs, 10) == [("owner", "f2"), ("owner", "f5"), ("owner", "f1")]
     taken = await jobs.lease("d1", ["f5", "f4", "f3", "f2", "f0", "gone"], now=10, until=40)
     assert taken == [
         job("f2", created_at=1, lease_owner="d1", lease_until=40, attempts=1),
         job("f5", created_at=2, not_before=10, lease_owner="d1", lease_until=40, attempts=2),
     ]
     assert [await jobs.find(each.file_id) for each in taken] == taken
-    assert await jobs.waiting(10, 9) == [("owner", "f1")]
+    assert await waiting(jobs, 10) == [("owner", "f1")]
     assert await jobs.lease("d1", ["f2", "f5"], now=10, until=40) == []
     assert await jobs.lease("d1", [], now=99, until=100) == []
 
@@ -73,9 +85,9 @@ async def test_every_owner_of_files_has_its_oldest_jobs_among_those_that_wait(jo
     for name, user_id in (("x1", "x"), ("y1", "y"), ("x2", "x")):
         await TortoiseFiles().add(file(name, user_id=user_id))
         await jobs.put(job(name, created_at=99))
-    waiting = await jobs.waiting(99, 2)
-    assert [pair for pair in waiting if pair[0] == "owner"] == [("owner", "f0"), ("owner", "f1")]
-    assert [pair for pair in waiting if pair[0] != "owner"] == [("x", "x1"), ("y", "y1"), ("x", "x2")]
+    found = await waiting(jobs, 99, 2)
+    assert [pair for pair in found if pair[0] == "owner"] == [("owner", "f0"), ("owner", "f1")]
+    assert [pair for pair in found if pair[0] != "owner"] == [("x", "x1"), ("y", "y1"), ("x", "x2")]
 
 
 async def test_when_very_many_jobs_wait_every_owner_has_some(
@@ -86,13 +98,47 @@ async def test_when_very_many_jobs_wait_every_owner_has_some(
         await jobs.put(job(f"f{number}", created_at=number))
     await TortoiseFiles().add(file("x1", user_id="x"))
     await jobs.put(job("x1", created_at=99))
-    assert await jobs.waiting(99, 9) == [("owner", "f0"), ("x", "x1"), ("owner", "f1")]
+    large = await add_large("large", "y")
+    await jobs.put(job(large.id, created_at=100))
+    small = [("owner", "f0"), ("x", "x1"), ("owner", "f1")]
+    assert await waiting(jobs, 100) == [*small, ("y", "large")]
+
+
+@pytest.mark.parametrize(
+    ("size", "chunks", "expected"),
+    [
+        (0, 0, SizeClass.SMALL),
+        (32 << 10, 32, SizeClass.SMALL),
+        ((32 << 10) + 1, 0, SizeClass.MIDDLE),
+        (34, 33, SizeClass.MIDDLE),
+        (1 << 20, 1024, SizeClass.MIDDLE),
+        (34, 1025, SizeClass.LARGE),
+        ((1 << 20) + 1, 1, SizeClass.LARGE),
+    ],
+)
+async def test_the_class_of_a_file_follows_its_bytes_and_passages(
+    jobs: TortoiseJobs, size: int, chunks: int, expected: SizeClass
+) -> None:
+    await TortoiseFiles().add(file("x", size=size, chunks=chunks))
+    await jobs.put(job("x"))
+    assert await jobs.waiting(1, 9) == [(QueueKey("owner", expected), "x")]
+    assert size_class_of(size, chunks) is expected
+
+
+async def test_every_class_has_its_own_first_jobs_of_an_owner(jobs: TortoiseJobs) -> None:
+    for number in range(3):
+        large = await add_large(f"large{number}", "owner")
+        await jobs.put(job(large.id, created_at=number))
+        await jobs.put(job(f"f{number}", created_at=number + 50))
+    small, large_key = (QueueKey("owner", size) for size in (SizeClass.SMALL, SizeClass.LARGE))
+    expected = [(small, "f0"), (small, "f1"), (large_key, "large0"), (large_key, "large1")]
+    assert await jobs.waiting(99, 2) == expected
 
 
 async def test_jobs_of_one_second_are_taken_in_their_order(jobs: TortoiseJobs) -> None:
     for file_id in ("f9", "f3", "f7"):
         await jobs.put(job(file_id, created_at=1))
-    assert [file_id for _, file_id in await jobs.waiting(1, 9)] == ["f9", "f3", "f7"]
+    assert [file_id for _, file_id in await waiting(jobs, 1)] == ["f9", "f3", "f7"]
     order = [each.file_id for each in await jobs.lease("d1", ["f3", "f7", "f9"], now=1, until=2)]
     assert order == [each.file_id for each in await jobs.list()] == ["f9", "f3", "f7"]
 

@@ -8,6 +8,7 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.records import Purpose, Space
+from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from gatewayd.upstream.embedders import EmbedderOptions, OllamaEmbedder, OpenAiEmbedder
 from gatewayd.upstream.service import ServiceOptions
 from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply
@@ -169,6 +170,16 @@ async def test_a_query_does_not_wait_for_passages(make: Make, fake: FakeUpstream
     for call in passages:
         call.cancel()
     await asyncio.wait(passages)
+
+
+async def test_requests_for_passages_take_turns(make: Make, fake: FakeUpstream, kind: str) -> None:
+    embedder = make(requests=1, batch_size=1)
+    fake.script(*(answer(kind, [1.0, 0.0]) for _ in range(4)))
+    await asyncio.gather(
+        embedder.embed(["l1", "l2", "l3"], Purpose.PASSAGE, QueueKey("a", SizeClass.LARGE)),
+        embedder.embed(["s1"], Purpose.PASSAGE, QueueKey("a", SizeClass.SMALL)),
+    )
+    assert [request.json["input"] for request in fake.requests] == [["l1"], ["s1"], ["l2"], ["l3"]]
 
 
 async def test_texts_that_are_not_quite_unicode_are_sent(make: Make, fake: FakeUpstream) -> None:

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -6,6 +7,7 @@ import pytest
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.chunking import ChunkRules
 from gatewayd.ingest.interfaces import OUT_OF_TIME
+from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey, SizeClass
 from gatewayd.upstream.extractor import ExternalExtractor, ExtractorOptions
 from gatewayd.upstream.service import ServiceOptions
 from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply
@@ -30,7 +32,7 @@ async def test_a_document_is_sent_and_its_text_cut(
     extractor: ExternalExtractor, fake: FakeUpstream, document: Path
 ) -> None:
     fake.script(json_reply({"page_content": "# Title\n\nSome\0words", "metadata": {"title": " T "}}))
-    found = await extractor.extract(document, "räksmörgås/1.pdf", "application/pdf", "u")
+    found = await extractor.extract(document, "räksmörgås/1.pdf", "application/pdf", OTHER_WORK)
     assert (found.text, found.title, found.pages) == ("# Title\n\nSome words", "T", None)
     assert [(chunk.page, chunk.heading) for chunk in found.chunks] == [(None, "Title")]
     (request,) = fake.requests
@@ -45,7 +47,7 @@ async def test_pages_keep_their_numbers(
 ) -> None:
     pages = [{"page_content": f"Page of {name}", "metadata": {"page": at}} for at, name in enumerate("ab")]
     fake.script(json_reply([*pages, {"page_content": "Notes", "metadata": None}]))
-    found = await extractor.extract(document, "a.pdf", None, "u")
+    found = await extractor.extract(document, "a.pdf", None, OTHER_WORK)
     assert found.text == "Page of a\n\nPage of b\n\nNotes"
     texts = [(chunk.page, found.text[chunk.start : chunk.end]) for chunk in found.chunks]
     assert texts == [(1, "Page of a"), (2, "Page of b"), (None, "Notes")]
@@ -74,7 +76,7 @@ async def test_a_document_without_text_and_a_failing_service_are_told_apart(
 ) -> None:
     fake.script(reply, reply)
     with pytest.raises(GatewayError, match=sentence) as failure:
-        await extractor.extract(document, "a.pdf", None, "u")
+        await extractor.extract(document, "a.pdf", None, OTHER_WORK)
     assert failure.value.kind is kind
 
 
@@ -83,7 +85,7 @@ async def test_a_document_over_the_limit_is_not_sent(
 ) -> None:
     document.write_bytes(b"x" * 1001)
     with pytest.raises(GatewayError, match=r"'a\.pdf': it is over 1000 bytes") as failure:
-        await extractor.extract(document, "a.pdf", None, "u")
+        await extractor.extract(document, "a.pdf", None, OTHER_WORK)
     assert failure.value.kind is Kind.INVALID_REQUEST
     assert not fake.requests
 
@@ -95,6 +97,17 @@ async def test_a_document_that_takes_too_long_is_told_from_other_failures(
     extractor = ExternalExtractor(ExtractorOptions(service, ChunkRules(), 1000, 500))
     fake.script(Reply(before=SILENCE))
     with pytest.raises(GatewayError) as failure:
-        await extractor.extract(document, "a.pdf", None, "u")
+        await extractor.extract(document, "a.pdf", None, OTHER_WORK)
     assert (failure.value.kind, failure.value.code) == (Kind.TIMEOUT, OUT_OF_TIME)
+    await extractor.close()
+
+
+async def test_documents_wait_in_turns_for_a_connection(fake: FakeUpstream, document: Path) -> None:
+    service = ServiceOptions(f"{fake.base_url}/docs", connections=1)
+    extractor = ExternalExtractor(ExtractorOptions(service, ChunkRules(), 1000, 500))
+    fake.script(*(json_reply({"page_content": "text"}) for _ in range(4)))
+    large, small = (QueueKey("u", size) for size in (SizeClass.LARGE, SizeClass.SMALL))
+    names = {"l1": large, "l2": large, "l3": large, "s1": small}
+    await asyncio.gather(*(extractor.extract(document, name, None, key) for name, key in names.items()))
+    assert [request.headers["X-Filename"] for request in fake.requests] == ["l1", "s1", "l2", "l3"]
     await extractor.close()

@@ -1,7 +1,7 @@
 import asyncio
 import importlib.util
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.records import Purpose, Space
+from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.tasks import Tasks
 from gatewayd.vectors import local, models
@@ -54,6 +55,43 @@ def field(thread: Path, name: str) -> str:
     """Return a field of the status of a thread (proc(5))."""
     lines = (thread / "status").read_text().splitlines()
     return next(line.split()[1] for line in lines if line.startswith(f"{name}:"))
+
+
+async def test_the_passages_of_a_large_file_leave_small_ones_their_turns(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = make(threads=1)
+    asked: asyncio.Queue[tuple[str, int, asyncio.Future[bytes]]] = asyncio.Queue()
+
+    async def rows(texts: Sequence[str], *_: object) -> bytes:
+        answer: asyncio.Future[bytes] = asyncio.Future()
+        asked.put_nowait((texts[0], len(texts), answer))
+        return await answer
+
+    monkeypatch.setattr(embedder._process, "rows", rows)
+    calls = [
+        asyncio.ensure_future(embedder.embed([f"{owner}{size.name}"] * count, Purpose.PASSAGE, key))
+        for owner, size, count in (
+            ("a", SizeClass.LARGE, 40),
+            ("a", SizeClass.LARGE, 20),
+            ("b", SizeClass.LARGE, 16),
+            ("a", SizeClass.SMALL, 17),
+        )
+        for key in (QueueKey(owner, size),)
+    ]
+    order = []
+    for _ in range(8):
+        text, count, answer = await asked.get()
+        order.append((text, count))
+        answer.set_result(text[:1].encode())
+    large, small = "aLARGE", "aSMALL"
+    assert order == [
+        *((large, 16), (large, 16)),
+        *((small, 16), ("bLARGE", 16)),
+        *((large, 16), (small, 1)),
+        *((large, 4), (large, 8)),
+    ]
+    assert [await call for call in calls] == [b"aaa", b"aa", b"b", b"aa"]
 
 
 async def test_the_fast_form_agrees_with_the_shipped_model(
