@@ -57,6 +57,8 @@ def read_result(value: Any, name: str) -> ToolResult:
         return _page_with_context(value[0], value[1], name)
     if _is_a(value, HTML):
         return _page(value, name)
+    if _is_page(value):
+        return ToolResult(_shown(name, "success"), (value[0],), is_notice=True)
     if isinstance(value, list):
         return _list(value)
     if isinstance(value, str):
@@ -72,6 +74,17 @@ def is_html(value: Any) -> bool:
 def is_mcp(value: Any) -> bool:
     """Whether a result is a list of the items of MCP."""
     return isinstance(value, list) and bool(value) and all(_is_mcp(item) for item in value)
+
+
+def _is_page(value: Any) -> bool:
+    """Whether a result is `(html, headers)` with headers that have it shown inline."""
+    if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)):
+        return False
+    if not isinstance(value[1], Mapping):
+        return False
+    headers = {str(key).lower(): text for key, text in value[1].items()}
+    kind = str(headers.get("content-type", "text/html")).lower()
+    return _is_inline(headers) and kind.startswith("text/html")
 
 
 def _page(page: Any, name: str) -> ToolResult:

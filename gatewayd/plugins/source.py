@@ -33,6 +33,7 @@ LARGEST_SOURCE: Final = 8 * 2**20
 
 _FORMER: Final = ("utils", "apps", "main", "config")
 _PIPELINES: Final = "Pipeline"
+_EVENT: Final = "Event"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def guess_kind(content: str, family: Family) -> PluginKind:
     for name, kind in CLASSES[family]:
         if name in names:
             return kind
-    if names & {name for rows in CLASSES.values() for name, _ in rows} or _PIPELINES in names:
+    if names & {name for rows in CLASSES.values() for name, _ in rows} or names & {_PIPELINES, _EVENT}:
         raise no_class(names, family)
     # The class may be made some other way; running the source tells.
     return CLASSES[family][0][1]
@@ -121,6 +122,8 @@ def no_class(names: set[str] | frozenset[str], family: Family | None = None) -> 
     """Return the error for a source without a class that makes it a plugin (of a family)."""
     if _PIPELINES in names:
         why = "it has a class Pipeline, which is for a Pipelines server and not for a chat gateway"
+    elif _EVENT in names and not names & {name for rows in CLASSES.values() for name, _ in rows}:
+        why = "it has a class Event, a function that hears of system events, which this gateway does not send"
     elif family is Family.FUNCTION and "Tools" in names:
         why = "it has a class Tools, so it is a tool and not a function"
     elif family is Family.TOOL and (found := [n for n, _ in CLASSES[Family.FUNCTION] if n in names]):

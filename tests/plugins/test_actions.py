@@ -94,6 +94,12 @@ def test_pages_are_shown_and_kept(
     assert site.message(asked).get("embeds") == embeds
 
 
+def test_html_with_headers_is_shown_and_kept(site: Site, asked: Asked) -> None:
+    status, reply = site.act("show_source", "chart", **ids(asked))
+    assert (status, json.loads(reply)["code"]) == (200, "ui_component")
+    assert site.message(asked)["embeds"] == ["<p>chart</p>"]
+
+
 def test_a_button_that_fails_says_why(site: Site) -> None:
     status, reply = site.act("failing_button")
     assert (status, reply["detail"]) == (400, "there is nothing to export")

@@ -1,4 +1,4 @@
-"""What the gateway does not have: memories, folders, messages of channels, ratings.
+"""What the gateway does not have: memories, folders, channels, ratings, skills, notes, prompts.
 
 A look at them says truly that there are none. A change raises NotProvidedError.
 """
@@ -64,6 +64,50 @@ class FeedbackModel(AnswerRecord):
     user_id: str = ""
     type: str = ""
     data: dict[str, Any] | None = None
+
+
+class SkillMeta(AnswerRecord):
+    """What is told about a skill."""
+
+    tags: list[str] | None = None
+
+
+class SkillModel(AnswerRecord):
+    """A skill: instructions that a model reads when it needs them."""
+
+    id: str
+    user_id: str = ""
+    name: str = ""
+    description: str | None = None
+    content: str = ""
+    meta: SkillMeta | None = None
+    is_active: bool = True
+
+
+class NoteModel(AnswerRecord):
+    """A note of a user."""
+
+    id: str
+    user_id: str = ""
+    title: str = ""
+    data: dict[str, Any] | None = None
+
+
+class PromptModel(AnswerRecord):
+    """A prompt with a command of its own."""
+
+    command: str
+    user_id: str = ""
+    title: str = ""
+    content: str = ""
+
+
+class ChannelModel(AnswerRecord):
+    """A channel."""
+
+    id: str
+    user_id: str = ""
+    name: str = ""
 
 
 class AddMemoryForm(AnswerRecord):
@@ -170,6 +214,50 @@ def make_feedbacks(_gate: Gate) -> dict[str, Any]:
         ("insert_new_feedback", "update_feedback_by_id", "delete_feedback_by_id"),
     )
     return {"Feedbacks": table, "FeedbackModel": FeedbackModel}
+
+
+def make_skills(_gate: Gate) -> dict[str, Any]:
+    """Return the names of `open_webui.models.skills`."""
+    table = EmptyTable(
+        "open_webui.models.skills.Skills",
+        ("get_skills", "get_skills_by_user_id"),
+        ("get_skill_by_id", "get_skill_by_name"),
+        ("insert_new_skill", "update_skill_by_id", "delete_skill_by_id"),
+    )
+    return {"Skills": table, "SkillModel": SkillModel, "SkillForm": SkillModel, "SkillMeta": SkillMeta}
+
+
+def make_notes(_gate: Gate) -> dict[str, Any]:
+    """Return the names of `open_webui.models.notes`."""
+    table = EmptyTable(
+        "open_webui.models.notes.Notes",
+        ("get_notes", "get_notes_by_user_id", "get_notes_by_permission"),
+        ("get_note_by_id",),
+        ("insert_new_note", "update_note_by_id", "delete_note_by_id"),
+    )
+    return {"Notes": table, "NoteModel": NoteModel}
+
+
+def make_prompts(_gate: Gate) -> dict[str, Any]:
+    """Return the names of `open_webui.models.prompts`."""
+    table = EmptyTable(
+        "open_webui.models.prompts.Prompts",
+        ("get_prompts", "get_prompts_by_user_id"),
+        ("get_prompt_by_command", "get_prompt_by_id"),
+        ("insert_new_prompt", "update_prompt_by_command", "delete_prompt_by_command"),
+    )
+    return {"Prompts": table, "PromptModel": PromptModel}
+
+
+def make_channels(_gate: Gate) -> dict[str, Any]:
+    """Return the names of `open_webui.models.channels`."""
+    table = EmptyTable(
+        "open_webui.models.channels.Channels",
+        ("get_channels", "get_channels_by_user_id"),
+        ("get_channel_by_id",),
+        ("insert_new_channel", "update_channel_by_id", "delete_channel_by_id"),
+    )
+    return {"Channels": table, "ChannelModel": ChannelModel}
 
 
 def make_memory_routes(gate: Gate) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Plugins for older releases call `Users.get_user_by_id(id)`, those for newer ones
 these values gives the value itself. None, numbers and text are what they are.
 """
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, KeysView, Mapping
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -39,12 +39,34 @@ class AnswerRecord(Awaited, BaseModel):
         return AnswerList(cls.model_validate(dict(value)) for value in values)
 
 
+class MappedRecord(AnswerRecord):
+    """A record that is read as a mapping too, as older or newer plugins do."""
+
+    def __getitem__(self, key: str) -> Any:
+        return self.model_dump()[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.model_dump()
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of the fields."""
+        return self.model_dump().keys()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a field, or the default where there is none."""
+        return self.model_dump().get(key, default)
+
+
 class AnswerList(Awaited, list[Item]):  # type: ignore[misc]
     """A list that may be awaited."""
 
 
 class AnswerDict(Awaited, dict[Key, Item]):  # type: ignore[misc]
     """A mapping that may be awaited."""
+
+
+class AnswerText(Awaited, str):
+    """A text that may be awaited."""
 
 
 class AnswerTuple(Awaited, tuple[Any, ...]):

@@ -1,12 +1,15 @@
 """`request.app` for plugins, which is `open_webui.main.app` too."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote
 
+from gatewayd.errors import GatewayError
 from gatewayd.plugins.names.answers import AnswerDict
 from gatewayd.plugins.names.completions import make_chat
 from gatewayd.plugins.names.gate import Gate
+from gatewayd.plugins.names.models import make_model_lists
 from gatewayd.plugins.names.placeholders import sentence
 from gatewayd.plugins.names.settings import VERSION, ConfigView
 from gatewayd.plugins.names.web import load
@@ -30,6 +33,11 @@ class AppState:
         self.EMBEDDING_FUNCTION = make_embedding(gate)
 
     @property
+    def _state(self) -> "StateView":
+        """What starlette keeps attributes in, and plugins look into."""
+        return StateView(self)
+
+    @property
     def MODELS(self) -> AnswerDict[str, Any]:  # noqa: N802 - the peer's name
         """The models by id, as listings show them, at this moment."""
         models = self._gate.wait(_models, self._gate)
@@ -38,6 +46,32 @@ class AppState:
     def __getattr__(self, name: str) -> Any:
         """Raise AttributeError that says what is missing."""
         raise AttributeError(sentence(f"app.state.{name}"))
+
+
+class StateView(MutableMapping[str, Any]):
+    """The attributes of `app.state` as a mapping."""
+
+    def __init__(self, state: AppState) -> None:
+        self._of = state
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in set(self):
+            raise KeyError(name)
+        return getattr(self._of, name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self._of, name, value)
+
+    def __delitem__(self, name: str) -> None:
+        if name not in set(self):
+            raise KeyError(name)
+        delattr(self._of, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*(name for name in vars(self._of) if name != "_gate"), "MODELS"])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
 
 
 class App:
@@ -78,5 +112,8 @@ async def _models(gate: Gate) -> Mapping[str, Mapping[str, Any]]:
 
 
 def make_main(gate: Gate, app: App) -> dict[str, Any]:
-    """Return the names of `open_webui.main`."""
-    return {"app": app, **make_chat(gate)}
+    """Return the names of `open_webui.main`; without starlette there is no `Request` among them."""
+    made = {"app": app, **make_chat(gate), **make_model_lists(gate)}
+    with suppress(GatewayError):
+        made["Request"] = load("starlette.requests").Request
+    return made

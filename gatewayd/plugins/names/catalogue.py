@@ -95,7 +95,8 @@ MODULES: Final[tuple[Module, ...]] = (
     _module(
         "main",
         "app:make_main",
-        "app generate_chat_completion generate_chat_completions chat_completion",
+        "app Request generate_chat_completion generate_chat_completions chat_completion get_models "
+        "get_base_models",
     ),
     _module(
         "routers.files",
@@ -126,7 +127,7 @@ MODULES: Final[tuple[Module, ...]] = (
     _module(
         "routers.models",
         "models:make_model_routes",
-        "get_models get_model_by_id",
+        "get_models get_base_models get_model_by_id",
     ),
     _module(
         "models.functions",
@@ -186,7 +187,8 @@ MODULES: Final[tuple[Module, ...]] = (
     _module(
         "utils.tools",
         "registry:make_tool_functions",
-        "get_tools get_builtin_tools get_async_tool_function_and_apply_extra_params",
+        "get_tools get_builtin_tools get_terminal_tools get_async_tool_function_and_apply_extra_params "
+        "get_updated_tool_function",
     ),
     _module(
         "utils.middleware",
@@ -202,6 +204,30 @@ MODULES: Final[tuple[Module, ...]] = (
         "utils.logger",
         "middleware:make_logger",
         "logger start_logger",
+    ),
+    _module(
+        "models.skills",
+        "absent:make_skills",
+        "Skills SkillModel SkillForm SkillMeta",
+        "There are no skills.",
+    ),
+    _module(
+        "models.notes",
+        "absent:make_notes",
+        "Notes NoteModel",
+        "There are no notes.",
+    ),
+    _module(
+        "models.prompts",
+        "absent:make_prompts",
+        "Prompts PromptModel",
+        "There are no prompts.",
+    ),
+    _module(
+        "models.channels",
+        "absent:make_channels",
+        "Channels ChannelModel",
+        "There are no channels.",
     ),
     _module(
         "utils.payload",

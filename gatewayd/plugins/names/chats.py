@@ -1,12 +1,12 @@
 """`open_webui.models.chats`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 
 from gatewayd.plugins.interfaces import Record
-from gatewayd.plugins.names.answers import AnswerDict, AnswerList, AnswerRecord
+from gatewayd.plugins.names.answers import AnswerDict, AnswerList, AnswerRecord, Item
 from gatewayd.plugins.names.gate import Gate, Table, blocking
 
 
@@ -42,6 +42,20 @@ class TagModel(AnswerRecord):
     name: str = ""
     user_id: str = ""
     meta: dict[str, Any] | None = None
+
+
+class ChatList(AnswerList[Item]):
+    """Chats: a list, or as newer releases have it, an object with `items` and `total`."""
+
+    @property
+    def items(self) -> Self:
+        """The chats."""
+        return self
+
+    @property
+    def total(self) -> int:
+        """How many chats these are."""
+        return len(self)
 
 
 class ChatForm(AnswerRecord):
@@ -88,12 +102,12 @@ class ChatsTable(Table):
         filter: Mapping[str, Any] | None = None,
         skip: int | None = None,
         limit: int | None = None,
-    ) -> AnswerList[ChatModel]:
+    ) -> ChatList[ChatModel]:
         """Return the chats of a user, whole; `filter` is not looked at."""
         del filter
         listed = await self._host.chats.list(user_id, skip or 0, limit)
         found = [await self._host.chats.find(str(chat["id"]), user_id) for chat in listed]
-        return ChatModel.each(chat for chat in found if chat is not None)
+        return ChatList(ChatModel.each(chat for chat in found if chat is not None))
 
     @blocking
     async def get_chat_list_by_user_id(
@@ -103,10 +117,10 @@ class ChatsTable(Table):
         filter: Mapping[str, Any] | None = None,
         skip: int = 0,
         limit: int | None = 50,
-    ) -> AnswerList[ChatTitleIdResponse]:
+    ) -> ChatList[ChatTitleIdResponse]:
         """Return the chats of a user as lists show them; archived ones are left out by the gateway."""
         del include_archived, filter
-        return ChatTitleIdResponse.each(await self._host.chats.list(user_id, skip, limit))
+        return ChatList(ChatTitleIdResponse.each(await self._host.chats.list(user_id, skip, limit)))
 
     @blocking
     async def get_chat_title_id_list_by_user_id(
@@ -116,10 +130,10 @@ class ChatsTable(Table):
         skip: int | None = None,
         limit: int | None = None,
         **_: Any,
-    ) -> AnswerList[ChatTitleIdResponse]:
+    ) -> ChatList[ChatTitleIdResponse]:
         """Return ids, titles and times of the chats of a user."""
         del include_archived
-        return ChatTitleIdResponse.each(await self._host.chats.list(user_id, skip or 0, limit))
+        return ChatList(ChatTitleIdResponse.each(await self._host.chats.list(user_id, skip or 0, limit)))
 
     @blocking
     async def get_messages_map_by_chat_id(self, id: str) -> AnswerDict[str, Any] | None:

@@ -2,17 +2,19 @@
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Final, Self
 
 from gatewayd.plugins.names.gate import Gate
 
+_END: Final = b"\n\n"
+
 AHEAD: Final = 16
-"""Frames that are taken from the source before the plugin asks for them."""
+"""Events that are taken from the source before the plugin asks for them."""
 
 
 class Frames:
-    """An async iterator of frames.
+    """An async iterator of events, one an item, each as the bytes of a frame.
 
     One task on the daemon's loop reads the source to its end, as its context managers need. It is cancelled
     by `aclose`, and when nobody has the iterator any more.
@@ -45,11 +47,20 @@ class Frames:
         self._reading.cancel()
 
 
+def split_events(frame: bytes) -> Sequence[bytes]:
+    """Return the events of a frame one by one, each with the empty line that ends it.
+
+    Plugins read one `data:` line of each item. A frame holds whole events.
+    """
+    return [event + _END for event in frame.replace(b"\r\n", b"\n").split(_END) if event.strip()]
+
+
 async def _read(source: AsyncIterator[bytes], queue: asyncio.Queue[bytes | None]) -> None:
-    """Put every frame of a source into a queue, and None at its end or failure."""
+    """Put every event of a source into a queue, and None at its end or failure."""
     try:
         async for frame in source:
-            await queue.put(frame)
+            for event in split_events(frame):
+                await queue.put(event)
     finally:
         close = getattr(source, "aclose", None)
         if close is not None:

@@ -5,7 +5,7 @@ import concurrent.futures
 import contextvars
 import functools
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from gatewayd.plugins.current import asking, calling
 from gatewayd.plugins.interfaces import Host
@@ -79,15 +79,19 @@ class Table:
         raise AttributeError(sentence(f"{self.__dict__.get('_name', '')}.{attribute}"))
 
 
+class _Gated(Protocol):
+    _gate: Gate
+
+
 def blocking(method: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """Make a coroutine method of a Table one that is called plainly, from any thread but the daemon's.
+    """Make a coroutine method, of a Table say, one that is called plainly, from any thread but the daemon's.
 
     Its result is awaitable too where that is possible. A `db` argument, the peer's session, is taken and
     left aside.
     """
 
     @functools.wraps(method)
-    def call(self: Table, *args: Any, db: Any = None, **kwargs: Any) -> Any:
+    def call(self: _Gated, *args: Any, db: Any = None, **kwargs: Any) -> Any:
         del db
         return self._gate.wait(method, self, *args, **kwargs)  # type: ignore[arg-type]
 

@@ -87,6 +87,38 @@ class ModelsTable(Table):
         return ModelModel.each(await self._host.models.list_records(user_id))
 
 
+class ModelLists:
+    """Lists of models as `/api/models` gives them."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    async def get_models(self, *arguments: Any, user: Any = None, **_: Any) -> AnswerDict[str, Any]:
+        """Return `{"data": [...]}`, the models that a user may use; the user is given as to `ModelRoutes`."""
+        return AnswerDict(data=await self._of(_asking(arguments, user)))
+
+    async def get_base_models(self, *arguments: Any, user: Any = None, **_: Any) -> AnswerDict[str, Any]:
+        """Return those of the models that are not made of another one."""
+        models = await self._of(_asking(arguments, user))
+        made = await self._gate.reach(self._made)
+        return AnswerDict(data=[model for model in models if model["id"] not in made])
+
+    async def _of(self, user: Any) -> list[dict[str, Any]]:
+        return [dict(model) for model in await self._gate.reach(self._gate.host.models.list, id_of(user))]
+
+    async def _made(self) -> set[str]:
+        """Return the ids of models that are made of another one."""
+        records = await self._gate.host.models.list_records(None)
+        return {str(record["id"]) for record in records if record.get("base_model_id")}
+
+
+def _asking(arguments: Sequence[Any], user: Any) -> Any:
+    """Return the user who asks: the argument of that name, or the last one that is given by position."""
+    if user is None and not arguments:
+        raise TypeError("cannot list models: the user is missing")
+    return arguments[-1] if user is None else user
+
+
 class ModelRoutes:
     """What `open_webui.routers.models` has."""
 
@@ -94,14 +126,17 @@ class ModelRoutes:
         self._gate = gate
 
     async def get_models(self, *arguments: Any, user: Any = None, **_: Any) -> AnswerDict[str, Any]:
-        """Return `{"items": [...], "total": n}`, the records that a user may see.
-
-        The user is the argument of that name, or the last one that is given by position.
-        """
-        asking = user if user is not None else arguments[-1]
-        records = await self._gate.reach(self._gate.host.models.list_records, id_of(asking))
-        items = ModelModel.each(records)
+        """Return `{"items": [...], "total": n}`, the records that a user may see."""
+        items = await self._records(_asking(arguments, user))
         return AnswerDict(items=items, total=len(items))
+
+    async def get_base_models(self, *arguments: Any, user: Any = None, **_: Any) -> AnswerList[ModelModel]:
+        """Return those of the records that a user may see which are of models of sources."""
+        records = await self._records(_asking(arguments, user))
+        return AnswerList(record for record in records if not record.base_model_id)
+
+    async def _records(self, user: Any) -> AnswerList[ModelModel]:
+        return ModelModel.each(await self._gate.reach(self._gate.host.models.list_records, id_of(user)))
 
     async def get_model_by_id(self, id: str, user: Any = None, **_: Any) -> ModelModel | None:
         """Return the record of a model."""
@@ -124,4 +159,14 @@ def make_models(gate: Gate) -> dict[str, Any]:
 def make_model_routes(gate: Gate) -> dict[str, Any]:
     """Return the names of `open_webui.routers.models`."""
     routes = ModelRoutes(gate)
-    return {"get_models": routes.get_models, "get_model_by_id": routes.get_model_by_id}
+    return {
+        "get_models": routes.get_models,
+        "get_base_models": routes.get_base_models,
+        "get_model_by_id": routes.get_model_by_id,
+    }
+
+
+def make_model_lists(gate: Gate) -> dict[str, Any]:
+    """Return what `open_webui.main` has of lists of models."""
+    lists = ModelLists(gate)
+    return {"get_models": lists.get_models, "get_base_models": lists.get_base_models}

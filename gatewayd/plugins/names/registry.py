@@ -8,11 +8,18 @@ from typing import Any
 
 from pydantic import Field
 
-from gatewayd.plugins.names.answers import AnswerDict, AnswerList, AnswerRecord
+from gatewayd.plugins.names.answers import AnswerDict, AnswerList, AnswerRecord, MappedRecord
 from gatewayd.plugins.names.completions import scope_of
 from gatewayd.plugins.names.gate import Gate, Table, blocking
 from gatewayd.plugins.names.users import id_of
 from gatewayd.plugins.records import Family
+
+
+class PluginMeta(MappedRecord):
+    """What is told about a plugin beside its code."""
+
+    description: str | None = None
+    manifest: dict[str, Any] = Field(default_factory=dict)
 
 
 class FunctionModel(AnswerRecord):
@@ -23,7 +30,7 @@ class FunctionModel(AnswerRecord):
     name: str = ""
     type: str = ""
     content: str = ""
-    meta: dict[str, Any] = Field(default_factory=dict)
+    meta: PluginMeta = Field(default_factory=PluginMeta)
     is_active: bool = False
     is_global: bool = False
     updated_at: int = 0
@@ -38,7 +45,7 @@ class ToolModel(AnswerRecord):
     name: str = ""
     content: str = ""
     specs: list[Any] = Field(default_factory=list)
-    meta: dict[str, Any] = Field(default_factory=dict)
+    meta: PluginMeta = Field(default_factory=PluginMeta)
     updated_at: int = 0
     created_at: int = 0
 
@@ -162,6 +169,11 @@ async def get_builtin_tools(*_: Any, **__: Any) -> dict[str, Any]:
     return {}
 
 
+async def get_terminal_tools(*_: Any, **__: Any) -> dict[str, Any]:
+    """Return the tools of a terminal: none."""
+    return {}
+
+
 def get_async_tool_function_and_apply_extra_params(
     function: Callable[..., Any], extra_params: Mapping[str, Any]
 ) -> Callable[..., Awaitable[Any]]:
@@ -175,7 +187,23 @@ def get_async_tool_function_and_apply_extra_params(
             return await bound(*args, **kwargs)
         return await asyncio.to_thread(bound, *args, **kwargs)
 
-    return functools.wraps(function)(call)
+    made = functools.wraps(function)(call)
+    made.__function__, made.__extra_params__ = function, dict(extra_params)  # type: ignore[attr-defined]
+    return made
+
+
+def get_updated_tool_function(
+    function: Callable[..., Any], extra_params: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """Return a tool's function with some of its extra parameters replaced.
+
+    That of a tool of the gateway is returned as it is: it has the parameters of the call that it belongs to.
+    """
+    inner = getattr(function, "__function__", None)
+    given = getattr(function, "__extra_params__", None)
+    if inner is None or given is None:
+        return function
+    return get_async_tool_function_and_apply_extra_params(inner, {**given, **extra_params})
 
 
 def _mapping(values: Mapping[str, Any] | None) -> AnswerDict[str, Any] | None:
@@ -198,5 +226,7 @@ def make_tool_functions(gate: Gate) -> dict[str, Any]:
     return {
         "get_tools": ToolFunctions(gate).get_tools,
         "get_builtin_tools": get_builtin_tools,
+        "get_terminal_tools": get_terminal_tools,
         "get_async_tool_function_and_apply_extra_params": get_async_tool_function_and_apply_extra_params,
+        "get_updated_tool_function": get_updated_tool_function,
     }

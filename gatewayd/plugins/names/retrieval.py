@@ -80,6 +80,7 @@ class Retrieval:
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
 
+    @blocking
     async def process_file(
         self, request: Any, form_data: ProcessFileForm, user: Any = None, **_: Any
     ) -> AnswerDict[str, Any]:
@@ -90,9 +91,8 @@ class Retrieval:
         del request, user
         if form_data.content is not None:
             text = {"content": form_data.content}
-            await self._gate.reach(self._gate.host.files.set_data, form_data.file_id, text)
-        process = self._gate.host.files.process
-        file = await self._gate.reach(process, form_data.file_id, form_data.collection_name)
+            await self._gate.host.files.set_data(form_data.file_id, text)
+        file = await self._gate.host.files.process(form_data.file_id, form_data.collection_name)
         if file is None:
             raise ValueError(f"cannot find file {form_data.file_id!r}")
         return AnswerDict(

@@ -11,10 +11,10 @@ from typing import Any, Final
 from pydantic import Field
 
 from gatewayd.plugins.interfaces import HostUpload
-from gatewayd.plugins.names.answers import AnswerRecord, AnswerTuple
+from gatewayd.plugins.names.answers import AnswerRecord, AnswerText, AnswerTuple, MappedRecord
 from gatewayd.plugins.names.app import ROUTES
 from gatewayd.plugins.names.files import FileModel, find_file
-from gatewayd.plugins.names.gate import Gate
+from gatewayd.plugins.names.gate import Gate, blocking
 from gatewayd.plugins.names.placeholders import refuse
 from gatewayd.plugins.names.users import id_of, role_of
 from gatewayd.plugins.names.web import load
@@ -25,15 +25,8 @@ FETCH_TIMEOUT: Final = 60
 """Seconds that a server of a picture may be silent."""
 
 
-class Uploaded(FileModel):
+class Uploaded(MappedRecord, FileModel):
     """A file that was stored; read by attributes, or as the mapping that some releases gave."""
-
-    def __getitem__(self, key: str) -> Any:
-        return self.model_dump()[key]
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """Return a field, or the default where there is none."""
-        return self.model_dump().get(key, default)
 
 
 class GenerateImageForm(AnswerRecord):
@@ -106,6 +99,7 @@ class Uploads:
         kind = (found.meta or {}).get("content_type")
         return load("starlette.responses").FileResponse(found.path, media_type=kind, filename=found.filename)
 
+    @blocking
     async def upload_image(
         self,
         request: Any,
@@ -114,13 +108,13 @@ class Uploads:
         metadata: Mapping[str, Any] | None = None,
         user: Any = None,
         **_: Any,
-    ) -> str:
+    ) -> AnswerText:
         """Store a picture as a file of the user and return the path of its content."""
         del request
         suffix = mimetypes.guess_extension(content_type) or ""
         upload = HostUpload(f"generated-image{suffix}", image_data, content_type, dict(metadata or {}))
-        stored = await self._gate.reach(self._store, id_of(user), upload, False)
-        return ROUTES["get_file_content_by_id"].format(id=stored["id"])
+        stored = await self._store(id_of(user), upload, False)
+        return AnswerText(ROUTES["get_file_content_by_id"].format(id=stored["id"]))
 
 
 def load_b64_image_data(b64_str: str) -> AnswerTuple | None:

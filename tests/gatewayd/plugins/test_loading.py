@@ -75,6 +75,7 @@ async def test_classes_of_a_plugin_may_refer_to_each_other_by_text() -> None:
         ),
         ("class Filter:\n    x = (\n", r"filter p: cannot read the source: SyntaxError in line 2"),
         ("class Pipeline: pass", "Pipelines server"),
+        ("class Event:\n    def event(self, event): pass", "system events, which this gateway does not send"),
         ("x = 1", "no class Pipe or Filter or Action"),
         ("class Filter:\n    def __init__(self, needed): pass", "TypeError"),
         ("import sys\nclass Filter: pass\nsys.exit(3)", r"SystemExit: 3 \(line 3\)"),

@@ -66,6 +66,23 @@ def test_a_plain_page_with_a_context_loses_neither() -> None:
 
 
 @pytest.mark.parametrize(
+    ("headers", "is_shown"),
+    [
+        ({"Content-Disposition": "inline"}, True),
+        ({"content-disposition": "inline", "Content-Type": "text/html; charset=utf-8"}, True),
+        ({"Content-Disposition": "attachment"}, False),
+        ({"Content-Disposition": "inline", "Content-Type": "text/plain"}, False),
+        ({}, False),
+        ("inline", False),
+    ],
+)
+def test_html_with_its_headers_is_shown(headers: Any, is_shown: bool) -> None:
+    result = read_result(("<b>page</b>", headers), "t")
+    assert result.embeds == (("<b>page</b>",) if is_shown else ())
+    assert result.is_notice is is_shown
+
+
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         ("plain", "plain"),

@@ -96,6 +96,7 @@ def test_a_pipelines_file_is_refused_before_it_runs() -> None:
         ("class Tools: pass", Family.FUNCTION, "it is a tool and not a function"),
         ("class Pipe: pass", Family.TOOL, "it is a function and not a tool"),
         ("class Pipeline: pass", Family.FUNCTION, "Pipelines server"),
+        ("class Event: pass", Family.FUNCTION, "class Event, a function that hears of system events"),
     ],
 )
 def test_the_wrong_family_is_told(content: str, family: Family, sentence: str) -> None:

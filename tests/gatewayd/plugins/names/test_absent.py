@@ -16,6 +16,10 @@ async def module(installed: Installed) -> Any:
             "from open_webui.models.folders import Folders\n"
             "from open_webui.models.messages import Messages\n"
             "from open_webui.models.feedbacks import Feedbacks\n"
+            "from open_webui.models.skills import Skills, SkillForm\n"
+            "from open_webui.models.notes import Notes\n"
+            "from open_webui.models.prompts import Prompts\n"
+            "from open_webui.models.channels import Channels\n"
             "from open_webui.routers import memories as routes\n"
         )
     )[0]
@@ -28,6 +32,10 @@ async def module(installed: Installed) -> Any:
         ("Folders", "get_folders_by_user_id", "get_folder_by_id_and_user_id", "insert_new_folder"),
         ("Messages", "get_messages_by_channel_id", "get_message_by_id", "insert_new_message"),
         ("Feedbacks", "get_all_feedbacks", "get_feedback_by_id", "insert_new_feedback"),
+        ("Skills", "get_skills_by_user_id", "get_skill_by_name", "insert_new_skill"),
+        ("Notes", "get_notes_by_user_id", "get_note_by_id", "insert_new_note"),
+        ("Prompts", "get_prompts", "get_prompt_by_command", "insert_new_prompt"),
+        ("Channels", "get_channels", "get_channel_by_id", "insert_new_channel"),
     ],
 )
 async def test_looks_find_nothing_and_changes_are_refused(

@@ -31,6 +31,21 @@ async def test_state(installed: Installed) -> None:
         _ = state.redis
 
 
+async def test_the_mapping_behind_the_state(installed: Installed) -> None:
+    state = installed.app.state
+    state.own = 1
+    assert state._state["own"] == 1
+    assert await in_thread(lambda: state._state["MODELS"]["small"]["name"]) == "Small"
+    assert set(state._state) == {"config", "EMBEDDING_FUNCTION", "MODELS", "own"}
+    assert len(state._state) == 4
+    state._state["own"] = 2
+    assert state.own == 2
+    del state._state["own"]
+    assert state._state.get("own") is None
+    with pytest.raises(KeyError):
+        del state._state["own"]
+
+
 async def test_vectors(installed: Installed) -> None:
     async def plugin() -> tuple[list[float], list[list[float]]]:
         embed = installed.app.state.EMBEDDING_FUNCTION

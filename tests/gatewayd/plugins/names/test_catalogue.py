@@ -5,7 +5,8 @@ models.users models.files models.chats models.models utils.misc utils.chat stora
 env config main routers.files
 routers.images routers.retrieval routers.memories routers.models models.functions models.tools
 models.folders models.groups models.memories models.messages models.config models.feedbacks models.knowledge
-internal.db utils.tools utils.middleware utils.access_control utils.logger utils.payload
+internal.db utils.tools utils.middleware utils.access_control utils.logger models.skills models.notes
+models.prompts models.channels utils.payload
 """
 
 

@@ -38,6 +38,10 @@ async def test_lists(chats: Any) -> None:
     whole = await in_thread(chats.get_chats_by_user_id, "ada")
     assert [chat.chat["models"] for chat in whole] == [["small"]]
     assert [chat.id for chat in await in_thread(chats.get_chat_list_by_user_id, "ada")] == ["c1"]
+    for listing in ("get_chats_by_user_id", "get_chat_list_by_user_id", "get_chat_title_id_list_by_user_id"):
+        listed = await in_thread(getattr(chats, listing), "ada")
+        assert ([chat.id for chat in listed.items], listed.total) == (["c1"], 1)
+        assert await listed is listed
     titles = await in_thread(chats.get_chat_title_id_list_by_user_id, "ada")
     assert [(chat.id, chat.title) for chat in await titles] == [("c1", "Trains")]
     assert await in_thread(chats.get_chats_by_user_id, "bob") == []

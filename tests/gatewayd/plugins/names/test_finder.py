@@ -33,7 +33,7 @@ async def test_modules_are_made_once_and_when_imported(installed: Installed) -> 
 
 
 async def test_what_is_not_there_is_not_found(installed: Installed) -> None:
-    for name in ("open_webui.socket.main", "open_webui.models.skills", "open_webui.models.users.inner"):
+    for name in ("open_webui.socket.main", "open_webui.models.auths", "open_webui.models.users.inner"):
         with pytest.raises(ModuleNotFoundError, match="open_webui"):
             importlib.import_module(name)
     with pytest.raises(ModuleNotFoundError):

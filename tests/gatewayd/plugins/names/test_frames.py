@@ -23,7 +23,7 @@ class Source:
             async with asyncio.timeout(60):
                 while self.given != self.fails_after:
                     self.given += 1
-                    yield b"%d" % self.given
+                    yield b"%d\n\n" % self.given
                 raise LookupError("the provider went away")
         finally:
             self.closed.set()
@@ -44,7 +44,25 @@ async def test_a_failure_comes_in_its_place(gate: Gate) -> None:
                 got.append(frame)
         return got
 
-    assert await at_home(plugin) == [b"%d" % number for number in range(1, AHEAD * 3 + 1)]
+    assert await at_home(plugin) == [b"%d\n\n" % number for number in range(1, AHEAD * 3 + 1)]
+
+
+async def test_each_item_is_one_event(gate: Gate) -> None:
+    async def several() -> AsyncIterator[bytes]:
+        yield b'data: {"a": 1}\n\ndata: {"b": 2}\n\n'
+        yield b"event: x\r\ndata: 3\r\n\r\n: ping\r\n\r\n"
+        yield b"data: [DONE]\n\n"
+
+    async def plugin() -> list[bytes]:
+        return [event async for event in Frames(gate, several())]
+
+    assert await at_home(plugin) == [
+        b'data: {"a": 1}\n\n',
+        b'data: {"b": 2}\n\n',
+        b"event: x\ndata: 3\n\n",
+        b": ping\n\n",
+        b"data: [DONE]\n\n",
+    ]
 
 
 async def test_it_reads_only_a_little_ahead_and_stops_when_closed(gate: Gate) -> None:
@@ -56,7 +74,7 @@ async def test_it_reads_only_a_little_ahead_and_stops_when_closed(gate: Gate) ->
         await frames.aclose()
         return [first, *[frame async for frame in frames]]
 
-    assert await at_home(plugin) == [b"1"]
+    assert await at_home(plugin) == [b"1\n\n"]
     await source.closed.wait()
     assert source.given <= AHEAD + 2
 

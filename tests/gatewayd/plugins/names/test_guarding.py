@@ -60,23 +60,23 @@ async def test_missing_names_are_placeholders_and_listed(installed: Installed) -
     module, noted = await load_at_home(
         """
 from open_webui.models.users import Users, Moons as M
-from open_webui.models.skills import Skills
-import open_webui.models.prompts as prompts
+from open_webui.models.auths import Auths
+import open_webui.models.tags as tags
 import open_webui.utils.oauth
 from open_webui import models, socket
 """
     )
     assert noted.missing == [
         "open_webui.models.users.Moons",
-        "open_webui.models.skills.Skills",
-        "open_webui.models.prompts",
+        "open_webui.models.auths.Auths",
+        "open_webui.models.tags",
         "open_webui.utils.oauth",
         "open_webui.socket",
     ]
-    for placeholder in (module.M, module.Skills, module.prompts, module.socket):
+    for placeholder in (module.M, module.Auths, module.tags, module.socket):
         assert isinstance(placeholder, PlaceholderType)
-    with pytest.raises(NotProvidedError, match=r"open_webui\.models\.skills\.Skills\.get is not provided"):
-        module.Skills.get("x")
+    with pytest.raises(NotProvidedError, match=r"open_webui\.models\.auths\.Auths\.get is not provided"):
+        module.Auths.get("x")
     assert module.Users.get_user_by_id
     assert module.open_webui.models is module.models
 
@@ -85,20 +85,20 @@ async def test_a_plugins_own_ways_out_are_taken(installed: Installed) -> None:
     module, noted = await load_at_home(
         """
 try:
-    from open_webui.models.skills import Skills
+    from open_webui.models.auths import Auths
 except ImportError as error:
-    Skills, first = None, error
+    Auths, first = None, error
 try:
     from open_webui.models.users import Moons
 except ImportError as error:
     Moons, second = None, error
 def lazy():
-    from open_webui.models.skills import Skills
-    return Skills
+    from open_webui.models.auths import Auths
+    return Auths
 """
     )
     assert noted.missing == []
-    assert module.Skills is None
+    assert module.Auths is None
     assert module.Moons is None
     assert type(module.first) is ModuleNotFoundError
     assert type(module.second) is ImportError
@@ -107,33 +107,33 @@ def lazy():
 
 
 async def test_a_placeholder_is_seen_by_its_own_plugin_alone(installed: Installed) -> None:
-    first, noted = await load_at_home("from open_webui.models.skills import Skills", "first")
+    first, noted = await load_at_home("from open_webui.models.auths import Auths", "first")
     assert noted.plugin_id == "first"
-    assert isinstance(first.Skills, PlaceholderType)
-    assert not [name for name in sys.modules if name.startswith("open_webui.models.skills")]
+    assert isinstance(first.Auths, PlaceholderType)
+    assert not [name for name in sys.modules if name.startswith("open_webui.models.auths")]
     second, noted = await load_at_home(
         """
 try:
-    from open_webui.models.skills import Skills
+    from open_webui.models.auths import Auths
 except ImportError:
-    Skills = "own"
+    Auths = "own"
 """,
         "second",
     )
-    assert (second.Skills, noted.missing) == ("own", [])
+    assert (second.Auths, noted.missing) == ("own", [])
 
 
 async def test_a_plugin_may_guard_a_name_that_it_also_needs(installed: Installed) -> None:
     module, noted = await load_at_home(
         """
-from open_webui.models.skills import Skills
+from open_webui.models.auths import Auths
 try:
-    from open_webui.models.skills import Skills as Again
+    from open_webui.models.auths import Auths as Again
 except ImportError:
     Again = None
 """
     )
-    assert noted.missing == ["open_webui.models.skills.Skills"]
+    assert noted.missing == ["open_webui.models.auths.Auths"]
     assert module.Again is None
 
 

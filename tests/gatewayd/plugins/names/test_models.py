@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 
 from gatewayd.plugins.names.finder import Installed
 from tests.fakes.homes import at_home, in_thread, load_at_home
@@ -11,7 +12,8 @@ async def module(installed: Installed) -> Any:
     return (
         await load_at_home(
             "from open_webui.models.models import Models\n"
-            "from open_webui.routers.models import get_models, get_model_by_id\n"
+            "from open_webui.routers.models import get_models, get_base_models, get_model_by_id\n"
+            "from open_webui import main\n"
         )
     )[0]
 
@@ -51,3 +53,23 @@ async def test_routes(module: Any) -> None:
     assert ([m.id for m in named["items"]], named["total"]) == (["small"], 1)
     assert [m.id for m in last["items"]] == ["small", "tutor"]
     assert one.name == "Tutor"
+
+
+async def test_lists_as_clients_get_them(module: Any) -> None:
+    async def plugin() -> tuple[Any, ...]:
+        with pytest.raises(TypeError, match="the user is missing"):
+            await module.main.get_models()
+        return (
+            await module.get_base_models({"id": "ada"}),
+            await module.main.get_models(None, user={"id": "ada"}),
+            await module.main.get_base_models(None, {"id": "ada"}),
+        )
+
+    records, models, base = await at_home(plugin)
+    assert [record.id for record in records] == ["small"]
+    assert [model["id"] for model in models["data"]] == ["small", "tutor"]
+    assert [model["id"] for model in base["data"]] == ["small"]
+
+
+async def test_the_request_class_of_main_is_that_of_starlette(module: Any) -> None:
+    assert module.main.Request is Request

@@ -18,7 +18,8 @@ async def module(installed: Installed) -> Any:
         await load_at_home(
             "from open_webui.models.functions import Functions\n"
             "from open_webui.models.tools import Tools\n"
-            "from open_webui.utils.tools import get_tools, get_builtin_tools\n"
+            "from open_webui.utils.tools import get_tools, get_builtin_tools, get_terminal_tools\n"
+            "from open_webui.utils.tools import get_updated_tool_function as updated\n"
             "from open_webui.utils.tools import get_async_tool_function_and_apply_extra_params as applied\n"
         )
     )[0]
@@ -32,6 +33,34 @@ async def test_functions(module: Any) -> None:
     assert [f.id for f in await in_thread(functions.get_functions)] == ["shout"]
     assert [f.id for f in await in_thread(functions.get_functions_by_type, "filter", True)] == ["shout"]
     assert await in_thread(functions.get_functions_by_type, "pipe") == []
+
+
+async def test_what_is_told_about_a_plugin_is_an_object_and_a_mapping(module: Any, host: Host) -> None:
+    meta = {"description": "adds", "manifest": {"version": "1"}, "further": True}
+    await_for: Any = host.plugins
+    await_for.kept["adder"]["meta"] = meta
+    for tool in [
+        await in_thread(module.Tools.get_tool_by_id, "adder"),
+        *await in_thread(module.Tools.get_tools),
+    ]:
+        assert tool.meta.description == tool.meta["description"] == tool.meta.get("description") == "adds"
+        assert tool.meta.manifest == {"version": "1"}
+        assert (tool.meta.further, "further" in tool.meta, "none" in tool.meta) == (True, True, False)
+        assert dict(tool.meta) == tool.meta.model_dump() == meta
+    shout = await in_thread(module.Functions.get_function_by_id, "shout")
+    assert (shout.meta.description, shout.meta.get("manifest")) == (None, {})
+
+
+async def test_extra_parameters_of_a_tool_are_replaced(module: Any) -> None:
+    async def tool(text: str, __user__: Any = None, __messages__: Any = None) -> list[Any]:
+        return [text, __user__, __messages__]
+
+    bound = module.applied(tool, {"__user__": "ada", "__messages__": [1]})
+    again = module.updated(function=bound, extra_params={"__messages__": [2], "__files__": []})
+    assert await again(text="x") == ["x", "ada", [2]]
+    assert await bound(text="x") == ["x", "ada", [1]]
+    assert module.updated(tool, {"__messages__": []}) is tool
+    assert await module.get_terminal_tools(None) == {}
 
 
 async def test_valves_of_functions(module: Any) -> None:

@@ -47,8 +47,10 @@ async def test_a_file_is_processed(module: Any, host: Host) -> None:
         "filename": "a.txt",
         "content": "read text",
     }
+    plain = await in_thread(lambda: module.retrieval.process_file(None, form(file_id="f1"), user=USER))
+    assert plain == alone
     assert into["collection_name"] == "k1"
-    assert host.files.processed[1:] == [("f1", None), ("f1", "k1")]  # type: ignore[attr-defined]
+    assert host.files.processed[1:] == [("f1", None), ("f1", "k1"), ("f1", None)]  # type: ignore[attr-defined]
 
 
 async def test_searches(module: Any) -> None:

@@ -22,15 +22,15 @@ from open_webui.constants import TASKS
 from open_webui.env import SRC_LOG_LEVELS, VERSION
 from open_webui.main import generate_chat_completions
 from open_webui.models.chats import Chats
-from open_webui.models.skills import Skills
+from open_webui.models.auths import Auths
 from open_webui.models.users import User, Users
 from open_webui.routers.files import upload_file_handler
 from open_webui.utils.misc import get_last_user_message, pop_system_message
 from pydantic import BaseModel
 try:
-    from open_webui.models.prompts import Prompts
+    from open_webui.models.tags import Tags
 except ImportError:
-    Prompts = None
+    Tags = None
 
 logging.getLogger(__name__).setLevel(SRC_LOG_LEVELS["MAIN"])
 
@@ -62,12 +62,12 @@ class Pipe:
         language = __request__.headers.get("accept-language")
         text = answer["choices"][0]["message"]["content"]
         asked = get_last_user_message(body["messages"])
-        return "|".join([user.name, also.email, str(nobody), title, text, asked, url, language, str(Prompts)])
+        return "|".join([user.name, also.email, str(nobody), title, text, asked, url, language, str(Tags)])
 '''
 
 TOOL = '''
 from open_webui.models.files import Files
-from open_webui.models.skills import Skills
+from open_webui.models.auths import Auths
 
 
 class Tools:
@@ -77,7 +77,7 @@ class Tools:
 
     def skill(self) -> str:
         """Use a skill."""
-        return Skills.get_skill_by_id("x")
+        return Auths.get_auth_by_id("x")
 '''
 
 
@@ -96,7 +96,7 @@ async def test_a_pipe_asks_stores_and_looks_up(
     async with registry as plugged:
         loaded = await plugged.registry.loaded(Family.FUNCTION, "writer")
         answer = await loaded.call("pipe", scope, arguments)
-        assert loaded.plugin.missing == ("open_webui.models.skills.Skills",)
+        assert loaded.plugin.missing == ("open_webui.models.auths.Auths",)
     assert answer.split("|") == [
         "Ada",
         "ada@example.org",
@@ -126,5 +126,5 @@ async def test_plain_methods_of_tools_look_up_from_their_threads(
     async with make_registry(plugin_of("reader", TOOL)) as plugged:
         loaded = await plugged.registry.loaded(Family.TOOL, "reader")
         assert await loaded.call("read", scope_of(), {"file_id": "f9"}) == "None"
-        with pytest.raises(Exception, match=r"models\.skills\.Skills\.get_skill_by_id is not provided"):
+        with pytest.raises(Exception, match=r"models\.auths\.Auths\.get_auth_by_id is not provided"):
             await loaded.call("skill", scope_of(), {})

@@ -16,7 +16,7 @@ from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.names.finder import Installed
 from gatewayd.plugins.names.placeholders import NotProvidedError
 from gatewayd.plugins.names.uploads import get_image_data, load_b64_image_data, load_url_image_data
-from tests.fakes.homes import at_home, load_at_home
+from tests.fakes.homes import at_home, in_thread, load_at_home
 
 PICTURE = b"\x89PNG picture"
 
@@ -50,7 +50,8 @@ async def test_a_file_is_stored(module: Any, host: Host) -> None:
 
     assert inspect.iscoroutinefunction(module.upload_file_handler)
     item = await at_home(plugin)
-    assert item.id == item["id"] == item.get("id") == "f1"
+    assert item.id == item["id"] == item.get("id") == dict(item)["id"] == "f1"
+    assert ("id" in item, "none" in item) == (True, False)
     assert item.get("none", 3) == 3
     kept = await host.files.find("f1") or {}
     assert (kept["user_id"], kept["filename"]) == ("ada", "cat.png")
@@ -112,6 +113,12 @@ async def test_a_picture_is_stored_and_none_is_made(module: Any, host: Host) -> 
 
     assert await at_home(plugin) == "/api/v1/files/f1/content"
     assert (await host.files.find("f1") or {})["filename"] == "generated-image.png"
+    # Older plugins do not await it.
+    plain = await in_thread(
+        lambda: module.upload_image(None, PICTURE, "image/png", {}, user={"id": "ada"}, db=None)
+    )
+    assert plain == "/api/v1/files/f2/content"
+    assert await plain == plain
 
 
 async def test_pictures_in_base64() -> None:
