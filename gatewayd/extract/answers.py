@@ -51,7 +51,7 @@ def pack(document: Document, chunks: Sequence[Chunk], limits: AnswerLimits) -> t
     """
     text = document.text.encode()
     tables = [
-        orjson.dumps([(each.number, each.start, each.end, each.page, each.heading) for each in page])
+        orjson.dumps([_row(each) for each in page])
         for page in (chunks[start : start + TABLE_ROWS] for start in range(0, len(chunks), TABLE_ROWS))
     ]
     header = {"pages": document.pages, "title": document.title, "text": len(text), "tables": len(tables)}
@@ -63,6 +63,10 @@ def pack(document: Document, chunks: Sequence[Chunk], limits: AnswerLimits) -> t
             "split it, or raise ingest_text_limit",
         )
     return header, blob
+
+
+def _row(chunk: Chunk) -> tuple[object, ...]:
+    return chunk.number, chunk.start, chunk.end, chunk.page, chunk.heading, chunk.columns
 
 
 def unpack(header: Mapping[str, Any], blob: bytes, limits: AnswerLimits) -> Extraction:
@@ -99,11 +103,14 @@ def _chunks(tables: memoryview, count: int, length: int, longest: int) -> Iterat
     for _ in range(count):
         size = int.from_bytes(tables[:4])
         for row in orjson.loads(tables[4 : 4 + size]):
-            chunk = Chunk(*row)
+            index, start, end, page, heading, columns = row
+            names = None if columns is None else tuple(columns)
+            chunk = Chunk(index, start, end, page, heading, names)
             if not _is_chunk(chunk, number, length):
                 raise ValueError("a chunk is not a stretch of the text")
-            left -= chunk.end - chunk.start
-            if left < 0 or chunk.end - chunk.start > longest:
+            characters = chunk.end - chunk.start + _columns_size(chunk.columns)
+            left -= characters
+            if left < 0 or characters > longest:
                 raise ValueError("the chunks are longer than those of such a text can be")
             yield chunk
             number += 1
@@ -118,7 +125,21 @@ def _is_chunk(chunk: Chunk, number: int, length: int) -> bool:
         and isinstance(chunk.end, int)
         and _is_page(chunk.page)
         and _is_label(chunk.heading)
+        and _is_stretch(chunk.columns, length)
     )
+
+
+def _is_stretch(columns: tuple[int, ...] | None, length: int) -> bool:
+    """Tell whether the names of columns stand somewhere in a text, or there are none."""
+    if columns is None:
+        return True
+    start, end = columns
+    return isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= length
+
+
+def _columns_size(columns: tuple[int, int] | None) -> int:
+    """Return the characters that names of columns add to a chunk."""
+    return 0 if columns is None else columns[1] - columns[0] + 1
 
 
 def _is_page(value: object) -> bool:

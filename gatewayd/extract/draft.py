@@ -37,6 +37,7 @@ class Draft:
         self._begun = 0
         self._begun_pieces = 0
         self._is_visible = False
+        self._columns: tuple[int, int] | None = None
 
     def write(self, text: str) -> None:
         """Append a text as it is but for characters that no text has."""
@@ -51,6 +52,12 @@ class Draft:
             )
         self._is_visible = self._is_visible or VISIBLE.search(text) is not None
 
+    def write_columns(self, line: str) -> None:
+        """Append the line that names the columns of the table that the part is."""
+        start = self._length
+        self.write(line)
+        self._columns = (start, self._length - line.endswith("\n"))
+
     def end_part(
         self, *, page: int | None = None, label: str | None = None, is_markdown: bool = False
     ) -> None:
@@ -58,12 +65,14 @@ class Draft:
         if self._is_visible:
             self.write("\n")
             label = one_line(label)
-            self._parts.append(Part(self._begun, self._length, page, label, is_markdown))
+            part = Part(self._begun, self._length, page, label, is_markdown, self._columns)
+            self._parts.append(part)
         else:
             del self._pieces[self._begun_pieces :]
             self._length = self._begun
         self._begun, self._begun_pieces = self._length, len(self._pieces)
         self._is_visible = False
+        self._columns = None
 
     def finish(
         self, *, pages: int | None = None, title: str | None = None, nothing: str = NOTHING

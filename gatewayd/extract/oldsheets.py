@@ -6,7 +6,8 @@ import python_calamine
 
 from gatewayd.extract.draft import ENCRYPTED, DocumentError, Draft
 from gatewayd.extract.records import Document, Source
-from gatewayd.extract.sheets import write_sheet
+from gatewayd.extract.sheets import shown_rows
+from gatewayd.extract.tabular import write_sheet
 
 
 class _Panics:
@@ -27,7 +28,7 @@ def read(source: Source) -> Document:
     try:
         with _Panics(), python_calamine.CalamineWorkbook.from_path(source.path) as book:
             for name in book.sheet_names:
-                write_sheet(name, book.get_sheet_by_name(name).iter_rows(), draft)
+                write_sheet(name, shown_rows(book.get_sheet_by_name(name).iter_rows()), draft)
     except python_calamine.PasswordError as error:
         raise DocumentError(ENCRYPTED) from error
     except python_calamine.CalamineError as error:

@@ -7,6 +7,7 @@ from lxml import etree
 from gatewayd.extract.archives import open_archive, refuse_entities
 from gatewayd.extract.draft import ENCRYPTED, DocumentError, Draft, heading, row
 from gatewayd.extract.records import Document, Source
+from gatewayd.extract.tabular import write_sheet
 
 OFFICE: Final = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -84,15 +85,8 @@ class _Reader:
         self.draft.end_part(page=number, is_markdown=True)
 
     def _sheet(self, table: Any) -> None:
-        name = table.get(f"{TABLE}name") or ""
-        is_begun = False
-        for line in table.iter(f"{TABLE}table-row"):
-            text = _row(line)
-            if text and not is_begun:
-                self.draft.write(f"Sheet: {name}\n")
-                is_begun = True
-            self.draft.write(text)
-        self.draft.end_part(label=name)
+        rows = map(_cells, table.iter(f"{TABLE}table-row"))
+        write_sheet(table.get(f"{TABLE}name") or "", rows, self.draft)
 
     def _blocks(self, element: Any) -> None:
         for child in element:
@@ -108,7 +102,7 @@ class _Reader:
             self._paragraph(element)
         elif element.tag == f"{TABLE}table":
             for line in element.iter(f"{TABLE}table-row"):
-                self.draft.write(_row(line))
+                self.draft.write(row(_cells(line)))
             self.draft.write("\n")
         else:
             self._blocks(element)
@@ -123,7 +117,7 @@ class _Reader:
             self._blocks(frame)
 
 
-def _row(line: Any) -> str:
+def _cells(line: Any) -> list[str]:
     cells: list[str] = []
     for cell in line:
         if cell.tag != f"{TABLE}table-cell" and cell.tag != f"{TABLE}covered-table-cell":
@@ -131,7 +125,7 @@ def _row(line: Any) -> str:
         text = " ".join(_text(paragraph) for paragraph in cell.iter(f"{TEXT}p", f"{TEXT}h"))
         repeats = cell.get(f"{TABLE}number-columns-repeated") or "1"
         cells.extend([text] * min(int(repeats) if repeats.isdecimal() else 1, MOST_REPEATS))
-    return row(cells)
+    return cells
 
 
 def _text(paragraph: Any) -> str:

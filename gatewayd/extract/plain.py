@@ -7,13 +7,15 @@ from gatewayd.extract.blob import read_bytes
 from gatewayd.extract.draft import Draft
 from gatewayd.extract.encodings import charset_of, decode
 from gatewayd.extract.records import Document, Source
+from gatewayd.extract.tabular import columns_at, is_table
 
 TITLE: Final = re.compile(r"^#[ \t]+(.+)$", re.MULTILINE)
 
 
 def read_text(source: Source) -> Document:
-    """Return a text as it is."""
-    return as_document(decode(read_bytes(source), charset_of(source.content_type)), source)
+    """Return a text as it is, a table with the names of its columns."""
+    text = decode(read_bytes(source), charset_of(source.content_type))
+    return _table(text, source) if is_table(source) else as_document(text, source)
 
 
 def read_markdown(source: Source) -> Document:
@@ -31,3 +33,14 @@ def as_document(
     draft.write(text)
     draft.end_part(is_markdown=is_markdown)
     return draft.finish(title=title)
+
+
+def _table(text: str, source: Source) -> Document:
+    start, end = columns_at(text)
+    draft = Draft(source.limits.text)
+    draft.write(text[:start])
+    if start < end:
+        draft.write_columns(text[start:end])
+    draft.write(text[end:])
+    draft.end_part()
+    return draft.finish()

@@ -1,14 +1,15 @@
 """Text of workbooks: a part is a sheet, a line is a row, with a tab between cells."""
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import openpyxl
 
 from gatewayd.extract.archives import open_archive, refuse_entities
-from gatewayd.extract.draft import Draft, row
+from gatewayd.extract.draft import Draft
 from gatewayd.extract.records import Document, Source
+from gatewayd.extract.tabular import write_sheet
 
 
 def read(source: Source) -> Document:
@@ -22,21 +23,15 @@ def read(source: Source) -> Document:
         for sheet in book.worksheets:
             # What a sheet says about its size is often wrong.
             sheet.reset_dimensions()
-            write_sheet(sheet.title, sheet.iter_rows(values_only=True), draft)
+            write_sheet(sheet.title, shown_rows(sheet.iter_rows(values_only=True)), draft)
         title = book.properties.title
     return draft.finish(title=title, nothing="its sheets are empty")
 
 
-def write_sheet(name: str, rows: Iterable[Iterable[Any]], draft: Draft) -> None:
-    """Write a sheet under its name, unless it is empty."""
-    is_begun = False
+def shown_rows(rows: Iterable[Iterable[Any]]) -> Iterator[list[str]]:
+    """Yield the cells of rows as a person would write them."""
     for cells in rows:
-        line = row([shown(cell) for cell in cells])
-        if line and not is_begun:
-            draft.write(f"Sheet: {name}\n")
-            is_begun = True
-        draft.write(line)
-    draft.end_part(label=name)
+        yield [shown(cell) for cell in cells]
 
 
 def shown(value: Any) -> str:

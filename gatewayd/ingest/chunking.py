@@ -38,14 +38,26 @@ def cut(text: str, parts: Sequence[Part], rules: ChunkRules) -> tuple[Chunk, ...
     Every character of a part that is not blank is in a chunk. The text holds no surrogates. Takes time: not
     for the event loop.
     """
-    splitters = _Splitters(rules)
+    plain = _Splitters(rules)
     chunks: list[Chunk] = []
     for part in parts:
         headings = _Headings(text, part)
+        columns = _columns(text, part, plain)
+        splitters = plain.below(text[slice(*columns)]) if columns else plain
         for start, end in _stretches(text, part, splitters):
             heading = headings.at(start) or part.label
-            chunks.append(Chunk(len(chunks), start, end, part.page, heading))
+            needed = columns if columns and start > columns[0] else None
+            chunks.append(Chunk(len(chunks), start, end, part.page, heading, needed))
     return tuple(chunks)
+
+
+def _columns(text: str, part: Part, splitters: "_Splitters") -> tuple[int, int] | None:
+    """Return where the names of the columns of a part stand: as many as fit into half of a chunk."""
+    if part.columns is None:
+        return None
+    start, end = part.columns
+    end = min(end, start + splitters.fit(text[start:end]))
+    return (start, end) if start < end else None
 
 
 def _stretches(text: str, part: Part, splitters: "_Splitters") -> Iterator[tuple[int, int]]:
@@ -80,6 +92,20 @@ class _Splitters:
         if kind not in self._made:
             self._made[kind] = self._make(*kind)
         return self._made[kind]
+
+    def fit(self, names: str) -> int:
+        """Return how many characters of the names of columns fit into half of a chunk."""
+        room = self._rules.size // 2 - 1
+        # No character weighs more.
+        heaviest = max(1, -(-self._rules.size // self._rules.tokens))
+        return len(names) if self._weigh(names) <= room else room // heaviest
+
+    def below(self, names: str) -> "_Splitters":
+        """Return the splitters for chunks that stand below the names of their columns."""
+        rules = self._rules
+        size = rules.size - self._weigh(names) - 1
+        tokens = max(1, rules.tokens * size // rules.size)
+        return _Splitters(ChunkRules(size, min(rules.overlap, size // 2), tokens))
 
     def _make(self, is_markdown: bool, is_weighed: bool) -> TextSplitter | MarkdownSplitter:
         splitter = MarkdownSplitter if is_markdown else TextSplitter

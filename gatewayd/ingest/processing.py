@@ -93,7 +93,7 @@ class Processor:
         """
         whole = [Part(0, len(text))]
         extraction = Extraction(text, await asyncio.to_thread(cut, text, whole, self._rules))
-        texts = [text[chunk.start : chunk.end] for chunk in extraction.chunks]
+        texts = [extraction.passage(chunk) for chunk in extraction.chunks]
         described = await _described(file, extraction)
         key = QueueKey(file.user_id, size_class_of(len(text), len(texts)))
         with self._spaces.first():

@@ -71,7 +71,7 @@ class Part:
 
     `start` and `end` are offsets in characters. `page` counts from 1 where the document has pages or slides.
     `label` is the name of a sheet or chapter. `is_markdown` tells that lines of the text that begin with #
-    are headings.
+    are headings. `columns` is where the names of the columns stand, when the part is a table that has them.
     """
 
     start: int
@@ -79,13 +79,15 @@ class Part:
     page: int | None = None
     label: str | None = None
     is_markdown: bool = False
+    columns: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A stretch of a file's text, `text[start:end]`, small enough to be embedded; `number` counts from 0.
 
-    `heading` is the path of headings, sheet or chapter it stands under, " > " between them.
+    `heading` is the path of headings, sheet or chapter it stands under, " > " between them. `columns` is
+    where the names of its columns stand, when it is rows of a table without them.
     """
 
     number: int
@@ -93,6 +95,7 @@ class Chunk:
     end: int
     page: int | None = None
     heading: str | None = None
+    columns: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,11 @@ class Extraction:
     chunks: tuple[Chunk, ...]
     pages: int | None = None
     title: str | None = None
+
+    def passage(self, chunk: Chunk) -> str:
+        """Return the text of a chunk, below the names of its columns where it has some."""
+        text = self.text[chunk.start : chunk.end]
+        return text if chunk.columns is None else f"{self.text[slice(*chunk.columns)]}\n{text}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,7 +228,7 @@ def _rows(file_id: str, extraction: Extraction) -> list[tuple[Any, ...]]:
     for chunk in extraction.chunks:
         if chunk.heading is not None:
             check_text(chunk.heading, "heading")
-        text = extraction.text[chunk.start : chunk.end]
+        text = extraction.passage(chunk)
         rows.append((file_id, True, chunk.number, chunk.start, chunk.page, chunk.heading, text))
     return rows
 

@@ -260,6 +260,19 @@ def opendocument(kind: str, body: str, *, prolog: str = "", manifest: str = "<ma
     )
 
 
+def opendocument_sheet(sheets: Mapping[str, Sequence[Sequence[str]]]) -> bytes:
+    """Return an OpenDocument workbook."""
+    body = []
+    for name, rows in sheets.items():
+        cells = (
+            "".join(f"<table:table-cell><text:p>{cell}</text:p></table:table-cell>" for cell in row)
+            for row in rows
+        )
+        lines = "".join(f"<table:table-row>{line}</table:table-row>" for line in cells)
+        body.append(f'<table:table table:name="{name}">{lines}</table:table>')
+    return opendocument("spreadsheet", "".join(body))
+
+
 def page(body: str = f"<h1>Herons</h1><p>{SENTENCE}</p>", *, head: str = "<title>Lake</title>") -> bytes:
     return f"<!DOCTYPE html><html><head>{head}</head><body>{body}</body></html>".encode()
 

@@ -255,7 +255,7 @@ class MemoryPassages:
             tables.texts[file_id, True] = extraction.text
             for chunk in extraction.chunks:
                 tables.last_passage += 1
-                text = extraction.text[chunk.start : chunk.end]
+                text = extraction.passage(chunk)
                 passage = StoredPassage(
                     tables.last_passage, file_id, chunk.number, text, chunk.start, chunk.page, chunk.heading
                 )

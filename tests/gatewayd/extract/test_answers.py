@@ -20,7 +20,10 @@ def test_an_answer_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(answers, "TABLE_ROWS", 3)
     # A block ends inside of a character.
     monkeypatch.setattr(answers, "BLOCK_BYTES", 2)
-    chunks = tuple(Chunk(number, number, number + 5, number or None, "A > B") for number in range(8))
+    chunks = tuple(
+        Chunk(number, number, number + 2, number or None, "A > B", (0, number) if 0 < number < 3 else None)
+        for number in range(8)
+    )
     document = Document(TEXT, (Part(0, len(TEXT)),), pages=3, title="T")
     header, blob = pack(document, chunks, LIMITS)
     assert header["tables"] == 3
@@ -41,7 +44,7 @@ def test_an_answer_is_at_most_as_long_as_one_of_the_longest_text() -> None:
 
 def lie(*rows: Any, text: bytes = b"words", **header: Any) -> tuple[dict[str, Any], bytes]:
     """Return an answer that is right but for what is said."""
-    table = orjson.dumps(rows or [(0, 0, 5, None, None)])
+    table = orjson.dumps(rows or [(0, 0, 5, None, None, None)])
     fields = {"pages": None, "title": None, "text": len(text), "tables": 1, **header}
     return fields, text + len(table).to_bytes(4) + table
 
@@ -58,23 +61,31 @@ def lie(*rows: Any, text: bytes = b"words", **header: Any) -> tuple[dict[str, An
         lie(tables="many"),
         lie(pages="3"),
         lie(title=[1]),
-        lie((1, 0, 5, None, None)),
-        lie((0, 0, 6, None, None)),
-        lie((0, -1, 5, None, None)),
-        lie((0, 3, 3, None, None)),
-        lie((0, 0.0, 5, None, None)),
-        lie((0, 0, 5, "1", None)),
-        lie((0, 0, 5, None, 7)),
-        lie((0, 0, 5, None, "x" * 1001)),
-        lie((0, 0, 5, None, "a\0b")),
-        lie((0, 0, 5, -1, None)),
-        lie((0, 0, 5, 1 << 31, None)),
+        lie((1, 0, 5, None, None, None)),
+        lie((0, 0, 6, None, None, None)),
+        lie((0, -1, 5, None, None, None)),
+        lie((0, 3, 3, None, None, None)),
+        lie((0, 0.0, 5, None, None, None)),
+        lie((0, 0, 5, "1", None, None)),
+        lie((0, 0, 5, None, 7, None)),
+        lie((0, 0, 5, None, "x" * 1001, None)),
+        lie((0, 0, 5, None, "a\0b", None)),
+        lie((0, 0, 5, -1, None, None)),
+        lie((0, 0, 5, 1 << 31, None, None)),
+        lie((0, 0, 2, None, None, (0, 6))),
+        lie((0, 0, 2, None, None, (1, 1))),
+        lie((0, 0, 2, None, None, (-1, 1))),
+        lie((0, 0, 2, None, None, (0, 1.0))),
+        lie((0, 0, 2, None, None, (0, 1, 2))),
+        lie((0, 0, 2, None, None, 3)),
+        # With the names of its columns it is longer than a chunk.
+        lie((0, 2, 5, None, None, (0, 2))),
         lie(pages=1 << 31),
         lie(title="x" * 1001),
         lie(title="a\0b"),
         # A text of a few characters has chunks that fill the disk.
-        lie(*((number, 0, 5, None, None) for number in range(21))),
-        lie((0, 0, 6, None, None), text=b"longer"),
+        lie(*((number, 0, 5, None, None, None) for number in range(21))),
+        lie((0, 0, 6, None, None, None), text=b"longer"),
         lie(text=b"longer" * 1000),
         lie((0, 0)),
         lie("chunk"),
@@ -89,5 +100,7 @@ def test_what_is_no_answer_is_the_fault_of_the_document(answer: tuple[dict[str, 
 
 
 def test_what_the_lies_differ_from_is_right() -> None:
-    assert len(unpack(*lie(*((number, 0, 5, None, None) for number in range(20))), LIMITS).chunks) == 20
+    assert len(unpack(*lie(*((number, 0, 5, None, None, None) for number in range(20))), LIMITS).chunks) == 20
     assert unpack(*lie(), LIMITS) == Extraction("words", (Chunk(0, 0, 5),))
+    columns = unpack(*lie((0, 2, 4, None, None, (0, 2))), LIMITS)
+    assert columns == Extraction("words", (Chunk(0, 2, 4, columns=(0, 2)),))

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gatewayd.ingest.chunking import OTHER_SCRIPTS, ChunkRules, cut
-from gatewayd.ingest.records import Chunk, Part
+from gatewayd.ingest.records import Chunk, Extraction, Part
 
 RULES = ChunkRules()
 SMALL = ChunkRules(size=40, overlap=8, tokens=20)
@@ -36,6 +36,32 @@ TEXTS = st.lists(st.one_of(PIECES, st.text(LETTERS, max_size=30)), max_size=80).
 
 def cut_whole(text: str, rules: ChunkRules = RULES, *, is_markdown: bool = False) -> tuple[Chunk, ...]:
     return cut(text, [Part(0, len(text), is_markdown=is_markdown)], rules)
+
+
+@settings(deadline=None)
+@given(names=st.text(LETTERS, min_size=1, max_size=80), text=TEXTS)
+@example(names="\u9e1f" * 40, text="word " * 40)
+def test_rows_stand_below_the_names_of_their_columns(names: str, text: str) -> None:
+    names = " ".join(names.split()) or "x"
+    whole = f"{names}\n{text}"
+    chunks = cut(whole, [Part(0, len(whole), columns=(0, len(names)))], SMALL)
+    extraction = Extraction(whole, chunks)
+    covered: set[int] = set()
+    for chunk in chunks:
+        assert len(extraction.passage(chunk)) <= SMALL.size
+        assert sum(map(len, OTHER_SCRIPTS.findall(extraction.passage(chunk)))) <= SMALL.tokens
+        assert (chunk.columns is None) == (chunk.start == 0)
+        if chunk.columns is not None:
+            assert names.startswith(whole[slice(*chunk.columns)])
+            assert extraction.passage(chunk).endswith(f"\n{whole[chunk.start : chunk.end]}")
+        covered.update(range(chunk.start, chunk.end))
+    assert all(position in covered or char.isspace() for position, char in enumerate(whole))
+
+
+def test_the_size_of_a_chunk_may_leave_no_room_for_names() -> None:
+    text = "ab\ncd ef gh"
+    chunks = cut(text, [Part(0, len(text), columns=(0, 2))], ChunkRules(3, 0))
+    assert [chunk.columns for chunk in chunks] == [None] * len(chunks)
 
 
 @settings(deadline=None)

@@ -56,13 +56,13 @@ async def test_publishing_makes_it_found_everywhere(shelf: Shelf) -> None:
 async def test_a_passage_is_read_as_it_was_staged(shelf: Shelf) -> None:
     await shelf.upload("f")
     text = "Intro\nalpha beta"
-    chunks = (Chunk(0, 0, 5), Chunk(1, 6, 16, page=3, heading="Guide > Setup"))
+    chunks = (Chunk(0, 0, 5), Chunk(1, 6, 16, page=3, heading="Guide > Setup", columns=(0, 3)))
     await shelf.passages.stage("f", Extraction(text, chunks))
     assert await shelf.passages.publish(document("f", status=FileStatus.COMPLETED)) == []
     [first, second] = sorted(hit.passage_id for hit in await shelf.words.search(FILE, "intro beta", 5))
     assert await shelf.passages.read([second, first, 10**12]) == {
         first: StoredPassage(first, "f", 0, "Intro", 0, None, None),
-        second: StoredPassage(second, "f", 1, "alpha beta", 6, 3, "Guide > Setup"),
+        second: StoredPassage(second, "f", 1, "Int\nalpha beta", 6, 3, "Guide > Setup"),
     }
 
 
