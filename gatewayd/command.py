@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -17,7 +18,7 @@ from gatewayd.daemon import Daemon, Invocation, check, migrate_database, start_l
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.observe.outputs import queued_outputs
 from gatewayd.quickstart import Quickstart
-from gatewayd.settings import ConfigurationError, Settings, load, process_environment
+from gatewayd.settings import DEFAULT_FILE, ConfigurationError, Settings, load, process_environment
 
 # sysexits(3), as service managers and scripts know them.
 EX_OK: Final = 0
@@ -72,9 +73,18 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, enviro
         parser.error("--state goes with --quickstart")
     os.umask(0o077)
     quickstart = Quickstart(chosen.state, sys.stdout) if chosen.quickstart else None
-    overrides = quickstart.overrides() if quickstart else {}
+    if quickstart is not None:
+        environ = quickstart.environment(environ)
+    read = partial(
+        load,
+        chosen.file,
+        environ,
+        quickstart.overrides() if quickstart else {},
+        # A quick start is none of the service's business, whose file it may not read either.
+        default_file=None if quickstart else DEFAULT_FILE,
+    )
     try:
-        settings = load(chosen.file, environ, overrides)
+        settings = read()
     except ConfigurationError as error:
         for problem in error.problems:
             print(f"gatewayd: {problem}", file=sys.stderr)  # noqa: T201 - there is no log yet
@@ -83,7 +93,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, enviro
         return _check(settings)
     start_logging(settings, environ)
     invocation = Invocation(
-        load=lambda: load(chosen.file, environ, overrides),
+        load=read,
         environ=environ,
         pid=os.getpid(),
         prepare=quickstart.prepare if quickstart else None,

@@ -11,12 +11,14 @@ from gatewayd.accounts.records import Actor, CredentialKind, User
 from gatewayd.accounts.setup import ALREADY_SET_UP
 from gatewayd.assembly.gateway import Gateway
 from gatewayd.errors import GatewayError
+from gatewayd.observe.systemd import SOCKET_VARIABLES
 from gatewayd.settings import Settings
 from gatewayd.upstream.weights import fetch_weights, find_weights
 
 FOLDER: Final = Path("gatewayd-state")
 ADDRESS: Final = "admin@localhost"
 MODEL_SECONDS: Final = 60.0
+LOOPBACK: Final = "127.0.0.1"
 
 GREETING: Final = """
 gatewayd is ready at {url}
@@ -80,8 +82,20 @@ class Quickstart:
         self._out = out
 
     def overrides(self) -> Mapping[str, Any]:
-        """Return the settings that differ from an ordinary start."""
-        return {"data_dir": str(self._state), "control_socket": str(self._state / "control.sock")}
+        """Return the settings that keep it to its own state and to this machine, whatever is configured."""
+        return {
+            "host": LOOPBACK,
+            "data_dir": str(self._state),
+            "control_socket": str(self._state / "control.sock"),
+            "control_group": "",
+            "database_url": "",
+            "webui_secret_key": "",
+            "scim_token_file": "",
+        }
+
+    def environment(self, environ: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the environment without sockets of a service manager, which may be open to the network."""
+        return {name: value for name, value in environ.items() if name not in SOCKET_VARIABLES}
 
     async def prepare(self, settings: Settings) -> None:
         """Fetch the built-in model unless it is here or unwanted; the gateway starts without it too."""

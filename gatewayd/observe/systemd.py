@@ -18,6 +18,9 @@ log = logging.getLogger(__name__)
 FIRST_DESCRIPTOR = 3
 """The first descriptor that the service manager passes (SD_LISTEN_FDS_START)."""
 
+SOCKET_VARIABLES: Final = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
+"""What tells a process of the sockets that it was given."""
+
 FAMILIES = {
     "http": (socket.AF_INET, socket.AF_INET6),
     "control": (socket.AF_UNIX,),

@@ -41,9 +41,13 @@ class _Document:
         return from_file(self.path, self.lines.get(place))
 
 
-def read_files(file: Path | None, default_file: Path, environ: Mapping[str, str], reading: Reading) -> None:
+def read_files(
+    file: Path | None, default_file: Path | None, environ: Mapping[str, str], reading: Reading
+) -> None:
     """Add a layer for the file, and one for each drop-in beside it, in the order of their names."""
     main = file or default_file
+    if main is None:
+        return
     wanted = [main] if file is not None or main.exists() else []
     for path in (*wanted, *sorted(main.parent.joinpath(DROP_INS).glob("*.toml"))):
         document = _read(path, reading)

@@ -27,14 +27,16 @@ def load(
     environ: Mapping[str, str],
     overrides: Mapping[str, Any] | None = None,
     *,
-    default_file: Path = DEFAULT_FILE,
+    default_file: Path | None = DEFAULT_FILE,
 ) -> Settings:
     """Return the settings; raise ConfigurationError with every problem found.
 
     Highest first: `overrides` (by setting name), the credentials directory, files named by `NAME_FILE`
     variables, the environment, `conf.d/*.toml` beside the file in reverse order of their names, the file,
-    directories of the service manager, built-in defaults. Without `file`, `default_file` is read if there
-    is one. Where none of them gives `scim_token`, it is read from its own file.
+    directories of the service manager, built-in defaults. Without `file`, `default_file` is read if it is
+    there. Where none of them gives `scim_token`, it is read from its own file.
+
+    Each value that an override hides makes a warning.
     """
     reading = Reading()
     read_directories(environ, reading)
@@ -62,9 +64,20 @@ def _read_overrides(overrides: Mapping[str, Any], reading: Reading) -> None:
         if name not in known:
             sentence = f"unknown setting {name}{did_you_mean(name, known)}"
             reading.refuse(FROM_COMMAND_LINE, name, sentence)
-    reading.add(
-        {name: Entry(value, name, FROM_COMMAND_LINE) for name, value in overrides.items() if name in known}
-    )
+    entries = {
+        name: Entry(value, name, FROM_COMMAND_LINE) for name, value in overrides.items() if name in known
+    }
+    reading.warnings += _hidden(reading.layers, entries)
+    reading.add(entries)
+
+
+def _hidden(layers: Sequence[Layer], overrides: Mapping[str, Entry]) -> Iterator[str]:
+    """Yield a sentence for each written value that the command line takes the place of."""
+    for layer in layers:
+        for name in sorted(layer.entries.keys() & overrides.keys()):
+            entry = layer.entries[name]
+            if entry.origin.explicit and str(entry.value) != str(overrides[name].value):
+                yield f"{name} of {entry.origin.text} is not used: the command line decides it"
 
 
 def _sound_layers(layers: Sequence[Layer], reading: Reading) -> tuple[list[Layer], set[str]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.quickstart import find_command
+from gatewayd.quickstart import Quickstart, find_command
 from tests.fakes.daemon import Daemon, free_port, running_daemon
 
 README = Path(__file__).parents[2] / "README.md"
@@ -139,6 +139,31 @@ def test_secrets_are_printed_once(quick: Quick) -> None:
         made = run([sys.executable, "-m", *shlex.split(command[1]), "-o", "name"])
         assert made.stdout.startswith("sk-"), made.stderr
         assert again.call("GET", "/api/models", headers={"Authorization": f"Bearer {key}"})[0] == 200
+
+
+def test_it_stays_local_whatever_is_configured(tmp_path: Path) -> None:
+    other, state, port = tmp_path / "other.db", tmp_path / "q", free_port()
+    file = tmp_path / "gatewayd.toml"
+    elsewhere = f'host = "0.0.0.0"\ndatabase_url = "sqlite:///{other}"\ncontrol_group = "no-such-group"\n'
+    file.write_text(f'{elsewhere}data_dir = "{tmp_path / "data"}"\nwebui_secret_key = "{"s" * 32}"\n')
+    arguments = ("-f", str(file), "--quickstart", "--state", str(state))
+    environ = {"HOST": "0.0.0.0", "DATABASE_URL": f"sqlite:///{other}", "PORT": str(port)}
+    with running_daemon(state, *arguments, **environ) as daemon:
+        log = daemon.wait_for("No model is ready")
+    assert f"listening address=127.0.0.1:{port}" in log
+    assert "0.0.0.0:" not in log
+    assert "host of environment HOST is not used" in log
+    assert f"data_dir of file {file} line 4 is not used" in log
+    assert "secret_key of file" in log
+    assert "s" * 32 not in log
+    assert (state / "gatewayd.db").exists()
+    assert not other.exists()
+    assert not (tmp_path / "data").exists()
+
+
+def test_sockets_of_a_service_manager_are_left_alone(tmp_path: Path) -> None:
+    given = {"LISTEN_PID": "7", "LISTEN_FDS": "1", "LISTEN_FDNAMES": "http", "OPENAI_API_KEY": "x"}
+    assert Quickstart(tmp_path).environment(given) == {"OPENAI_API_KEY": "x"}
 
 
 def test_a_shell_finds_gatewayctl_as_it_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,24 @@ def test_overrides_take_values_of_the_settings_own_types(
     assert settings.origins["port"].text == "command line"
 
 
+def test_a_written_value_that_an_override_hides_is_told(
+    load_text: Callable[..., Settings], tmp_path: Path
+) -> None:
+    overrides = {"host": "127.0.0.1", "port": 1, "database_url": "", "webui_secret_key": ""}
+    environ = {"STATE_DIRECTORY": "/state", "PORT": "1", "WEBUI_SECRET_KEY": "k" * 40}
+    settings = load_text("host = '::'", environ, {**overrides, "data_dir": tmp_path})
+    assert settings.host == "127.0.0.1"
+    assert list(settings.warnings) == [
+        f"host of file {tmp_path / 'gatewayd.toml'} line 1 is not used: the command line decides it",
+        "webui_secret_key of environment WEBUI_SECRET_KEY is not used: the command line decides it",
+    ]
+
+
+def test_no_file_is_read_where_there_is_no_default(file: File) -> None:
+    file("port = 2")
+    assert load(None, {}, default_file=None).port == 8080
+
+
 def test_the_default_file_and_its_drop_ins_are_read_when_present(file: File, tmp_path: Path) -> None:
     default = tmp_path / "gatewayd.toml"
     file("port = 2", "conf.d/a.toml")
