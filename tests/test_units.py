@@ -100,9 +100,23 @@ def test_a_stop_lets_the_built_in_model_finish() -> None:
     assert SERVICE["KillMode"] == ["mixed"]
 
 
-def test_a_restart_limit_is_never_reached() -> None:
-    # The service manager gives up after five starts in ten seconds.
-    assert seconds(SERVICE["RestartSec"][0]) * 5 > 10
+def test_a_start_by_hand_is_never_refused() -> None:
+    # The default is five starts in ten seconds, which waiting clients use up while the configuration is bad.
+    assert SERVICE["StartLimitIntervalSec"] == ["0"]
+
+
+def test_a_start_opens_sockets_that_failed() -> None:
+    sockets = {unit.name for unit in SOCKETS}
+    wanted = {name for line in SERVICE["Wants"] for name in line.split()}
+    ordered = {name for line in SERVICE["After"] for name in line.split()}
+    assert sockets <= wanted
+    assert sockets <= ordered
+
+
+@pytest.mark.parametrize("unit", SOCKETS, ids=lambda unit: unit.name)
+def test_waiting_clients_do_not_start_a_bad_configuration_for_ever(unit: Path) -> None:
+    found = directives(unit)
+    assert seconds(found["TriggerLimitBurst"][0]) * 5 < seconds(found["TriggerLimitIntervalSec"][0])
 
 
 def test_clients_of_the_control_socket_keep_their_names() -> None:

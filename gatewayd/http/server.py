@@ -79,7 +79,7 @@ class Server:
         finally:
             os.umask(before)
         if gid is not None:
-            _open_to_group(path, gid)
+            _open_to_group(path, gid, group)
         return str(path)
 
     async def stop_listening(self) -> None:
@@ -145,9 +145,16 @@ def _group_id(name: str) -> int | None:
         ) from None
 
 
-def _open_to_group(path: Path, gid: int) -> None:
-    os.chown(path, -1, gid)
-    path.chmod(0o660)
+def _open_to_group(path: Path, gid: int, group: str) -> None:
+    try:
+        os.chown(path, -1, gid)
+        path.chmod(0o660)
+    except OSError as error:
+        raise GatewayError(
+            Kind.NOT_CONFIGURED,
+            f"cannot give the control socket {path} to control_group {group!r}: {_reason(error)}; let"
+            " gatewayd-control.socket open it, or run the daemon as a member of the group",
+        ) from error
 
 
 def _remove_stale(path: Path) -> None:
@@ -162,8 +169,12 @@ def _remove_stale(path: Path) -> None:
 
 
 def _refused(address: str, error: OSError) -> GatewayError:
-    reason = "it is in use" if error.errno == errno.EADDRINUSE else (error.strerror or str(error)).lower()
+    reason = "it is in use" if error.errno == errno.EADDRINUSE else _reason(error)
     return GatewayError(Kind.NOT_CONFIGURED, f"cannot listen on {address}: {reason}")
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
 
 
 def _shown(address: object) -> str:

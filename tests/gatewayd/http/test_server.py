@@ -1,5 +1,6 @@
 """Tests for gatewayd.http.server."""
 
+import errno
 import grp
 import os
 import socket
@@ -72,3 +73,18 @@ async def test_unix_socket_is_opened_to_the_group(server: Server, tmp_path: Path
     assert stat.S_IMODE(path.stat().st_mode) == 0o660
     with pytest.raises(GatewayError, match="no-such-group"):
         await server.listen_unix(tmp_path / "other.sock", "no-such-group")
+
+
+async def test_a_group_that_may_not_be_given_is_a_sentence(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "chown", refuse)
+    path, group = tmp_path / "control.sock", grp.getgrgid(os.getgid()).gr_name
+    with pytest.raises(GatewayError, match=f"control_group {group!r}: operation not permitted") as caught:
+        await server.listen_unix(path, group)
+    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert str(path) in caught.value.message
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
