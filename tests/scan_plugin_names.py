@@ -11,14 +11,15 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from gatewayd.errors import GatewayError
 from gatewayd.plugins import source
 from gatewayd.plugins.names.catalogue import PACKAGE, current_name
+from gatewayd.plugins.outline import read_outline
 
 LIST: Final = Path(__file__).parent / "plugins" / "names_in_use.txt"
 OFFERED, REFUSED = "offered", "refused"
@@ -46,8 +47,9 @@ def read_decisions(path: Path = LIST) -> Sequence[Decision]:
 def names_of(content: str) -> set[str]:
     """Return the names that one source uses; GatewayError unless it is Python."""
     tree = source.parse(content)
-    bound: dict[str, str] = {}
-    found = set(_imported(tree, bound))
+    bound = _bound(tree)
+    imports = [one for one in read_outline(content).imports if one.package == PACKAGE]
+    found = {replace(one, module=current_name(one.module)).full for one in imports}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute):
             continue
@@ -70,20 +72,18 @@ def _whole(chain: str) -> str:
     return ".".join(parts[:4] if parts[2] == "config" else parts[:3])
 
 
-def _imported(tree: ast.Module, bound: dict[str, str]) -> Iterator[str]:
-    """Yield the names that are imported, and note what they are called in the source."""
+def _bound(tree: ast.Module) -> dict[str, str]:
+    """Return what the imported names of `open_webui` are called in the source."""
+    bound: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.partition(".")[0] == PACKAGE:
-                    bound[alias.asname or PACKAGE] = alias.name if alias.asname else PACKAGE
-                    yield current_name(alias.name)
+            ours = [alias for alias in node.names if alias.name.partition(".")[0] == PACKAGE]
+            bound.update({one.asname or PACKAGE: one.name if one.asname else PACKAGE for one in ours})
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             module = current_name(source.current_module(node.module))
             if module.partition(".")[0] == PACKAGE:
-                for alias in node.names:
-                    bound[alias.asname or alias.name] = f"{module}.{alias.name}"
-                    yield f"{module}.{alias.name}"
+                bound.update({alias.asname or alias.name: f"{module}.{alias.name}" for alias in node.names})
+    return bound
 
 
 def scan(folder: Path) -> Counter[str]:

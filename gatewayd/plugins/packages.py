@@ -27,6 +27,9 @@ DISTRIBUTIONS: Final = {
 }
 """Modules of packages with another name, as plugins import them without naming the package."""
 
+PROVIDED: Final = "open-webui"
+"""The program that plugins were written for, which some of them require: its names are the gateway's."""
+
 _NAMESPACE_MEMBER: Final = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 
@@ -68,7 +71,7 @@ def choose_requirements(module: str, requirements: Sequence[str]) -> Sequence[st
     first = canonicalize_name(module.partition(".")[0])
     names = {text: canonicalize_name(_name(text)) for text in requirements}
     same = [text for text, name in names.items() if name in (whole, first)]
-    alike = [text for text, name in names.items() if first in name.split("-")]
+    alike = [text for text, name in names.items() if f"-{first}-" in f"-{name}-"]
     return same or alike
 
 
@@ -103,7 +106,8 @@ def _is_there(requirement: Requirement, above: tuple[str, ...]) -> bool:
 
     `above` are the requirements whose extras led here, as extras may require each other.
     """
-    if requirement.marker is not None and not requirement.marker.evaluate():
+    is_for_here = requirement.marker is None or requirement.marker.evaluate()
+    if not is_for_here or canonicalize_name(requirement.name) == PROVIDED:
         return True
     try:
         found = importlib.metadata.distribution(requirement.name)

@@ -203,7 +203,7 @@ MODULES: Final[tuple[Module, ...]] = (
     _module(
         "utils.logger",
         "middleware:make_logger",
-        "logger start_logger",
+        "logger start_logger stdout_format",
     ),
     _module(
         "models.skills",

@@ -2,6 +2,7 @@
 
 import logging
 import mimetypes
+from collections.abc import Mapping
 from typing import Any
 
 from gatewayd.plugins.interfaces import HostUpload
@@ -40,6 +41,11 @@ def start_logger() -> None:
     """Do nothing: the gateway has set up its log before any plugin is loaded."""
 
 
+def stdout_format(_record: Mapping[str, Any]) -> str:
+    """Return the format of a line for handlers of loguru that plugins make."""
+    return "{time:YYYY-MM-DD HH:mm:ss.SSS} | {level: <8} | {name}:{function}:{line} - {message}\n{exception}"
+
+
 def make_middleware(gate: Gate) -> dict[str, Any]:
     """Return the names of `open_webui.utils.middleware`."""
     results = ToolResults(gate, "open_webui.utils.middleware")
@@ -48,4 +54,5 @@ def make_middleware(gate: Gate) -> dict[str, Any]:
 
 def make_logger(_gate: Gate) -> dict[str, Any]:
     """Return the names of `open_webui.utils.logger`."""
-    return {"logger": logging.getLogger("gatewayd.plugins.output"), "start_logger": start_logger}
+    output = logging.getLogger("gatewayd.plugins.output")
+    return {"logger": output, "start_logger": start_logger, "stdout_format": stdout_format}

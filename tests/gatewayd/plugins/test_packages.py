@@ -48,6 +48,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("gw-dist[round]", True),
         ("gw-absent", False),
         ("gw-absent; python_version < '3'", True),
+        ("open_webui>=0.9.1", True),
         ("gw_module", True),
         ("gw-module", True),
         ("gw_module>=1", False),
@@ -99,9 +100,18 @@ def test_an_error_tells_the_module_that_is_missing() -> None:
         ("PIL", ["Pillow"]),
         ("dotenv", ["python-dotenv"]),
         ("bs4", ["bs4"]),
+        ("llama_index.core", ["llama-index-core==0.12"]),
         ("nothing", []),
     ],
 )
 def test_requirements_are_chosen_by_their_names(module: str, chosen: list[str]) -> None:
-    requirements = ("google-genai>=1", "google-auth", "Pillow", "python-dotenv", "bs4", "git+https://x")
+    requirements = (
+        "google-genai>=1",
+        "google-auth",
+        "llama-index-core==0.12",
+        "Pillow",
+        "python-dotenv",
+        "bs4",
+        "git+https://x",
+    )
     assert list(choose_requirements(module, requirements)) == chosen

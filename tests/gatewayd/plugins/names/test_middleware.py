@@ -35,8 +35,9 @@ async def test_a_result_is_text_files_and_pages(process: Any, host: Host) -> Non
 
 
 async def test_the_log(installed: Installed) -> None:
-    module, _ = await load_at_home("from open_webui.utils.logger import logger, start_logger")
+    module, _ = await load_at_home("from open_webui.utils.logger import logger, start_logger, stdout_format")
     before = list(logging.getLogger().handlers)
     module.start_logger()
     assert logging.getLogger().handlers == before
     assert module.logger.name == "gatewayd.plugins.output"
+    assert "{message}" in module.stdout_format({})
