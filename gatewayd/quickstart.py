@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from gatewayd import extras
 from gatewayd import manual as manual_pages
 from gatewayd.accounts.records import Actor, CredentialKind, User
 from gatewayd.accounts.setup import ALREADY_SET_UP
 from gatewayd.assembly.gateway import Gateway
 from gatewayd.errors import GatewayError
+from gatewayd.extras import Extra
 from gatewayd.observe.systemd import SOCKET_VARIABLES
 from gatewayd.settings import Settings
 from gatewayd.upstream.weights import fetch_weights, find_weights
@@ -131,7 +133,8 @@ class Quickstart:
         self._say(GREETING.format(**facts, password=made.password_value, key=made.key_value))
         if model is None:
             self._say(
-                "No model is ready: install gatewayd[local], or set OPENAI_API_BASE_URLS or OLLAMA_BASE_URLS."
+                f"No model is ready: {extras.install_command(Extra.LOCAL)}, "
+                "or set OPENAI_API_BASE_URLS or OLLAMA_BASE_URLS."
             )
         if await self._ingest_manual(gateway, made.user):
             self._say(MANUAL.format(**facts, name=manual_pages.COLLECTION))

@@ -1,10 +1,16 @@
 """`gatewayctl health`: the state of the daemon."""
 
+import sys
+from typing import Final
+
 import typer
 
+from gatewayctl.failures import FAILURE
 from gatewayctl.render import View
 from gatewayctl.verbs import Session, add_verb
 from gatewayctl.wire.health import Health, SourceState
+
+FAIL: Final = "fail"
 
 VIEW: View[Health] = View(
     name=lambda row: row.status,
@@ -16,6 +22,7 @@ VIEW: View[Health] = View(
         "UPTIME": lambda row: f"{row.uptime_seconds} s",
         "DATABASE": lambda row: "ok" if row.database else f"failing: {row.database_problem}",
         "SANDBOX": lambda row: row.extraction_sandbox,
+        "VECTORS": lambda row: row.vector_index,
         "STALLS": lambda row: f"{row.stalls}, the longest {row.longest_stall_ms} ms" if row.stalls else "0",
         "SOURCES": lambda row: [_source(state) for state in row.sources],
     },
@@ -30,9 +37,13 @@ def register(app: typer.Typer) -> None:
 def show(session: Session) -> None:
     """Show version, uptime, database, stalls and model sources; -o name prints pass, warn or fail.
 
-    A daemon that answers is no failure of the command, whatever state it is in.
+    A daemon without its database is shown, and then the command exits with 1.
     """
-    session.show(session.client.get_health(), VIEW)
+    health = session.client.get_health()
+    session.show(health, VIEW)
+    if health.status == FAIL:
+        sys.stdout.flush()
+        raise typer.Exit(FAILURE)
 
 
 def _source(state: SourceState) -> str:

@@ -18,6 +18,7 @@ class Health(Reply):
 
     `extraction_sandbox` says how the processes are confined that read documents: `full`, `off`, or what it is
     without; None where documents are read elsewhere.
+    `vector_index` says how vectors are searched: `hnsw`, `pgvector`, or `flat` and why.
     `database_problem` says why the database fails.
     `stalls` counts how often the event loop did not turn for 100 ms or longer since the start.
     """
@@ -30,6 +31,7 @@ class Health(Reply):
     database: bool
     sources: list[SourceState] = Field(default_factory=list)
     extraction_sandbox: str | None = None
+    vector_index: str | None = None
     stalls: int = 0
     longest_stall_ms: int = 0
     database_problem: str | None = None

@@ -8,11 +8,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
+from gatewayd.extras import Extra, install_hint, is_installed
 from gatewayd.ingest.interfaces import VectorIndex, VectorReader
 from gatewayd.ingest.records import Hit, Scope, Space
 from gatewayd.settings import Settings
 from gatewayd.storage.database import Database
-from gatewayd.storage.pgvector import open_pgvector
+from gatewayd.storage.pgvector import PgVectorIndex, open_pgvector
 from gatewayd.tasks import Tasks
 
 LOCAL: Final = "gatewayd.vectors.index"
@@ -30,9 +31,18 @@ async def open_index(
         if found is not None:
             return found
         log.warning("the database has no extension vector: vectors are searched in memory")
+    if not is_installed(Extra.GRAPH):
+        log.info("searches compare every vector of a collection: %s", install_hint(Extra.GRAPH))
     index = LazyIndex(vectors, settings.data_dir / FOLDER, settings.vector_cache_size, tasks)
     stack.push_async_callback(index.close)
     return index
+
+
+def describe_index(index: VectorIndex) -> str:
+    """Return how vectors are searched, for the health of the daemon."""
+    if isinstance(index, PgVectorIndex):
+        return "pgvector"
+    return "hnsw" if is_installed(Extra.GRAPH) else f"flat: {install_hint(Extra.GRAPH)}"
 
 
 class LazyIndex:

@@ -8,9 +8,10 @@ from typing import Final
 from gatewayd.assembly.servers import identity
 from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.extras import Extra, is_installed, refusal
 from gatewayd.settings import Provider, Settings
 from gatewayd.tasks import Tasks
-from gatewayd.upstream.builtin import BuiltinModel, has_engine
+from gatewayd.upstream.builtin import BuiltinModel
 from gatewayd.upstream.config import ProviderConfig, SourceKind, Timeouts
 from gatewayd.upstream.sources import open_source
 from gatewayd.upstream.weights import find_weights
@@ -101,13 +102,14 @@ async def start_builtin(settings: Settings, tasks: Tasks) -> Sequence[ModelSourc
     if settings.enable_builtin_model == "false":
         return ()
     weights = find_weights(settings.data_dir, settings.builtin_model_path)
-    if weights is None or not has_engine():
+    if weights is None or not is_installed(Extra.LOCAL):
         if settings.enable_builtin_model == "auto":
             return ()
-        missing = "its weights, which gatewayd --quickstart fetches" if has_engine() else "gatewayd[local]"
+        if not is_installed(Extra.LOCAL):
+            raise refusal("cannot run the built-in model", Extra.LOCAL, param="enable_builtin_model")
         raise GatewayError(
             Kind.NOT_CONFIGURED,
-            f"cannot run the built-in model: install {missing}",
+            "cannot run the built-in model: install its weights, which gatewayd --quickstart fetches",
             param="enable_builtin_model",
         )
     model = BuiltinModel(weights, settings.data_dir, tasks, threads=settings.builtin_model_threads)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote
 
+from gatewayd import extras
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.extras import Extra
 from gatewayd.urls import split_url
 
 APP: Final = "gatewayd"
@@ -126,8 +127,8 @@ def _sqlite(parts: SplitResult) -> Location:
 
 
 def _postgres(parts: SplitResult, port: int | None, pool_size: int) -> Location:
-    if find_spec("asyncpg") is None:
-        raise _refusal("the driver of PostgreSQL is missing, install gatewayd[postgres]")
+    if not extras.is_installed(Extra.POSTGRES):
+        raise _refusal(extras.install_hint(Extra.POSTGRES))
     options = dict(parse_qsl(parts.query))
     credentials: dict[str, Any] = {
         "host": options.pop("host", None) or parts.hostname or "localhost",

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import importlib.util
 import logging
 import math
 import os
@@ -30,7 +29,6 @@ from gatewayd.upstream.whole import as_chunk
 log = logging.getLogger(__name__)
 
 NAME: Final = "built-in model"
-ENGINE: Final = "xllamacpp"
 SOCKET: Final = "model.sock"
 
 MAX_SOCKET_PATH = 107
@@ -82,11 +80,6 @@ def growing(pace: Pace) -> Iterator[float]:
     while True:
         yield delay
         delay = min(delay * 2, pace.last_delay)
-
-
-def has_engine() -> bool:
-    """Whether the inference library (extra `local`) is installed; it is not imported."""
-    return importlib.util.find_spec(ENGINE) is not None
 
 
 def choose_threads(wanted: int, cores: int) -> int:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import Kind
+from gatewayd.extras import Extra, refusal
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.toolservers import ToolServer
 from gatewayd.tasks import Tasks
@@ -199,8 +200,7 @@ def _load() -> _Opener:
     try:
         module: Any = importlib.import_module(SESSIONS)
     except ImportError as error:
-        message = f"cannot use tool servers that speak MCP: install gatewayd[mcp] ({error})"
-        raise GatewayError(Kind.NOT_CONFIGURED, message) from error
+        raise refusal(f"cannot use tool servers that speak MCP ({error})", Extra.MCP) from error
     opener: _Opener = module
     return opener
 

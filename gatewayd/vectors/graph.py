@@ -11,13 +11,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-import hnswlib
 import numpy as np
 
+from gatewayd.extras import Extra, find_library
 from gatewayd.vectors.graphfile import Snapshot, StoredVectors, digest_of
 from gatewayd.vectors.matrix import BYTES_PER_ENTRY, NOBODY, Ids, Rows, Scored, cosines, ordered
 
 log = logging.getLogger(__name__)
+hnswlib = find_library(Extra.GRAPH)
+"""None without the extra: then nothing here is called."""
 
 LINKS: Final = 16
 CARE: Final = 100

@@ -1,12 +1,15 @@
 """The local vector index: scopes are loaded on their first query, and kept as memory allows."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from gatewayd.errors import GatewayError
+from gatewayd.extras import Extra, is_installed
 from gatewayd.ingest.interfaces import VectorReader
 from gatewayd.ingest.records import Hit, Scope, Space
 from gatewayd.tasks import Tasks
@@ -25,7 +28,8 @@ class LocalIndex:
     """Implements `ingest.interfaces.VectorIndex`.
 
     `folder` holds checkpoints of the largest scopes; only one process may use it. `budget` is how many bytes
-    of memory the loaded scopes may take; one that is over it alone is held alone.
+    of memory the loaded scopes may take; one that is over it alone is held alone. Without the extra `graph`
+    every scope is a flat index, whatever its size.
     """
 
     def __init__(
@@ -35,6 +39,8 @@ class LocalIndex:
         self._checkpoints = Checkpoints(folder)
         self._threads = Threads()
         self._rules = rules or Rules()
+        if not is_installed(Extra.GRAPH):
+            self._rules = replace(self._rules, threshold=sys.maxsize)
         self._tools = Tools(passages, self._checkpoints, self._threads, self._rules)
         self._cache = Cache(budget, MOST_GRAPHS)
         self._tasks = tasks

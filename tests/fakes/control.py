@@ -32,7 +32,7 @@ from gatewayd.http.control.document_views import DocumentViews
 from gatewayd.http.control.edge import ControlEdge
 from gatewayd.http.control.files import FileReceiver, FileRoutes
 from gatewayd.http.control.groups import GroupRoutes
-from gatewayd.http.control.health import ControlHealthRoutes
+from gatewayd.http.control.health import ControlHealthRoutes, Workings
 from gatewayd.http.control.keys import KeyRoutes
 from gatewayd.http.control.links import LinkRoutes
 from gatewayd.http.control.models import ModelRoutes
@@ -163,7 +163,9 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *KeyRoutes(accounts.keys, accounts.users, writes, accounts.clock).routes(),
         *ModelRoutes(control.catalog, viewers, accounts.users, accounts.groups, writes).routes(),
         *SettingRoutes(accounts.runtime, writes).routes(),
-        *ControlHealthRoutes(control.health, control.catalog, "1.2.3", "full", accounts.clock).routes(),
+        *ControlHealthRoutes(
+            control.health, control.catalog, "1.2.3", Workings("full", "hnsw"), accounts.clock
+        ).routes(),
         *ControlDatabaseRoutes(control.check).routes(),
         *ControlChatRoutes(pipeline, control.catalog, control.documents.collections, viewers).routes(),
         *document_rows(control, viewers, writes),

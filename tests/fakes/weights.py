@@ -5,8 +5,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.upstream.builtin import has_engine
+from gatewayd.extras import Extra, is_installed, refusal
 from gatewayd.upstream.weights import fetch_weights, find_weights
 
 
@@ -21,8 +20,8 @@ def obtain_weights() -> Path:
 
     Also when there is no engine that could run them.
     """
-    if not has_engine():
-        raise GatewayError(Kind.NOT_CONFIGURED, "xllamacpp is not installed (extra 'local')")
+    if not is_installed(Extra.LOCAL):
+        raise refusal("cannot run the built-in model", Extra.LOCAL)
     cache = cache_dir()
     found = find_weights(cache, None)
     if found is not None:

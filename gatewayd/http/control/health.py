@@ -1,6 +1,7 @@
 """`/v1/health`: the state of the daemon."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from aiohttp import web
@@ -34,6 +35,14 @@ class Sources(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Workings:
+    """How the daemon works, as it was found at the start; None where another program does the work."""
+
+    extraction_sandbox: str | None = None
+    vector_index: str | None = None
+
+
 class ControlHealthRoutes:
     """The daemon's state on the control socket; made when the daemon starts, which begins its uptime."""
 
@@ -42,13 +51,13 @@ class ControlHealthRoutes:
         monitor: Monitor,
         sources: Sources,
         version: str,
-        confinement: str | None = None,
+        workings: Workings,
         clock: ids.Clock | None = None,
     ) -> None:
         self._monitor = monitor
         self._sources = sources
         self._version = version
-        self._confinement = confinement
+        self._workings = workings
         self._clock = clock or ids.steady()
         self._started_at = self._clock()
 
@@ -81,7 +90,8 @@ class ControlHealthRoutes:
                 uptime_seconds=self._clock() - self._started_at,
                 database=problem is None,
                 sources=states,
-                extraction_sandbox=self._confinement,
+                extraction_sandbox=self._workings.extraction_sandbox,
+                vector_index=self._workings.vector_index,
                 stalls=stalls,
                 longest_stall_ms=round(longest * 1000),
                 database_problem=problem,

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.extras import Extra, refusal
 
 
 def load(module: str) -> Any:
@@ -14,7 +14,4 @@ def load(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise GatewayError(
-            Kind.NOT_CONFIGURED,
-            f"cannot give plugins {module}: install the extra 'plugins' of gatewayd",
-        ) from error
+        raise refusal(f"cannot give plugins {module}", Extra.PLUGINS) from error

@@ -19,12 +19,13 @@ async def test_a_daemon_in_order(ctl: Ctl, control: Control) -> None:
         "database",
         "sources",
         "extraction_sandbox",
+        "vector_index",
         "stalls",
         "longest_stall_ms",
         "database_problem",
     ]
     assert shown["uptime_seconds"] == 90
-    assert shown["extraction_sandbox"] == "full"
+    assert (shown["extraction_sandbox"], shown["vector_index"]) == ("full", "hnsw")
     assert shown["sources"] == [{"name": "fake", "models": 2, "problem": None}]
     assert (await ctl("health", "-o", "name")).out == "pass\n"
     assert "fake: 2 models" in (await ctl("health")).out
@@ -39,5 +40,5 @@ async def test_a_dead_source_warns_and_a_dead_database_fails(ctl: Ctl, control: 
     assert "fake: cannot reach fake" in (await ctl("health")).out
     control.health.problem = "cannot reach the database"
     failing = await ctl("health", "-o", "jsonl")
-    assert failing.code == 0
+    assert failing.code == 1
     assert json.loads(failing.out)["status"] == "fail"

@@ -1,5 +1,6 @@
 """The vector index of the database's kind."""
 
+import logging
 import subprocess
 import sys
 from contextlib import AsyncExitStack
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.assembly.gateway import assemble, open_database
-from gatewayd.assembly.indexes import LazyIndex, open_index
+from gatewayd.assembly.indexes import LazyIndex, describe_index, open_index
 from gatewayd.ingest.records import Scope, ScopeKind, Space
 from gatewayd.settings import load
 from gatewayd.storage.pgvector import PgVectorIndex
@@ -62,6 +63,7 @@ async def test_a_database_with_vectors_searches_them_itself(state: Path, postgre
         database = await open_database(settings, stack)
         index = await open_index(settings, database, MemoryPassages(Library()), tasks, stack)
         assert isinstance(index, PgVectorIndex)
+        assert describe_index(index) == "pgvector"
         await tasks.close()
 
 
@@ -70,3 +72,17 @@ async def test_a_file_database_searches_in_the_process(state: Path) -> None:
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings, stack)
         assert isinstance(gateway.documents.engines.index, LazyIndex)
+        assert describe_index(gateway.documents.engines.index) == "hnsw"
+
+
+async def test_a_start_without_the_extra_graph_says_that_every_vector_is_compared(
+    state: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "hnswlib", None)
+    caplog.set_level(logging.INFO)
+    async with AsyncExitStack() as stack:
+        gateway = await assemble(load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"}), stack)
+        kind = describe_index(gateway.documents.engines.index)
+    assert kind == "flat: the extra 'graph' is not installed, pip install 'gatewayd[graph]' adds it"
+    told = [record.getMessage() for record in caplog.records if "gatewayd[graph]" in record.getMessage()]
+    assert len(told) == 1

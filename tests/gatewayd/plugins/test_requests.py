@@ -56,5 +56,5 @@ def test_an_address_with_a_port_and_a_path() -> None:
 
 def test_without_starlette_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "starlette.requests", None)
-    with pytest.raises(GatewayError, match="install the extra 'plugins'"):
+    with pytest.raises(GatewayError, match="the extra 'plugins' is not installed"):
         make_request(FACTS, None)

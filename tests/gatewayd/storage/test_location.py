@@ -1,5 +1,6 @@
 """Addresses of databases."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,10 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to(tmp_path / "remote" / "gatewayd.db")
     with pytest.raises(GatewayError, match="nfs"):
         refuse_network_file_system(tmp_path / "link.db", f"s:/x {tmp_path / 'remote'} nfs rw 0 0\n")
+
+
+def test_without_its_driver_a_server_is_refused_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "asyncpg", None)
+    with pytest.raises(GatewayError, match=r"pip install 'gatewayd\[postgres\]'") as refusal:
+        parse("postgresql://db.example.org/name")
+    assert refusal.value.param == "database_url"

@@ -23,7 +23,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
 from gatewayd.upstream import builtin_child
-from gatewayd.upstream.builtin import BuiltinModel, Pace, State, choose_threads, growing, has_engine
+from gatewayd.upstream.builtin import BuiltinModel, Pace, State, choose_threads, growing
 from tests.fakes.models import FakeSource
 
 CONTEXT = CallContext(request_id="r", user_id="u")
@@ -459,8 +459,3 @@ async def test_a_model_that_was_never_started_is_listed(make: Make) -> None:
 )
 def test_a_core_is_left_free(wanted: int, cores: int, threads: int) -> None:
     assert choose_threads(wanted, cores) == threads
-
-
-def test_the_engine_is_looked_for_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayd.upstream.builtin.ENGINE", "no_such_engine")
-    assert has_engine() is False

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import random
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
@@ -531,6 +533,26 @@ async def stress(site: Site, seconds: float, dimension: int) -> int:
     assert good >= 0.97 * 10 * len(pool[::100])
     assert await site.index.check(SPACE_OF[dimension], scope) == []
     return searches
+
+
+async def test_without_the_extra_graph_every_vector_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "hnswlib", None)
+    async for site in opened(Site(tmp_path)):
+        rows = random_rows(50, 1)
+        site.passages.put("f", rows, ["c"])
+        for _ in range(2):
+            hits = await found(site.index, collection("c"), rows[7], 10)
+            await site.rest()
+            assert_best(hits, site.passages.truth(SPACE, collection("c")), rows[7], 10)
+        await site.reopen()
+        assert site.files == []
+
+
+def test_the_index_is_loaded_without_the_extra_graph() -> None:
+    blocked = "import sys; sys.modules['hnswlib'] = None; import gatewayd.vectors.index"
+    subprocess.run([sys.executable, "-c", blocked], check=True, timeout=60)
 
 
 SPACE_OF = {dimension: module.Space(f"test:{dimension}", dimension) for dimension in (32, 384)}

@@ -9,7 +9,7 @@ from gatewayd.plugins.names.web import load
 def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "starlette.requests", None)
     with pytest.raises(
-        GatewayError, match=r"cannot give plugins starlette\.requests: install the extra 'plugins'"
+        GatewayError, match=r"cannot give plugins starlette\.requests: the extra 'plugins' is not installed"
     ) as raised:
         load("starlette.requests")
     assert raised.value.kind is Kind.NOT_CONFIGURED
