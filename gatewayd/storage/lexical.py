@@ -19,6 +19,7 @@ from gatewayd.storage.filewords import FileWords
 from gatewayd.storage.ranking import Ranking, any_of
 from gatewayd.storage.readers import PoolReader, SqliteReader
 from gatewayd.storage.rows import CollectionRow, FileRow
+from gatewayd.storage.segments import is_letter, segmented_query
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.wanted import LOOKED_AT, Wanted
 
@@ -30,7 +31,7 @@ TERM: Final = re.compile(r"[^\W_]+")
 SPACED: Final = re.compile(r"[^\s\x00]+")
 
 NEWEST: Final = "SELECT MAX(id) FROM passages WHERE file_id = $1 AND NOT staged"
-TEXTS: Final = "SELECT id, text FROM passages WHERE file_id = $1 AND NOT staged ORDER BY id"
+TEXTS: Final = f"SELECT id, {words.INDEXED} FROM passages WHERE file_id = $1 AND NOT staged ORDER BY id"  # noqa: S608
 
 # The words of a text as they are searched: stems, without those that are everywhere; and which share of all
 # passages has each, 0 where that is not known.
@@ -41,6 +42,7 @@ STEMS: Final = (
     "FROM pg_stats WHERE schemaname = current_schema() AND tablename = 'passages' AND attname = 'words')"
     " AS known USING (word) ORDER BY word"
 )
+PHRASES: Final = "SELECT phraseto_tsquery('english', phrase)::text FROM UNNEST($1::text[]) AS phrase"
 SIZES: Final = (
     "SELECT (SELECT COALESCE(SUM(chunks), 0)::bigint FROM files JOIN {files} ON f.file_id = files.id), "
     "(SELECT GREATEST(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass('passages'))"
@@ -102,7 +104,8 @@ class SqliteLexical:
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Hit]:
         """Return the passages that match any word of a text, best first."""
-        wanted = terms(query)
+        asked = segmented_query(query[:LONGEST_QUERY])
+        wanted = [*terms(asked.text), *asked.phrases]
         if not wanted or limit < 1 or not fits(FileRow, id=scope.id):
             return []
         with translated("search words"):
@@ -145,7 +148,8 @@ class PostgresLexical:
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Hit]:
         """Return the passages that match any word of a text, best first."""
-        text = " ".join(terms(query, SPACED)).encode(errors="replace").decode()
+        asked = segmented_query(query[:LONGEST_QUERY])
+        text = " ".join(terms(asked.text, SPACED)).encode(errors="replace").decode()
         if not text or limit < 1 or not fits(FileRow, id=scope.id):
             return []
         with translated("search words"):
@@ -154,7 +158,10 @@ class PostgresLexical:
                 return []
             query = SIZES.format(files=FILES[scope.kind].format("$1"))
             [[size, total]] = await self._reader.rows(query, scope.id)
-            wanted = Wanted({_quoted(stem): share for stem, share in stems}, size, total)
+            shares = {_quoted(stem): share for stem, share in stems}
+            phrases = await self._reader.rows(PHRASES, list(asked.phrases)) if asked.phrases else []
+            shares |= {f"({phrase})": 0.0 for [phrase] in phrases if phrase}
+            wanted = Wanted(shares, size, total)
             found: list[Hit] = []
             for rare in wanted.steps():
                 found = _continued(found, await self._search(scope, wanted.words, limit, rare))
@@ -179,7 +186,7 @@ class PostgresLexical:
 def _quoted(stem: str) -> str:
     """Return a stem as the query that it alone is."""
     escaped = stem.replace("\\", "\\\\").replace("'", "''")
-    return f"'{escaped}'"
+    return f"'{escaped}':*" if is_letter(stem) else f"'{escaped}'"
 
 
 def _continued(found: Sequence[Hit], more: Sequence[Hit]) -> list[Hit]:

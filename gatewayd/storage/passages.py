@@ -14,6 +14,7 @@ from gatewayd.storage.fields import check_text, fits
 from gatewayd.storage.files import columns_of
 from gatewayd.storage.readers import Reader
 from gatewayd.storage.rows import FileRow, FileTextRow, JobRow, LinkRow, PassageRow, SpaceRow, VectorBatchRow
+from gatewayd.storage.segments import segmented
 from gatewayd.storage.statements import Statement
 from gatewayd.storage.transactions import placeholder, writing
 from gatewayd.storage.vectors import TortoiseVectors
@@ -21,7 +22,7 @@ from gatewayd.storage.vectors import TortoiseVectors
 FLOAT_BYTES: Final = 4
 PAGE: Final = 500
 INSERT_TEXT: Final = "INSERT INTO file_texts (file_id, staged, text) VALUES ({}, {}, {})"
-COLUMNS: Final = ("file_id", "staged", "number", "start", "page", "heading", "text")
+COLUMNS: Final = ("file_id", "staged", "number", "start", "page", "heading", "text", "segmented")
 
 # A text comes a second time: do all of its passages have vectors?
 TWIN: Final = (
@@ -229,7 +230,8 @@ def _rows(file_id: str, extraction: Extraction) -> list[tuple[Any, ...]]:
         if chunk.heading is not None:
             check_text(chunk.heading, "heading")
         text = extraction.passage(chunk)
-        rows.append((file_id, True, chunk.number, chunk.start, chunk.page, chunk.heading, text))
+        row = (file_id, True, chunk.number, chunk.start, chunk.page, chunk.heading, text, segmented(text))
+        rows.append(row)
     return rows
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gatewayd.ingest.records import Hit
+from gatewayd.storage.segments import is_letter
 from gatewayd.storage.words import matching
 
 RANKED: Final = 1_500
@@ -22,8 +23,11 @@ DRIFT: Final = 0.1
 
 
 def any_of(words: Sequence[str]) -> str:
-    """Return what matches any of the words; none of them has a quote."""
-    return " OR ".join(f'"{word}"' for word in words)
+    """Return what matches any of the words or phrases; none of them has a quote.
+
+    A character that is no word by itself matches the words that begin with it.
+    """
+    return " OR ".join(f'"{word}"*' if is_letter(word) else f'"{word}"' for word in words)
 
 
 class Ranking:

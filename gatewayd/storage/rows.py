@@ -287,6 +287,8 @@ class PassageRow(Model):
     page = Whole(null=True)
     heading = Text(null=True)
     text = Text()
+    # What is indexed in place of the text, where that has scripts without blanks.
+    segmented = Text(null=True)
 
     class Meta:
         table = "passages"

@@ -1,4 +1,4 @@
-"""The words of collections on SQLite: one FTS5 table for each, over the texts of the passages.
+"""The words of collections on SQLite: one FTS5 table for each, of the words of the passages and nothing else.
 
 On PostgreSQL the words are a column of the passages, and nothing is done here. `client` is what
 `transactions.writing` yields; `number` is the collection's. The texts stay in the table of the passages, so
@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 TOKENIZER: Final = "porter unicode61"
+INDEXED: Final = "COALESCE(segmented, text)"
+"""What of a passage is indexed."""
 
 
 def table(number: int) -> str:
@@ -25,8 +27,7 @@ async def create(client: Any, number: int) -> None:
     """Make the empty table of a new collection."""
     if _has_tables(client):
         await client.execute_query(
-            f"CREATE VIRTUAL TABLE {table(number)} USING fts5("
-            f"text, content='passages', content_rowid='id', tokenize='{TOKENIZER}')"
+            f"CREATE VIRTUAL TABLE {table(number)} USING fts5(text, content='', tokenize='{TOKENIZER}')"
         )
 
 
@@ -41,7 +42,7 @@ async def add(client: Any, number: int, file_id: str) -> None:
     if _has_tables(client):
         name = table(number)
         await client.execute_query(
-            f"INSERT INTO {name} (rowid, text) SELECT id, text FROM passages "  # noqa: S608 - a number
+            f"INSERT INTO {name} (rowid, text) SELECT id, {INDEXED} FROM passages "  # noqa: S608 - a number
             f"WHERE file_id = ?1 AND staged = 0 AND NOT {_is_in(name)} ORDER BY id",
             [file_id],
         )
@@ -53,7 +54,7 @@ async def take(client: Any, number: int, file_id: str) -> None:
         name = table(number)
         # FTS5 has to be told the text that it is to forget, and must never be told one it does not know.
         await client.execute_query(
-            f"INSERT INTO {name} ({name}, rowid, text) SELECT 'delete', id, text FROM passages "  # noqa: S608
+            f"INSERT INTO {name} ({name}, rowid, text) SELECT 'delete', id, {INDEXED} FROM passages "  # noqa: S608
             f"WHERE file_id = ?1 AND staged = 0 AND {_is_in(name)}",
             [file_id],
         )

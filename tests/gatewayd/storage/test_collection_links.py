@@ -13,6 +13,7 @@ from gatewayd.storage.database import Database
 from gatewayd.storage.files import TortoiseFiles
 from gatewayd.storage.rows import CollectionRow, LinkRow, PassageRow
 from tests.fakes.filing import collection, file, link
+from tests.fakes.word_tables import indexed_texts
 
 FULL = Link("c1", "f1", "u1", origin="/srv/ä", path="guide/install.md", directory_id="d1", created_at=3)
 
@@ -37,12 +38,7 @@ async def collections(database: Database) -> TortoiseCollections:
 async def words_of(database: Database, collection_id: str) -> list[str]:
     """Return the texts of the passages whose words are in a collection, which are to be right (SQLite)."""
     row = await CollectionRow.get(id=collection_id)
-    table = f"words_{row.number}"
-    await database.engine.execute_query_dict(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
-    rows = await database.engine.execute_query_dict(
-        f"SELECT text FROM {table} WHERE {table} MATCH 'apple' ORDER BY rowid"
-    )
-    return [row["text"] for row in rows]
+    return await indexed_texts(database, row.number)
 
 
 async def listed(collections: TortoiseCollections, **how: str) -> list[str]:

@@ -10,6 +10,7 @@ from gatewayd.storage.files import PAGE, TortoiseFiles
 from gatewayd.storage.jobs import TortoiseJobs
 from gatewayd.storage.rows import CollectionRow, FileTextRow, LinkRow, PassageRow, SpaceRow, VectorBatchRow
 from tests.fakes.filing import collection, file, job, link
+from tests.fakes.word_tables import indexed_texts
 
 FULL = File(
     id="f1",
@@ -166,14 +167,4 @@ async def test_a_removed_file_takes_all_that_was_its_own(files: TortoiseFiles, d
     assert [each.file_id for each in await TortoiseJobs().list()] == ["f2"]
     if database.location.is_sqlite:
         for row in await CollectionRow.all():
-            await check_words(database, row.number, ["apple f2"])
-
-
-async def check_words(database: Database, number: int, expected: list[str]) -> None:
-    """See that the words of a collection are those of exactly these texts."""
-    table = f"words_{number}"
-    query = f"SELECT text FROM {table} WHERE {table} MATCH 'apple' ORDER BY rowid"
-    rows = await database.engine.execute_query_dict(query)
-    assert [row["text"] for row in rows] == expected
-    # Raises when the words are not those of the passages that they come from.
-    await database.engine.execute_query_dict(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
+            assert await indexed_texts(database, row.number) == ["apple f2"]

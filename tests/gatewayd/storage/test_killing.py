@@ -1,5 +1,6 @@
 """A process that is killed at a random moment of its changes loses none that it acknowledged."""
 
+import itertools
 import json
 import os
 import random
@@ -17,16 +18,21 @@ from typing import Any
 
 import pytest
 
+from gatewayd.ingest.records import Scope, ScopeKind
 from gatewayd.storage.database import Database
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.location import Location, parse, sqlite
 from gatewayd.storage.migrate import check, migrate, read_status
+from gatewayd.storage.rows import PassageRow
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
+from tests.fakes.former_words import MIGRATION, find_former, make_former, write_package
+from tests.fakes.passages import open_shelf
 from tests.fakes.postgres import Postgres
 from tests.fakes.records import user
 
 SCRIPT = Path(__file__).with_name("killing.py")
+MIGRATION_SCRIPT = Path(__file__).with_name("killing_migration.py")
 ROOT = Path(__file__).parents[3]
 SQLITE_ROUNDS = 50
 POSTGRES_ROUNDS = 15
@@ -53,9 +59,9 @@ class Ledger:
 
 
 @contextmanager
-def changing(url: str) -> Iterator[subprocess.Popen[bytes]]:
+def changing(url: str, script: Path = SCRIPT) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), url],
+        [sys.executable, str(script), url],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
@@ -153,7 +159,7 @@ async def die(apps, editor):
     os.kill(os.getpid(), signal.SIGKILL)
 
 class Migration(migrations.Migration):
-    dependencies = [("gatewayd", "0007_response_ids")]
+    dependencies = [("gatewayd", "0008_segmented_words")]
     operations = [
         ops.AddField(model_name="UserRow", name="nickname", field=Name(max_length=10, null=True)),
         ops.RunPython(die),
@@ -178,7 +184,7 @@ def deadly(tmp_path: Path) -> Path:
     """Return the directory of the package `deadly`: this version's migrations and one that kills."""
     package = tmp_path / "packages" / "deadly"
     shutil.copytree(ROOT / "gatewayd" / "storage" / "migrations", package)
-    (package / "0008_deadly.py").write_text(DEADLY)
+    (package / "0009_deadly.py").write_text(DEADLY)
     return package.parent
 
 
@@ -206,5 +212,61 @@ async def test_a_migration_that_is_killed_has_changed_nothing(
             check(status)
             assert await TortoiseUsers().find("a") == user("a")
     if engine == "sqlite":
-        with closing(sqlite3.connect(tmp_path / "gatewayd.db.before-0008_deadly")) as copy:
+        with closing(sqlite3.connect(tmp_path / "gatewayd.db.before-0009_deadly")) as copy:
             assert copy.execute("SELECT id FROM users").fetchall() == [("a",)]
+
+
+FORMER = {
+    "f": ["a fox", "本章介绍机器学习的基本概念", "one wolf"],
+    "g": ["another fox", "วิธีการตั้งค่าฐานข้อมูล"],
+}
+FOXES = [1, 4]
+
+
+def statements_until_done(process: subprocess.Popen[bytes]) -> Iterator[int]:
+    """Yield, after each round that was killed, before which statement that was."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for number in itertools.count(1, 2):
+        process.stdin.write(b"%d\n" % number)
+        process.stdin.flush()
+        status = int(process.stdout.readline())
+        if status == 0:
+            return
+        assert status == -signal.SIGKILL
+        yield number
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+async def test_the_words_are_made_anew_wholly_or_not_at_all(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    url = f"sqlite:///{tmp_path}/gatewayd.db"
+    if engine == "postgres":
+        postgres: Postgres = request.getfixturevalue("postgres")
+        url = postgres.create_database()
+    write_package(tmp_path / "packages")
+    monkeypatch.syspath_prepend(tmp_path / "packages")
+    location = parse(url)
+    await make_former(location, FORMER)
+    killed: list[int] = []
+    with changing(url, MIGRATION_SCRIPT) as process:
+        for number in statements_until_done(process):
+            killed.append(number)
+            async with Database.open(location) as database:
+                assert (await read_status(database)).pending == [MIGRATION]
+                assert ("passages", "segmented") not in {
+                    (row["table"], row["column"]) for row in await database.engine.columns()
+                }
+                assert await find_former(database, "foxes") == FOXES
+                assert await find_former(database, "机器学习") == []
+    # It was killed within each of its parts, and not only before the first one.
+    assert len(killed) > 10
+    async with Database.open(location) as database, open_shelf(database) as shelf:
+        check(await read_status(database))
+        scope = Scope(ScopeKind.COLLECTION, "a")
+        assert await shelf.words.check(scope) == []
+        assert len(await shelf.find(scope, "foxes")) == len(FOXES)
+        assert await shelf.find(scope, "机器学习") == [FORMER["f"][1]]
+        assert await shelf.find(scope, "ฐานข้อมูล") == [FORMER["g"][1]]
+        assert await PassageRow.filter(segmented__isnull=True).count() == 3

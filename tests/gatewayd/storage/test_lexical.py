@@ -176,3 +176,56 @@ async def test_a_large_scope_is_searched_by_its_rare_words_first(
         assert scores == sorted(scores, reverse=True)
     await shelf.passages.stage("f", extraction("a wolf"))
     assert await shelf.find(A, "wolf") == []
+
+
+UNSPACED = (
+    "本章介绍机器学习的基本概念,以及如何训练模型。",
+    "学习机器翻译的器材清单,习惯了就不难。",
+    "データベースの接続設定を変更する方法について説明します。",
+    "학교에서 데이터베이스를 설정하는 방법을 배웁니다.",
+    "วิธีการตั้งค่าฐานข้อมูลสำหรับผู้ใช้ใหม่",
+    "Python入門 第3章: 辞書と集合",
+)
+
+
+@pytest.fixture
+async def unspaced(shelf: Shelf) -> Shelf:
+    await shelf.upload("g", "b")
+    await shelf.publish("g", *UNSPACED)
+    return shelf
+
+
+@pytest.mark.parametrize("scope", [B, Scope(ScopeKind.FILE, "g")])
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        *(("机器学习", 0), ("训练模型", 0), ("翻译", 1), ("接続設定", 2), ("設定を変更", 2)),
+        *(("데이터베이스", 3), ("설정", 3), ("ฐานข้อมูล", 4), ("入門", 5), ("Python 辞書", 5)),
+        *(("译", 1), ("章 3", 5), ("ﾃﾞｰﾀﾍﾞｰｽ", 2)),
+    ],
+)
+async def test_words_within_a_run_are_found(unspaced: Shelf, scope: Scope, query: str, number: int) -> None:
+    assert (await unspaced.find(scope, query))[0] == UNSPACED[number]
+
+
+@pytest.mark.parametrize("scope", [B, Scope(ScopeKind.FILE, "g")])
+async def test_a_phrase_comes_before_its_parts(shelf: Shelf, scope: Scope) -> None:
+    parts = [f"学习器学机器{chr(0x4E00 + number)}机器器学学习" for number in range(20)]
+    await shelf.upload("g", "b")
+    await shelf.publish(
+        "g", *parts, "这里有很多别的内容,然后才是机器学习,后面还有更多的内容。", *reversed(parts)
+    )
+    assert "机器学习" in (await shelf.find(scope, "机器学习"))[0]
+
+
+async def test_segmented_words_come_and_go(unspaced: Shelf) -> None:
+    assert await unspaced.words.check(B) == []
+    await unspaced.collections.link(Link("a", "g", "u"))
+    assert len(await unspaced.find(A, "机器")) == 2
+    await unspaced.collections.unlink("a", ["g"])
+    assert await unspaced.find(A, "机器") == []
+    await unspaced.publish("g", "一个新的版本")
+    assert await unspaced.find(B, "机器") == []
+    assert await unspaced.find(B, "版本") == ["一个新的版本"]
+    await unspaced.files.remove("g")
+    assert await unspaced.find(B, "版本") == []

@@ -9,6 +9,7 @@ from gatewayd.storage.database import Database
 from gatewayd.storage.rows import CollectionRow
 from gatewayd.storage.transactions import writing
 from tests.fakes.passages import Shelf, open_shelf
+from tests.fakes.word_tables import indexed_texts
 
 A = Scope(ScopeKind.COLLECTION, "a")
 
@@ -41,8 +42,7 @@ async def test_words_are_added_and_taken_once(shelf: Shelf) -> None:
         async with writing("take words") as client:
             await words.take(client, n, "f")
     assert await shelf.find(A, "pie apple") == ["apple tree"]
-    query = f"INSERT INTO {words.table(n)} ({words.table(n)}) VALUES ('integrity-check')"
-    await get_connection("sqlite").execute_query(query)
+    assert await indexed_texts(shelf.database, n) == ["apple tree"]
 
 
 async def test_words_come_back_when_a_part_fails(shelf: Shelf) -> None:
@@ -99,3 +99,29 @@ async def test_a_lost_table_is_made_anew(shelf: Shelf) -> None:
     await get_connection("sqlite").execute_query(f"DROP TABLE {words.table(await number())}")
     assert await shelf.words.check(A) == ["collection a had no table of words; its words were made anew"]
     assert set(await shelf.find(A, "apple")) == {"apple pie", "apple tree"}
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+async def test_a_text_without_such_scripts_is_indexed_as_it_is(shelf: Shelf) -> None:
+    run = shelf.database.engine.execute_query_dict
+    await run(f"CREATE VIRTUAL TABLE plain USING fts5(text, tokenize='{words.TOKENIZER}')")
+    for file_id in ("f", "g"):
+        await run(
+            "INSERT INTO plain (rowid, text) SELECT id, text FROM passages WHERE file_id = ?1 ORDER BY id",
+            [file_id],
+        )
+    query = "SELECT id, block FROM {}_data ORDER BY id"
+    assert await run(query.format(words.table(await number()))) == await run(query.format("plain"))
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+async def test_segmented_words_are_taken_out_whole(shelf: Shelf) -> None:
+    await shelf.upload("h", "a")
+    await shelf.publish("h", "本章介绍 apple 机器学习", "本章介绍")
+    await shelf.publish("h", "机器翻译")
+    assert await indexed_texts(shelf.database, await number()) == [
+        "apple pie",
+        "pear tree",
+        "apple tree",
+        "机器翻译",
+    ]
