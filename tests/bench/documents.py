@@ -2,6 +2,7 @@
 
   ingest   documents through the gateway, compared with the same work alone
   memory   of each process, while a PDF of 1,600 pages is ingested
+  waiting  small files behind 73 large ones, until they are found
   load     /health and chats, idle and while documents are ingested (needs a C compiler)
   search   queries over 100,000 and 10,000 passages, and their recall
   start    time to READY with 100,000 passages, and of the first query
@@ -29,12 +30,21 @@ from tests.bench.documents_questions import examination
 from tests.bench.documents_report import goals_table
 from tests.bench.documents_search import LARGE, MANY, MIDDLE, measure_many, measure_queries, measure_start
 from tests.bench.documents_site import ENGINES, REAL_PASSAGES, SQLITE, Model, made_model, prepared
+from tests.bench.documents_waiting import (
+    LONG_PASSAGES,
+    PASSAGES,
+    PAUSE,
+    QUEUED,
+    SMALL,
+    measure_waiting,
+    write_large,
+)
 from tests.bench.measure import say, show
 from tests.bench.targets import running_mock
 from tests.bench.tools import CannotRunError, build
 from tests.corpus.fetch import FetchError
 
-SUITES: Final = ("ingest", "memory", "load", "search", "start", "many", "quality")
+SUITES: Final = ("ingest", "memory", "waiting", "load", "search", "start", "many", "quality")
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -99,6 +109,14 @@ class Run:
         folder = self.folder / "memory"
         with prepared(folder, self.model) as site, site.running() as running:
             self.results["memory"] = measure_memory(running, folder, self._scaled(LONG_PAGES))
+
+    def waiting(self) -> None:
+        folder = self.folder / "waiting"
+        sizes = [self._scaled(number) for number in (QUEUED, PASSAGES, LONG_PASSAGES)]
+        with prepared(folder, self.model) as site, site.running() as running:
+            large = write_large(folder / "large", *sizes)
+            row = measure_waiting(running, folder, SMALL, PAUSE, large)
+            self.results["waiting"] = [row]
 
     def load(self) -> None:
         folder, options = self.folder / "chats", self.options

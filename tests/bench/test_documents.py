@@ -33,6 +33,7 @@ EVERYTHING: dict[str, Any] = {
             for name, first in (("idle", 4.0), ("ingesting", 6.0))
         }
     ],
+    "waiting": [{"seconds": [1.0, 2.0]}],
     "start": [{"ready": [1.0], "first": [1.0], "second": [0.1]}] * 2,
     **{
         f"search {engine}": [
