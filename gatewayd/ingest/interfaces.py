@@ -157,7 +157,10 @@ class PassageStore(VectorReader, Protocol):
     """
 
     async def stage(self, file_id: str, extraction: Extraction) -> None:
-        """Keep a text and its chunks for a file, instead of what was staged for it."""
+        """Keep a text and its chunks for a file, instead of what was staged for it; conflict when it is gone.
+
+        A call that breaks off has staged nothing.
+        """
         ...
 
     async def is_staged(self, file_id: str) -> bool:

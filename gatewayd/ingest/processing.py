@@ -123,10 +123,10 @@ class Processor:
         path = self._stores.blobs.path(file.id)
         extraction = await self._extractor.extract(path, file.name, file.content_type, key)
         described = await _described(file, extraction)
+        # Not in one transaction: others would wait for it.
+        await self._stores.passages.stage(file.id, extraction)
         async with self._stores.transactor.transaction():
             current = await self._stores.files.find(file.id)
-            if current is not None:
-                await self._stores.passages.stage(file.id, extraction)
             if current is not None and current.status is FileStatus.PENDING:
                 await self._stores.files.change(_merged(current, described))
         return described

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind, not_found
@@ -21,6 +22,8 @@ from gatewayd.storage.vectors import TortoiseVectors
 
 FLOAT_BYTES: Final = 4
 PAGE: Final = 500
+STAGED_AT_ONCE: Final = 2000
+"""Passages that are kept in one transaction: about 2 MB."""
 INSERT_TEXT: Final = "INSERT INTO file_texts (file_id, staged, text) VALUES ({}, {}, {})"
 COLUMNS: Final = ("file_id", "staged", "number", "start", "page", "heading", "text", "segmented")
 
@@ -59,19 +62,22 @@ class TortoisePassages(TortoiseVectors):
         self._texts = reader
 
     async def stage(self, file_id: str, extraction: Extraction) -> None:
-        """Keep a text and its chunks for a file, instead of what was staged for it; conflict without it."""
+        """Keep a text and its chunks for a file, instead of what was staged for it; conflict without it.
+
+        SQLite has one writer: there others write between the parts, unless the caller is in a transaction.
+        """
         # In a thread and in parts: there may be many, and others are to be answered meanwhile.
         rows = await asyncio.to_thread(_rows, file_id, extraction)
-        async with writing("keep the text of the file") as client:
-            await _unstage(file_id)
-            # Not by the ORM, which would check it again, here.
-            await client.execute_query(
-                INSERT_TEXT.format(*_places(client, 3)), [file_id, True, extraction.text]
-            )
-            places = ", ".join(_places(client, len(COLUMNS)))
-            query = f"INSERT INTO passages ({', '.join(COLUMNS)}) VALUES ({places})"  # noqa: S608
-            for at in range(0, len(rows), PAGE):
-                await client.execute_many(query, rows[at : at + PAGE])
+        async with AsyncExitStack() as stack:
+            if Statement(PassageRow._meta.db).is_postgres:
+                await stack.enter_async_context(writing("keep the text of the file"))
+            await self.unstage(file_id)
+            for at in range(0, len(rows), STAGED_AT_ONCE):
+                await _insert_staged(rows[at : at + STAGED_AT_ONCE])
+            # Last: without its text nothing is staged.
+            async with writing("keep the text of the file") as client:
+                query = INSERT_TEXT.format(*_places(client, 3))
+                await client.execute_query(query, [file_id, True, extraction.text])
 
     async def is_staged(self, file_id: str) -> bool:
         """Tell whether a text is staged for a file."""
@@ -233,6 +239,14 @@ def _rows(file_id: str, extraction: Extraction) -> list[tuple[Any, ...]]:
         row = (file_id, True, chunk.number, chunk.start, chunk.page, chunk.heading, text, segmented(text))
         rows.append(row)
     return rows
+
+
+async def _insert_staged(rows: Sequence[tuple[Any, ...]]) -> None:
+    async with writing("keep the passages of the file") as client:
+        # Not by the ORM, which would check them again, here.
+        places = ", ".join(_places(client, len(COLUMNS)))
+        query = f"INSERT INTO passages ({', '.join(COLUMNS)}) VALUES ({places})"  # noqa: S608
+        await client.execute_many(query, list(rows))
 
 
 async def _unstage(file_id: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.chunking import ChunkRules, cut
 from gatewayd.ingest.packing import packed, unpacked
 from gatewayd.ingest.records import (
@@ -251,7 +252,7 @@ class MemoryPassages:
             tables = self._library.tables
             tables.drop_passages(file_id, staged=True)
             if file_id not in tables.files:
-                return
+                raise GatewayError(Kind.CONFLICT, f"cannot keep the text of file {file_id!r}: it is gone")
             tables.texts[file_id, True] = extraction.text
             for chunk in extraction.chunks:
                 tables.last_passage += 1

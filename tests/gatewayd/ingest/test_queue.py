@@ -362,6 +362,22 @@ async def test_a_file_removed_while_it_is_processed_ends_quietly(
     assert caplog.records == []
 
 
+async def test_a_file_removed_while_it_is_read_ends_quietly(
+    ingest: Ingest, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    reading = Reading(ingest, monkeypatch)
+    file = await ingest.upload("a.txt", "text " * 200)
+    await reading.begun("a.txt")
+    assert await ingest.files_store.remove(file.id)
+    reading.let_go("a.txt")
+    other = await ingest.upload("b.txt", "more")
+    await reading.begun("b.txt")
+    reading.let_go("b.txt")
+    assert (await ingest.files.finished(other.id, 10)).status is FileStatus.COMPLETED
+    assert ingest.library.tables.rows(file.id, staged=True) == []
+    assert caplog.records == []
+
+
 async def test_a_clean_stop_gives_the_lease_and_the_attempt_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

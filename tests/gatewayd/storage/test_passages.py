@@ -1,7 +1,11 @@
+import asyncio
 import math
 from array import array
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,8 +13,11 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.packing import packed, unpacked
 from gatewayd.ingest.records import Chunk, Extraction, FileStatus, Job, Scope, ScopeKind, VectorBatch
 from gatewayd.knowledge.records import Link, StoredPassage
+from gatewayd.storage import passages
 from gatewayd.storage.database import Database
 from gatewayd.storage.jobs import TortoiseJobs
+from gatewayd.storage.location import sqlite
+from gatewayd.storage.rows import PassageRow
 from tests.fakes.passages import SPACE, Shelf, direction, document, extraction, open_shelf
 
 FILE = Scope(ScopeKind.FILE, "f")
@@ -94,6 +101,50 @@ async def test_staging_anew_drops_what_was_staged(shelf: Shelf) -> None:
     await shelf.passages.unstage("f")
     assert not await shelf.passages.is_staged("f")
     assert await shelf.passages.missing("f", SPACE.name, 9) == []
+
+
+async def test_on_sqlite_others_write_while_a_large_text_is_staged(
+    tmp_path: Path, migrated_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passages, "STAGED_AT_ONCE", 2)
+    async with Database.open(sqlite(tmp_path / "gatewayd.db")) as database, open_shelf(database) as shelf:
+        others = iter(range(9))
+        seen: list[int] = []
+        plain = passages.writing
+
+        @asynccontextmanager
+        async def writing(what: str) -> AsyncIterator[Any]:
+            async with plain(what) as client:
+                yield client
+            if what == "keep the passages of the file":
+                # Another task, which would wait for a transaction of this one.
+                await asyncio.create_task(shelf.upload(f"other {next(others)}"))
+                seen.append(await PassageRow.filter(file_id="f").count())
+                assert not await shelf.passages.is_staged("f")
+
+        await shelf.upload("f")
+        monkeypatch.setattr(passages, "writing", writing)
+        await shelf.passages.stage("f", extraction(*(f"number {n}" for n in range(5))))
+        assert seen == [2, 4, 5]
+        assert await shelf.passages.is_staged("f")
+
+
+async def test_a_text_that_was_staged_in_part_is_staged_anew(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passages, "STAGED_AT_ONCE", 2)
+    await shelf.upload("f", "a")
+    await shelf.publish("f", "old apple")
+    rows = passages._rows("f", extraction("one", "two", "three"))
+    monkeypatch.setattr(passages, "_rows", lambda *_: [*rows[:2], (*rows[2][:2], None, *rows[2][3:])])
+    with pytest.raises(GatewayError):
+        await shelf.passages.stage("f", extraction("one", "two", "three"))
+    assert not await shelf.passages.is_staged("f")
+    assert await shelf.find(A, "apple one") == ["old apple"]
+    monkeypatch.setattr(passages, "_rows", lambda *_: rows)
+    await shelf.passages.stage("f", extraction("one", "two", "three"))
+    found = await shelf.passages.missing("f", SPACE.name, 9)
+    assert [text for _, text in found] == ["one", "two", "three"]
 
 
 async def test_unstaging_keeps_what_is_published(shelf: Shelf) -> None:
