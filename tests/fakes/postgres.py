@@ -32,6 +32,11 @@ class Postgres:
         answer: str = self.server.psql(command)
         return answer
 
+    @property
+    def programs(self) -> Path:
+        """The folder of pg_dump and its like, of the server's version."""
+        return Path(self.server.bin_path)
+
     def shut_down(self) -> None:
         """End the server as its service manager does: every connection is cut."""
         process = self.server._postmaster_info.process
