@@ -25,10 +25,22 @@ from gatewayd.extract.roffchars import unescaped
 from gatewayd.http.public.functions import LARGEST_SYNC
 from gatewayd.http.public.toolservers import LARGEST_BODY, MOST_SERVERS
 from gatewayd.http.socketio import PATH as SOCKET_PATH
-from gatewayd.plugins import arguments, frontmatter, invoke, loading, nesting, output, running, source
+from gatewayd.plugins import (
+    arguments,
+    frontmatter,
+    invoke,
+    loading,
+    nesting,
+    output,
+    repeated_calls,
+    running,
+    source,
+)
 from gatewayd.plugins.builtin import extractive, rate_limit, redact
 from gatewayd.plugins.connections import read_connections
 from gatewayd.plugins.directory import read_builtin
+from gatewayd.plugins.inline import methods, translation
+from gatewayd.plugins.inline import operations as inline
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.names.catalogue import MODULES, PACKAGE
 from gatewayd.plugins.records import PluginKind
@@ -68,6 +80,17 @@ def test_every_reserved_parameter_has_its_item() -> None:
     made = arguments.MAKERS
     assert set(items("parameters")) == {*made, "__valves__"}
     assert len(items("parameters")) == len(made) + 1
+
+
+def test_what_small_methods_may_call_is_told() -> None:
+    texts = sorted(inline.TEXT_METHODS)
+    assert [words.split() for _, words in rows(PAGE, "inline")] == [
+        sorted({*inline.BUILTINS, "isinstance"}),
+        sorted(inline.METHODS - set(texts)),
+        texts,
+    ]
+    assert repeated_calls.MAX_GIVEN_UP == 3
+    assert "After three chunks in a row" in PAGE
 
 
 def test_every_endpoint_that_filters_are_told_has_its_row() -> None:
@@ -296,6 +319,8 @@ LIMITS = {
     "characters of a line that a plugin prints": output.LONGEST,
     "requests to models, one in the other": nesting.DEEPEST,
     "tools that a request names": toolbox.MOST_TOOL_IDS,
+    "bytes of an event for a small method": methods.MAX_VALUE_BYTES,
+    "nodes of the syntax tree of a small method": translation.MAX_NODES,
     "seconds without a listener until a call fails": int(calls.GRACE_SECONDS),
     "seconds that a ticket is good for": tickets.LIFE_SECONDS,
     "characters of the content of a message": MAX_CONTENT_CHARACTERS,

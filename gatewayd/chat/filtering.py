@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
@@ -17,7 +18,7 @@ from gatewayd.completions.copies import copied
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.invoke import PluginError
-from gatewayd.plugins.loaded import Loaded
+from gatewayd.plugins.loaded import EVENT, STREAM, Loaded
 from gatewayd.plugins.records import Family, Plugin, PluginKind
 from gatewayd.plugins.registry import Registry
 from gatewayd.plugins.repeated_calls import Result
@@ -140,7 +141,7 @@ class PluginFilter:
         self._loaded = loaded
         self._exchange = exchange
         self._has_failed = False
-        self._hook = loaded.repeated("stream", "event", exchange.scope)
+        self._hook = loaded.repeated(STREAM, EVENT, exchange.scope)
         # A policy holds to the end of an answer, whatever takes its place meanwhile.
         loaded.keep_for(self)
 
@@ -164,9 +165,11 @@ class PluginFilter:
         """Let the filter change each event; one that it fails on passes as it was."""
         before = chunk.data
         try:
-            results = await self._hook.run(before, {"__body__": self._exchange.form()})
+            results = await self._hook.run(before, self._arguments)
         except PluginError as failure:
             self._note(failure.message)
+            return chunk
+        if all(map(is_, before, results)):
             return chunk
         return Chunk.of_data(map(self._passed, before, results))
 
@@ -175,6 +178,9 @@ class PluginFilter:
         form = self._exchange.finished(completion)
         after = await run_outlet(self._loaded, self._exchange.scope, form)
         self._exchange.take_finished(after, completion)
+
+    def _arguments(self) -> Body:
+        return {"__body__": self._exchange.form()}
 
     def _passed(self, before: bytes, result: Result) -> bytes:
         if isinstance(result, bytes):
@@ -256,7 +262,7 @@ def _chain(chosen: Sequence[Loaded], exchange: Exchange, runs_outlets: bool) -> 
         inlets.append(FilesDropped(exchange))
     outlets = tuple(made for item, made in filters if item.has("outlet")) if runs_outlets else ()
     exchange.begin(has_outlets=bool(outlets))
-    streams = tuple(made for item, made in filters if item.has("stream"))
+    streams = tuple(made for item, made in filters if item.has(STREAM) and not item.is_idle(STREAM))
     exchange.scope.filtered |= {item.plugin.id for item in chosen if not item.has("inlet")}
     return Chain(tuple(inlets), streams, outlets, handles_files)
 

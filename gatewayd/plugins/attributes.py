@@ -3,8 +3,8 @@
 `inspect.getattr_static` does the same for every kind of object, and takes ten times as long.
 """
 
-from collections.abc import Mapping
-from types import GetSetDescriptorType
+from collections.abc import Callable
+from types import FunctionType, GetSetDescriptorType
 from typing import Any, Final
 
 MISSING: Final = object()
@@ -18,33 +18,46 @@ def find_stored(instance: Any, name: str, default: Any = None) -> Any:
 
     A descriptor of a class that decides about writing, such as a property, goes before the object's own.
     """
-    classes = _classes(type(instance))
-    shared = MISSING
-    for cls in classes:
-        shared = _namespace(cls).get(name, MISSING)
-        if shared is not MISSING:
-            break
-    own = _own(instance, classes).get(name, MISSING)
-    if own is MISSING or (shared is not MISSING and _is_deciding(shared)):
+    shared = find_shared(type(instance), name)
+    own = _own(instance, name)
+    if own is MISSING or (shared is not MISSING and _decides(shared)):
         return default if shared is MISSING else shared
     return own
 
 
-def _own(instance: Any, classes: tuple[type, ...]) -> Mapping[str, Any]:
-    """Return what is stored on the object itself; nothing where a class says for itself what that is."""
-    for cls in classes:
-        found = _namespace(cls).get("__dict__")
-        if found is None:
-            continue
-        if type(found) is GetSetDescriptorType and found.__objclass__ is cls:
-            stored: Mapping[str, Any] = found.__get__(instance)
-            return stored
-        return {}
-    return {}
+def find_shared(cls: type, name: str) -> Any:
+    """Return what a class or one of its bases has under a name; MISSING for nothing."""
+    for base in _classes(cls):
+        found = _namespace(base).get(name, MISSING)
+        if found is not MISSING:
+            return found
+    return MISSING
 
 
-def _is_deciding(attribute: Any) -> bool:
-    names = [_namespace(cls) for cls in _classes(type(attribute))]
+def storage_of(cls: type) -> Callable[[Any], dict[str, Any]] | None:
+    """Return what gives the attributes that objects of a class store themselves.
+
+    None where they have none, or the class says for itself what that is.
+    """
+    for base in _classes(cls):
+        found = _namespace(base).get("__dict__")
+        if found is not None:
+            is_real = type(found) is GetSetDescriptorType and found.__objclass__ is base
+            return found.__get__ if is_real else None
+    return None
+
+
+def _own(instance: Any, name: str) -> Any:
+    storage = storage_of(type(instance))
+    return MISSING if storage is None else dict.get(storage(instance), name, MISSING)
+
+
+def _decides(attribute: Any) -> bool:
+    """Tell whether an attribute of a class decides about reading and writing it on objects."""
+    kind = type(attribute)
+    if kind is FunctionType:
+        return False
+    names = [_namespace(cls) for cls in _classes(kind)]
     return any("__get__" in one for one in names) and any(
         "__set__" in one or "__delete__" in one for one in names
     )

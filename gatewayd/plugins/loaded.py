@@ -18,16 +18,23 @@ from gatewayd.plugins.attributes import find_stored
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.current import Calling, context_of
 from gatewayd.plugins.homes import Home
+from gatewayd.plugins.inline.methods import InlineMethod, make_inline
 from gatewayd.plugins.invoke import Failed, PluginError, attempt
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.records import Plugin, PluginKind, log_fields
-from gatewayd.plugins.repeated_calls import BoundMethod, MethodCalls, RepeatedCall
+from gatewayd.plugins.repeated_calls import BoundMethod, MethodCalls, Repeated, RepeatedCall
 from gatewayd.plugins.running import PROMPTNESS, Noting, Runner
 
 log = logging.getLogger(__name__)
 
 ATTRIBUTES: Final = ("actions", "citation", "file_handler", "icon", "icon_url", "toggle")
 """What the gateway reads of instances without calling them; of other properties no code runs."""
+
+STREAM: Final = "stream"
+"""The method of a filter for the events of an answer."""
+
+EVENT: Final = "event"
+"""The parameter under which it gets one."""
 
 _MISSING: Final = object()
 _PROPERTIES: Final = (property, functools.cached_property)
@@ -65,6 +72,7 @@ class Loaded:
         self._runner = Runner(plugin, home, parts.path, around.context, noting)
         self._snapshot = _Snapshot()
         self._parameters: dict[str, Parameters] = {}
+        self._inline: dict[str, InlineMethod] = {}
 
     @property
     def left_behind(self) -> int:
@@ -129,8 +137,21 @@ class Loaded:
 
     def repeated(self, method: str, name: str, scope: CallScope) -> RepeatedCall:
         """Return a method to be called for many values, which it gets under a name, within one request."""
-        bind = partial(self._bind, method, scope)
-        return MethodCalls(self._runner, method, name, bind, partial(self._user_settings, method, scope))
+        return MethodCalls(
+            self._runner,
+            Repeated(
+                method,
+                name,
+                partial(self._bind, method, scope),
+                partial(self._user_settings, method, scope),
+                partial(self._find_inline, method),
+            ),
+        )
+
+    def is_idle(self, method: str) -> bool:
+        """Tell whether a method surely does nothing but return what it gets."""
+        inline = self._find_inline(method)
+        return inline is not None and inline.is_idle
 
     def keep_for(self, owner: object) -> None:
         """Do not end, when another takes its place, as long as an object is there: it makes further calls."""
@@ -153,6 +174,8 @@ class Loaded:
             self._runner.ask("load", self._priority), *(self._computed(name) for name in names)
         )
         self._snapshot = _Snapshot(priority, dict(zip(names, values, strict=True)))
+        if self._parts.kind is PluginKind.FILTER and not self._inline and self.has(STREAM):
+            self._inline = await self._runner.ask("load", self._translated)
 
     async def take(self, plugin: Plugin) -> bool:
         """Go on with another record of the same source; tell whether its valves are new."""
@@ -275,6 +298,17 @@ class Loaded:
         if left:
             await self._runner.ask("valves", partial(valves.fill, left), PROMPTNESS)
         return made
+
+    def _find_inline(self, method: str) -> InlineMethod | None:
+        inline = self._inline.get(method)
+        return inline if inline is not None and inline.is_of(self.value(method)) else None
+
+    def _translated(self) -> dict[str, InlineMethod]:
+        """Return what runs without a crossing; runs in a thread."""
+        instance = self._parts.instance
+        cls = valves.find_class(instance, valves.VALVES)
+        made = attempt(partial(make_inline, instance, STREAM, EVENT, self.plugin.content, cls)).value
+        return {} if made is None else {STREAM: made}
 
     def _priority(self) -> int:
         """Return the priority of the valves as they are set now; runs in a thread."""

@@ -9,10 +9,11 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import orjson
 
+from gatewayd.plugins.inline.methods import InlineMethod
 from gatewayd.plugins.interrupts import Interrupted
 from gatewayd.plugins.invoke import Outcome, attempt, attempt_async
 from gatewayd.plugins.running import Runner, runs_at_home
@@ -21,12 +22,20 @@ Result = bytes | str
 """What came of a value: JSON, or the problem because of which there is none."""
 
 
+Arguments = Callable[[], Mapping[str, Any]]
+"""Makes arguments once somebody needs them."""
+
+MAX_GIVEN_UP: Final = 3
+"""Times in a row that a method gives up inline before it is not tried any more."""
+
+
 class RepeatedCall(Protocol):
     """One method within one request."""
 
-    async def run(self, values: Sequence[bytes], arguments: Mapping[str, Any]) -> Sequence[Result]:
+    async def run(self, values: Sequence[bytes], arguments: Arguments) -> Sequence[Result]:
         """Call the method for each value, in their order, and return what came of each.
 
+        A value that is left as it was is the same object. `arguments` makes those beside the reserved ones.
         Raises PluginError when it cannot be called at all. Being cancelled stops the method, and it is not
         called for the values that are left.
         """
@@ -43,46 +52,68 @@ class BoundMethod:
     context: contextvars.Context
 
 
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Which method is called, with values under which name, and how to get at it.
+
+    `find_inline` gives what runs without a crossing, if the method as it is has such.
+    """
+
+    method: str
+    name: str
+    bind: Callable[[Mapping[str, Any]], BoundMethod]
+    find_settings: Callable[[], Awaitable[Mapping[str, Any]]]
+    find_inline: Callable[[], InlineMethod | None]
+
+
 class MethodCalls:
-    """A RepeatedCall of a method in its plugin's home or threads; `name` is the parameter of the values.
+    """A RepeatedCall of a method in its plugin's home or threads, or inline where that goes.
 
     What the user has set is read once; valves of administrators count from the next crossing on.
     """
 
-    def __init__(
-        self,
-        runner: Runner,
-        method: str,
-        name: str,
-        bind: Callable[[Mapping[str, Any]], BoundMethod],
-        find_settings: Callable[[], Awaitable[Mapping[str, Any]]],
-    ) -> None:
+    def __init__(self, runner: Runner, repeated: Repeated) -> None:
         self._runner = runner
-        self._method = method
-        self._name = name
-        self._bind = bind
-        self._find_settings = find_settings
+        self._repeated = repeated
         self._settings: Mapping[str, Any] | None = None
+        self._given_up = 0
 
-    async def run(self, values: Sequence[bytes], arguments: Mapping[str, Any]) -> Sequence[Result]:
+    async def run(self, values: Sequence[bytes], arguments: Arguments) -> Sequence[Result]:
         """Call the method for each value."""
+        made = self._run_inline(values)
+        if len(made) == len(values):
+            return made
+        return [*made, *await self._cross(values[len(made) :], arguments())]
+
+    def _run_inline(self, values: Sequence[bytes]) -> list[bytes]:
+        """Return results of the first values, as many as the method gives inline."""
+        inline = self._repeated.find_inline() if self._given_up < MAX_GIVEN_UP else None
+        made = [] if inline is None else inline.run_all(values)
+        if len(made) == len(values):
+            self._given_up = 0
+        else:
+            self._given_up += 1
+        return made
+
+    async def _cross(self, values: Sequence[bytes], arguments: Mapping[str, Any]) -> list[Result]:
+        repeated = self._repeated
         if self._settings is None:
-            self._settings = await self._find_settings()
-        bound = self._bind(self._settings)
-        name = self._name if self._name in bound.names else None
+            self._settings = await repeated.find_settings()
+        bound = repeated.bind(self._settings)
+        name = repeated.name if repeated.name in bound.names else None
         batch = CallBatch(bound.function, name, partial(bound.given, arguments), values)
         begin = batch.run_awaited if runs_at_home(bound.function) else batch.run
         try:
-            await self._runner.run(self._method, bound.function, begin, bound.context)
+            await self._runner.run(repeated.method, bound.function, begin, bound.context)
             if batch.is_pending():
-                await self._runner.run(self._method, batch.settle, batch.settle, bound.context.copy())
+                await self._runner.run(repeated.method, batch.settle, batch.settle, bound.context.copy())
         finally:
             batch.stop()
         return [self._result(outcome) for outcome in batch.outcomes]
 
     def _result(self, outcome: Outcome) -> Result:
         if outcome.error is not None:
-            return self._runner.failure(self._method, outcome.error).message
+            return self._runner.failure(self._repeated.method, outcome.error).message
         result: Result = outcome.value
         return result
 

@@ -11,6 +11,7 @@ from gatewayd.catalog.replies import Chunk
 from gatewayd.chat.filtering import EMPTY
 from gatewayd.chat.scopes import make_scope
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins.records import Plugin
 from tests.fakes.functions import FunctionWorld, ask, function, function_world
 from tests.fakes.models import make_actor, make_model
 
@@ -343,13 +344,40 @@ async def test_a_filter_stays_to_the_end_of_an_answer_although_it_is_switched_of
             await asyncio.sleep(0.001)
 
 
-async def test_without_stream_filters_bytes_pass_undecoded() -> None:
-    async with function_world(noting("f")) as world:
+IDLE = """
+class Filter:
+    def stream(self, event: dict) -> dict:
+        return event
+"""
+
+
+@pytest.mark.parametrize("filtered", [noting("f"), function("f", IDLE)])
+async def test_without_stream_filters_that_do_something_bytes_pass_undecoded(filtered: Plugin) -> None:
+    async with function_world(filtered) as world:
         chunk = Chunk(raw=b"data: {not json}\n\n")
         world.source.script = lambda _: [chunk]
         answer = await world.pipeline.run(ask(stream=True), ADMIN)
         assert answer.chunks is not None
         assert [item async for item in answer.chunks] == [chunk]
+
+
+async def test_a_chunk_that_no_filter_changes_is_the_same_object() -> None:
+    source = """
+    class Filter:
+        def stream(self, event):
+            if "usage" in event:
+                event["usage"] = None
+            return event
+    """
+    async with function_world(function("f", source)) as world:
+        before = [Chunk(raw=b'data: {"n": 1}\n\n'), Chunk(raw=b'data: {"usage": 1}\n\n')]
+        world.source.script = lambda _: before
+        answer = await world.pipeline.run(ask(stream=True), ADMIN)
+        assert answer.chunks is not None
+        after = [item async for item in answer.chunks]
+        assert after[0] is before[0]
+        assert after[0].raw == b'data: {"n": 1}\n\n'
+        assert after[1].raw == b'data: {"usage":null}\n\n'
 
 
 OUTLET = """

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -9,7 +10,7 @@ import pytest
 
 from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.records import Family
-from gatewayd.plugins.repeated_calls import CallBatch, Result
+from gatewayd.plugins.repeated_calls import MAX_GIVEN_UP, CallBatch, Result
 from gatewayd.plugins.running import Runner
 from tests.fakes.plugins import Plugged, make_registry, plugin_of, scope_of
 
@@ -42,7 +43,7 @@ class Filter:
 
 async def results(plugged: Plugged, values: list[bytes], **arguments: Any) -> list[Result]:
     loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
-    return list(await loaded.repeated("stream", "event", scope_of()).run(values, arguments))
+    return list(await loaded.repeated("stream", "event", scope_of()).run(values, lambda: arguments))
 
 
 @pytest.mark.parametrize("prefix", ["", "async "])
@@ -64,19 +65,90 @@ async def test_what_a_plain_method_gives_to_be_awaited_is_awaited() -> None:
         assert found == [VALUES[0], VALUES[1], "filter f: ValueError: later"]
 
 
-@pytest.mark.parametrize("prefix", ["", "async "])
-async def test_all_values_go_in_one_crossing(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    crossings: list[str] = []
+@pytest.fixture
+def crossings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what is done in plugins from now on, by crossing."""
+    done: list[str] = []
     run = Runner.run
 
     async def counted(self: Runner, doing: str, *rest: Any) -> Any:
-        crossings.append(doing)
+        done.append(doing)
         return await run(self, doing, *rest)
 
+    monkeypatch.setattr(Runner, "run", counted)
+    return done
+
+
+@pytest.mark.parametrize("prefix", ["", "async "])
+async def test_all_values_go_in_one_crossing(prefix: str, crossings: list[str]) -> None:
     async with make_registry(plugin_of("f", TROUBLE.format(prefix=prefix))) as plugged:
-        monkeypatch.setattr(Runner, "run", counted)
         assert len(await results(plugged, VALUES * 10)) == 50
         assert crossings == ["stream"]
+
+
+SMALL = """
+class Filter:
+    def __init__(self):
+        self.seen = 0
+
+    def stream(self, event, __body__):
+        self.seen += 1
+        if event["n"] == 3:
+            event["seen"] = self.seen
+        if event["n"] == 7:
+            return __body__
+        return event
+"""
+
+
+async def test_a_small_method_needs_no_crossing(crossings: list[str]) -> None:
+    async with make_registry(plugin_of("f", SMALL)) as plugged:
+        found = await results(plugged, VALUES)
+        assert found[3] == b'{"n":3,"seen":4}'
+        assert all(found[place] is VALUES[place] for place in (0, 1, 2, 4))
+        assert crossings == []
+
+
+async def test_what_is_given_up_inline_crosses_with_all_that_follows_it(crossings: list[str]) -> None:
+    async with make_registry(plugin_of("f", SMALL)) as plugged:
+        found = await results(plugged, [VALUES[0], b'{"n":7}', *VALUES[1:]], __body__={"model": "m"})
+        assert found[:2] == [VALUES[0], b'{"model":"m"}']
+        assert found[4] == b'{"n":3,"seen":5}'
+        assert crossings == ["stream"]
+
+
+async def test_a_method_that_gives_up_again_and_again_is_not_tried_any_more(crossings: list[str]) -> None:
+    async with make_registry(plugin_of("f", SMALL)) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
+        call = loaded.repeated("stream", "event", scope_of())
+        for value in (b'{"n":7}', VALUES[0], *[b'{"n":7}'] * MAX_GIVEN_UP, VALUES[0]):
+            await call.run([value], lambda: {"__body__": {}})
+        assert len(crossings) == 1 + MAX_GIVEN_UP + 1
+
+
+async def test_valves_that_are_set_count_inline_at_once(crossings: list[str]) -> None:
+    source = """
+    from pydantic import BaseModel
+
+    class Filter:
+        class Valves(BaseModel):
+            word: str = "a"
+
+        def __init__(self):
+            self.valves = self.Valves()
+
+        def stream(self, event):
+            event["word"] = self.valves.word
+            return event
+    """
+    plugin = plugin_of("f", source)
+    async with make_registry(plugin) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
+        call = loaded.repeated("stream", "event", scope_of())
+        assert await call.run([b"{}"], dict) == [b'{"word":"a"}']
+        await loaded.take(replace(plugin, valves={"word": "b"}))
+        assert await call.run([b"{}"], dict) == [b'{"word":"b"}']
+        assert crossings == []
 
 
 async def test_a_method_that_takes_no_value_is_called_without() -> None:
@@ -117,7 +189,7 @@ async def test_a_stopped_method_gets_no_further_value(prefix: str, again: str) -
     source = STUCK.format(prefix=prefix, again=again, wait=wait)
     async with make_registry(plugin_of("f", source)) as plugged:
         loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
-        call = asyncio.ensure_future(loaded.repeated("stream", "event", scope_of()).run(VALUES, {}))
+        call = asyncio.ensure_future(loaded.repeated("stream", "event", scope_of()).run(VALUES, dict))
         entered: threading.Event = loaded.value("entered")
         await asyncio.to_thread(entered.wait)
         call.cancel()

@@ -1,0 +1,124 @@
+"""A method that runs on the daemon's loop where it can, value by value."""
+
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType, MethodType
+from typing import Any, Final
+
+import orjson
+
+from gatewayd.plugins.attributes import find_shared
+from gatewayd.plugins.inline.operations import BUILTINS, TYPES, Operations, Storage
+from gatewayd.plugins.inline.translation import operation, translate
+
+MAX_VALUE_BYTES: Final = 16_384
+"""Bytes of a value; a larger one is left to the thread of the plugin."""
+
+MAX_STEPS: Final = 2_000
+"""Steps for one value: a fraction of a millisecond."""
+
+MAX_STEPS_TOGETHER: Final = 8_000
+"""Steps for values that come together."""
+
+_OPERATIONS: Final = (
+    "binary",
+    "builtin",
+    "compare",
+    "each",
+    "has",
+    "is_a",
+    "item",
+    "joined",
+    "leave",
+    "method",
+    "own",
+    "part",
+    "set_own",
+    "store",
+    "update",
+    "valve",
+)
+
+_FAILURES: Final = (ArithmeticError, LookupError, NameError, RuntimeError, TypeError, ValueError)
+"""What a run may end with: the method then runs in its thread, and raises there what it raises."""
+
+
+class InlineMethod:
+    """A translated method; one run at a time, on one loop.
+
+    A run that is given up has changed nothing.
+    """
+
+    def __init__(
+        self, code: CodeType, run: Callable[[Any], Any], operations: Operations, is_idle: bool
+    ) -> None:
+        self._code = code
+        self._run = run
+        self._operations = operations
+        self._is_idle = is_idle
+
+    def is_of(self, method: Any) -> bool:
+        """Tell whether this is a translation of a method."""
+        function = method.__func__ if type(method) is MethodType else None
+        return type(function) is FunctionType and function.__code__ is self._code
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the method does nothing but return its value."""
+        return self._is_idle
+
+    def run_all(self, values: Sequence[bytes]) -> list[bytes]:
+        """Return what the method makes of the first values: of all for which it can run here, one by one."""
+        left, made = MAX_STEPS_TOGETHER, []
+        for value in values:
+            result = self.run(value, left)
+            if result is None:
+                break
+            made.append(result)
+            left -= self._operations.paid
+        return made
+
+    def run(self, value: bytes, steps: int = MAX_STEPS) -> bytes | None:
+        """Return what the method makes of a JSON object: the same bytes where it changes nothing.
+
+        None where the method has to run in its thread, because it does something else, takes longer or fails.
+        """
+        if len(value) > MAX_VALUE_BYTES:
+            return None
+        operations = self._operations
+        try:
+            given = orjson.loads(value)
+            operations.begin(min(steps, MAX_STEPS))
+            if type(given) is not dict or self._run(given) is not given:
+                return None
+            made = orjson.dumps(given) if operations.has_stored else value
+            operations.commit()
+        except _FAILURES:
+            return None
+        return made
+
+
+def make_inline(
+    instance: Any, method: str, name: str, source: str, valves: type[Any] | None
+) -> InlineMethod | None:
+    """Return a method of a plugin for values that it gets under a name; None where it cannot run inline.
+
+    Called in the thread of the plugin.
+    """
+    function = find_shared(type(instance), method)
+    if type(function) is not FunctionType:
+        return None
+    translated = translate(function, source, name)
+    if translated is None:
+        return None
+    module = function.__globals__
+    shadowed = frozenset(one for one in (*BUILTINS, *TYPES, "isinstance") if one in module)
+    operations = Operations(
+        instance,
+        Storage(type(instance), translated.own),
+        None if valves is None else Storage(valves, translated.valves),
+        shadowed,
+        translated.nodes,
+    )
+    names: dict[str, Any] = {operation(one): getattr(operations, one) for one in _OPERATIONS}
+    run = FunctionType(translated.code, {"__builtins__": {}, **names})
+    return InlineMethod(function.__code__, run, operations, translated.is_idle)

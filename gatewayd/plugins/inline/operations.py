@@ -1,0 +1,313 @@
+"""What a translated method may do: operations on JSON values, each of which takes a bounded time.
+
+Values are exactly of the types of JSON, so no code of the plugin runs for any of them. Only plain values are
+stored, so that an event stays a tree and does not grow beyond what is paid for.
+"""
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from gatewayd.plugins.attributes import MISSING, find_shared, storage_of
+
+MAX_INTEGER: Final = 2**63
+MAX_TEXT_CHARACTERS: Final = 65_536
+"""A text that is longer is left to the thread of the plugin, as is a number that is larger."""
+
+MAX_ATTRIBUTES: Final = 100
+"""Attributes of an instance or its valves."""
+
+CHARACTERS_PER_STEP: Final = 64
+"""Characters that are read or written in the time of one step."""
+
+OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mult": operator.mul,
+    "Div": operator.truediv,
+    "FloorDiv": operator.floordiv,
+    "Mod": operator.mod,
+}
+
+COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+}
+
+TEXT_METHODS: Final[Mapping[str, Callable[..., Any]]] = {
+    name: getattr(str, name)
+    for name in (
+        "count",
+        "endswith",
+        "find",
+        "lower",
+        "lstrip",
+        "replace",
+        "rstrip",
+        "startswith",
+        "strip",
+        "upper",
+    )
+}
+METHODS: Final = frozenset({*TEXT_METHODS, "get"})
+BUILTINS: Final = frozenset({"bool", "len", "str"})
+TYPES: Final = {one.__name__: one for one in (bool, dict, float, int, list, str)}
+
+_SETTERS: Final = (object.__setattr__, BaseModel.__setattr__)
+_NUMBERS: Final = frozenset({bool, float, int})
+_PLAIN: Final = _NUMBERS | {str, type(None)}
+
+
+class LeftError(RuntimeError):
+    """The run is given up: the method has to run in the thread of its plugin."""
+
+
+class Storage:
+    """What objects of one class store themselves, read without running code of the class.
+
+    `names` are those that are asked for. The class is looked at once: called in the thread of its plugin.
+    """
+
+    def __init__(self, cls: type, names: Iterable[str]) -> None:
+        self._cls = cls
+        is_plain = (
+            find_shared(cls, "__getattribute__") is object.__getattribute__
+            and find_shared(cls, "__setattr__") in _SETTERS
+        )
+        shared = {name: find_shared(cls, name) for name in names}
+        self._names = {name for name, one in shared.items() if one is MISSING or type(one) in _PLAIN}
+        self._get = storage_of(cls) if is_plain else None
+
+    def check(self, name: str) -> None:
+        """Give the run up for a name that the class has something to say about."""
+        if name not in self._names:
+            raise LeftError
+
+    def find(self, instance: Any) -> dict[str, Any]:
+        """Return the attributes themselves, to be written."""
+        if type(instance) is not self._cls or self._get is None:
+            raise LeftError
+        found = self._get(instance)
+        if type(found) is not dict or len(found) > MAX_ATTRIBUTES:
+            raise LeftError
+        return found
+
+    def read(self, instance: Any) -> dict[str, Any]:
+        """Return a copy of the attributes, none of whose names compares itself by code of the plugin."""
+        found = self.find(instance).copy()
+        if any(type(name) is not str for name in found):
+            raise LeftError
+        return found
+
+
+class Operations:
+    """The operations of one method, and what its run has done so far.
+
+    What it sets on its instance is kept apart until the run has come to its end. `attributes` and `valves`
+    read the instance and its valves; `shadowed` are the names that mean something else in the module.
+    """
+
+    def __init__(
+        self, instance: Any, attributes: Storage, valves: Storage | None, shadowed: frozenset[str], nodes: int
+    ) -> None:
+        self._instance = instance
+        self._attributes = attributes
+        self._valves = valves
+        self._shadowed = shadowed
+        self._nodes = nodes
+        self._most = self._steps = 0
+        self._read_off: dict[str, Any] | None = None
+        self._set: dict[str, Any] = {}
+        self.has_stored = False
+        """Whether the run has changed a value that it was given."""
+
+    def begin(self, steps: int) -> None:
+        """Begin a run of so many steps at most."""
+        self._set = {}
+        self._read_off = None
+        self.has_stored = False
+        self._most = self._steps = steps
+        self._pay(self._nodes)
+
+    @property
+    def paid(self) -> int:
+        """How many steps the run has taken."""
+        return self._most - self._steps
+
+    def commit(self) -> None:
+        """Keep what was set on the instance."""
+        if self._set:
+            self._attributes.find(self._instance).update(self._set)
+
+    def leave(self) -> None:
+        """Give the run up."""
+        raise LeftError
+
+    def each(self, value: Any) -> tuple[Any, ...]:
+        """Return the elements of a list, which cannot change on the way."""
+        if type(value) is not list:
+            raise LeftError
+        self._pay(1 + len(value) * self._nodes)
+        return tuple(value)
+
+    def binary(self, name: str, left: Any, right: Any) -> Any:
+        """Add two texts, or calculate with two numbers."""
+        if type(left) is str and type(right) is str and name == "Add":
+            self._read(len(left) + len(right))
+            return self._small(left + right)
+        if type(left) not in _NUMBERS or type(right) not in _NUMBERS:
+            raise LeftError
+        self._pay(1)
+        return self._small(OPERATORS[name](left, right))
+
+    def compare(self, name: str, left: Any, right: Any) -> bool:
+        """Compare two plain values."""
+        if type(left) not in _PLAIN or type(right) not in _PLAIN:
+            raise LeftError
+        self._read(len(left) if type(left) is str else 1)
+        return COMPARISONS[name](left, right)
+
+    def has(self, one: Any, holder: Any) -> bool:
+        """Tell whether a text is in a text, or a plain value is a key of an object."""
+        if type(one) not in _PLAIN:
+            raise LeftError
+        if type(holder) is dict:
+            self._read(len(one) if type(one) is str else 1)
+        elif type(holder) is str and type(one) is str:
+            self._read(len(holder) * len(one))
+        else:
+            raise LeftError
+        return one in holder
+
+    def item(self, holder: Any, key: Any) -> Any:
+        """Return a member of an object, an element of a list or a character of a text."""
+        self._pay(1)
+        if (type(holder) is dict and type(key) is str) or (type(holder) in (list, str) and type(key) is int):
+            return holder[key]
+        raise LeftError
+
+    def part(self, text: Any, lower: Any, upper: Any) -> str:
+        """Return a part of a text."""
+        if type(text) is not str or {type(lower), type(upper)} - {int, type(None)}:
+            raise LeftError
+        self._read(len(text))
+        return text[lower:upper]
+
+    def store(self, value: Any, holder: Any, key: Any) -> None:
+        """Set a member of an object or an element of a list to a plain value."""
+        self._read(len(value) if type(value) is str else 1)
+        if type(value) not in _PLAIN:
+            raise LeftError
+        is_member = type(holder) is dict and type(key) is str
+        is_element = type(holder) is list and type(key) is int
+        if not (is_member or is_element):
+            raise LeftError
+        self.has_stored = True
+        holder[key] = value
+
+    def update(self, name: str, holder: Any, key: Any, value: Any) -> None:
+        """Set what `store` sets to a result of it and another value."""
+        self.store(self.binary(name, self.item(holder, key), value), holder, key)
+
+    def method(self, name: str, holder: Any, *arguments: Any) -> Any:
+        """Call a method of a text or an object."""
+        if type(holder) is dict and name == "get" and 1 <= len(arguments) <= 2:
+            self._pay(1)
+            if type(arguments[0]) is str:
+                return holder.get(*arguments)
+        elif type(holder) is str and name in TEXT_METHODS and all(type(one) is str for one in arguments):
+            length = len(holder) * (1 + sum(map(len, arguments)))
+            if name == "replace" and length > MAX_TEXT_CHARACTERS:
+                raise LeftError
+            self._read(length)
+            return self._small(TEXT_METHODS[name](holder, *arguments))
+        raise LeftError
+
+    def builtin(self, name: str, value: Any) -> Any:
+        """Call a function of the language."""
+        self._pay(1)
+        if name in self._shadowed:
+            raise LeftError
+        if name == "bool":
+            return bool(value)
+        if name == "len" and type(value) in (dict, list, str):
+            return len(value)
+        if name == "str" and type(value) in _PLAIN:
+            return str(value)
+        raise LeftError
+
+    def is_a(self, value: Any, name: str) -> bool:
+        """Tell whether a value is of a type of the language."""
+        self._pay(1)
+        if name in self._shadowed or "isinstance" in self._shadowed or name not in TYPES:
+            raise LeftError
+        return isinstance(value, TYPES[name])
+
+    def joined(self, *pieces: Any) -> str:
+        """Return the texts of plain values one after the other."""
+        if any(type(one) not in _PLAIN for one in pieces):
+            raise LeftError
+        texts = [one if type(one) is str else str(one) for one in pieces]
+        length = sum(map(len, texts))
+        self._read(length)
+        if length > MAX_TEXT_CHARACTERS:
+            raise LeftError
+        return "".join(texts)
+
+    def own(self, name: str) -> Any:
+        """Return a plain value of the instance."""
+        if name in self._set:
+            self._pay(1)
+            return self._set[name]
+        self._attributes.check(name)
+        return self._plain(self._stored().get(name, MISSING))
+
+    def valve(self, name: str) -> Any:
+        """Return a plain valve."""
+        if self._valves is None:
+            raise LeftError
+        self._attributes.check("valves")
+        self._valves.check(name)
+        stored = self._valves.read(self._stored().get("valves"))
+        self._pay(len(stored))
+        return self._plain(stored.get(name, MISSING))
+
+    def set_own(self, name: str, value: Any) -> None:
+        """Set an attribute of the instance to a plain value."""
+        self._attributes.check(name)
+        self._stored()
+        self._set[name] = self._plain(value)
+
+    def _stored(self) -> dict[str, Any]:
+        """Return the attributes of the instance as they are at the beginning of the run."""
+        if self._read_off is None:
+            self._read_off = self._attributes.read(self._instance)
+            self._pay(len(self._read_off))
+        return self._read_off
+
+    def _plain(self, value: Any) -> Any:
+        self._pay(1)
+        if type(value) not in _PLAIN:
+            raise LeftError
+        return self._small(value)
+
+    def _small(self, value: Any) -> Any:
+        if type(value) is int and abs(value) >= MAX_INTEGER:
+            raise LeftError
+        if type(value) is str and len(value) > MAX_TEXT_CHARACTERS:
+            raise LeftError
+        return value
+
+    def _read(self, characters: int) -> None:
+        self._pay(1 + characters // CHARACTERS_PER_STEP)
+
+    def _pay(self, steps: int) -> None:
+        self._steps -= steps
+        if self._steps < 0:
+            raise LeftError
