@@ -63,7 +63,7 @@ class Loader:
         """
         if not plugin.id.isidentifier():
             raise _failure(plugin, Failed(f"the id {plugin.id!r} is no Python identifier"))
-        await self._options.requirements.ensure(plugin)
+        not_installed = await self._options.requirements.ensure(plugin)
         async with AsyncExitStack() as undo:
             home = Home(f"{plugin.family.value} {plugin.id}", log_fields(plugin.family, plugin.id))
             self._short_turns.begin()
@@ -72,7 +72,7 @@ class Loader:
             undo.push_async_callback(home.stop, GIVE_UP)
             outcome = await self._run(plugin, home)
             if outcome.error is not None:
-                raise await self._explain(plugin, outcome.error) from outcome.error
+                raise await self._explain(plugin, outcome.error, not_installed) from outcome.error
             loaded = self._loaded(plugin, home, outcome.value, noting)
             await loaded.refresh()
             undo.pop_all()
@@ -104,11 +104,11 @@ class Loader:
                 late = Failed(f"it did not load within {self._options.timeout:g} s")
                 raise _failure(plugin, late) from None
 
-    async def _explain(self, plugin: Plugin, error: BaseException) -> PluginError:
+    async def _explain(self, plugin: Plugin, error: BaseException, not_installed: str) -> PluginError:
         failed = read_failure(error, plugin.path or _own_path(plugin))
         text = failed.text
         if isinstance(error, ImportError):
-            hint = await asyncio.to_thread(self._options.requirements.hint, plugin, error)
+            hint = not_installed or await asyncio.to_thread(self._options.requirements.hint, plugin, error)
             text = f"{text}; {hint}" if hint else text
         if failed.line is not None:
             text = f"{text} (line {failed.line})"

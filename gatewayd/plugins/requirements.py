@@ -56,28 +56,35 @@ class Requirements:
         if directory in sys.path:
             sys.path.remove(directory)
 
-    async def ensure(self, plugin: Plugin) -> None:
+    async def ensure(self, plugin: Plugin) -> str:
         """Install what the header of a plugin requires and is not there, when that is allowed.
 
-        Raises PluginError with the last words of pip.
+        Returns why that failed, with the last words of pip, and else an empty text: the plugin may do
+        without, or with another version that is there. Raises PluginError for what is no package.
         """
         packages = _packages(plugin)
         if not self._installation.is_enabled or not packages:
-            return
+            return ""
         for package in packages:
             if package.startswith("-"):
                 raise _failure(plugin, f"it requires {package!r}, which is no package")
         mark = hashlib.sha256("\n".join([sys.version, *sorted(packages)]).encode()).hexdigest()
         async with self._lock:
             if mark in self._done:
-                return
+                return ""
+            failure = ""
             try:
                 if not await asyncio.to_thread(self._mark(mark).exists):
-                    await self._install_missing(plugin, packages, mark)
+                    failure = await self._install_missing(plugin, packages, mark)
             except OSError as error:
-                raise _failure(plugin, f"its packages cannot be installed: {error}") from error
+                failure = f"its packages cannot be installed: {error}"
+            if failure:
+                told = log_fields(plugin.family, plugin.id)
+                log.warning("packages are not installed", extra={**told, "error": failure})
+                return failure
             self._done.add(mark)
             importlib.invalidate_caches()
+        return ""
 
     def hint(self, plugin: Plugin, error: ImportError) -> str:
         """Return what to do about an import that failed; empty when no package is missing.
@@ -99,16 +106,20 @@ class Requirements:
     def _mark(self, mark: str) -> Path:
         return self._installation.directory / _MARKS / mark
 
-    async def _install_missing(self, plugin: Plugin, packages: Sequence[str], mark: str) -> None:
-        """Install those of some packages that are not there, and leave a mark of all."""
+    async def _install_missing(self, plugin: Plugin, packages: Sequence[str], mark: str) -> str:
+        """Install those of some packages that are not there, and leave a mark of all; return why not."""
         unmet = await asyncio.to_thread(find_unmet, packages)
-        if unmet:
-            marks = self._installation.directory / _MARKS
-            await asyncio.to_thread(lambda: marks.mkdir(parents=True, exist_ok=True))
-            await self._install(plugin, unmet)
+        if not unmet:
+            return ""
+        marks = self._installation.directory / _MARKS
+        await asyncio.to_thread(lambda: marks.mkdir(parents=True, exist_ok=True))
+        failure = await self._install(plugin, unmet)
+        if not failure:
             await asyncio.to_thread(self._mark(mark).touch)
+        return failure
 
-    async def _install(self, plugin: Plugin, packages: Sequence[str]) -> None:
+    async def _install(self, plugin: Plugin, packages: Sequence[str]) -> str:
+        """Run pip; return why it failed, an empty text when it did not."""
         directory = self._installation.directory
         told = {**log_fields(plugin.family, plugin.id), "packages": list(packages)}
         log.info("installing packages", extra=told)
@@ -128,16 +139,15 @@ class Requirements:
             async with asyncio.timeout(self._installation.timeout):
                 said, _ = await child.communicate()
         except TimeoutError:
-            raise _failure(
-                plugin, f"its packages were not installed within {self._installation.timeout:g} s"
-            ) from None
+            return f"its packages were not installed within {self._installation.timeout:g} s"
         finally:
             if child.returncode is None:
                 child.kill()
                 await child.wait()
-        if child.returncode:
-            last = said.decode("utf-8", "replace").strip()[-_TOLD:]
-            raise _failure(plugin, f"its packages cannot be installed ({', '.join(packages)}): {last}")
+        if not child.returncode:
+            return ""
+        last = said.decode("utf-8", "replace").strip()[-_TOLD:]
+        return f"its packages cannot be installed ({', '.join(packages)}): {last}"
 
 
 def _packages(plugin: Plugin) -> tuple[str, ...]:

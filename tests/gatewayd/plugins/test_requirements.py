@@ -121,5 +121,25 @@ async def test_options_are_no_packages(tmp_path: Path) -> None:
 async def test_a_directory_that_cannot_be_made_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     requirements = Requirements(Installation(tmp_path / "file" / "packages", True))
-    with pytest.raises(PluginError, match="its packages cannot be installed"):
-        await requirements.ensure(plugin_of("t", requiring("x")))
+    failure = await requirements.ensure(plugin_of("t", requiring("gatewayd_absent_package")))
+    assert failure.startswith("its packages cannot be installed: ")
+
+
+@pytest.mark.slow
+async def test_a_plugin_that_does_without_loads_offline(tmp_path: Path) -> None:
+    installation = Installation(tmp_path / "packages", True, OFFLINE)
+    content = """
+        \"\"\"
+        requirements: pydantic==0.0.1, gatewayd-absent-package
+        \"\"\"
+        import pydantic
+        try:
+            import gatewayd_absent_package
+        except ImportError:
+            gatewayd_absent_package = None
+        class Tools:
+            def run(self): return gatewayd_absent_package
+    """
+    async with make_registry(plugin_of("t", content), installation=installation) as plugged:
+        loaded = await plugged.registry.loaded(Family.TOOL, "t")
+        assert await loaded.call("run", scope_of(), {}) is None

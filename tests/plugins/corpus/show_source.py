@@ -1,6 +1,8 @@
 """
-title: Show Source
-version: 0.1.0
+title: Show the source of a page
+author: gateway tests
+version: 0.1
+description: Shows HTML with its headers under the message.
 """
 
 
