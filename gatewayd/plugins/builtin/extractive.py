@@ -2,14 +2,14 @@
 description: Answers from attached files and collections with quoted sentences, without a language model.
 title: Extractive answers
 author: gatewayd
-version: 1.0.0
+version: 1.1.0
 license: Apache-2.0
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -35,6 +35,42 @@ SHORTEST: Final = 3
 ENDING: Final = 3
 """Letters by which the end of a word may differ from that of the question."""
 
+_FUNCTION_WORDS: Final = """
+about after all also am an and any are as at be because been before being between both but by can could did
+do does doing down each either explain few for from further give had has have having he her here hers him
+his how if in into is it its just let like many may me mean might more most much must my need no nor not of
+off on once one only or other our out over own please same shall she should so some such tell than that the
+their them then there these they this those through to too under until up us use used uses using very want
+was way we were what when where whether which while who whom whose why will with would you your yours
+
+aber als auch auf aus bei bin bis bist da damit das dass dein dem den der des dies diese dieser dieses doch
+du durch ein eine einem einen einer eines er es für gibt haben hat ich ihr im ins ist ja kann kein keine
+können man mein mich mir mit muss nach nicht noch nur ob oder ohne sein sich sie sind soll um und uns unser
+viel viele vom von vor wann warum wegen welche welcher welches wenn wer werden wie wieso wir wird wo woher
+wohin zu zum zur zwischen über
+
+au aux avec avoir ce ces cet cette combien comment dans de elle elles en est et eu font il ils je la le les
+leur lui ma mais mes moi mon ne nos notre nous ont ou où par pas peut plus pour pourquoi qu quand que quel
+quelle quelles quels qui quoi sa sans se ses si son sont sous sur ta te toi ton tu un une vos votre vous
+être
+
+al algo alguna alguno ante aos che chi com como con cosa cual cuales cuando cuanto cuál cuándo cuánto
+cuántos cómo dal dalla degli dei del della delle di donde dos dónde el ella em entre era esta estas este
+esto estos está gli ha hay io las lo los mi mia mio muy na nas nel nella não os para pela pelo per perché
+pero più por porque qual quale quali quando quanti quanto quem quién qué sem ser sin sobre sono su sua sue
+suo sus sí también também tem ti tiene uma una uno ya yo às
+
+aan af alle av blir deg denna det detta dig din dus een efter eller ett fra från för før geen går han har
+hebben heeft het hij hoe hon hoor hur hva hvad hvem hvor hvordan hvorfor hvornår icke ikke inte jag jeg kan
+maar med meg met mig mijn min mot naar niet nog nu när når och og om ook op ot paa på sig ska skal skall som
+til till tot uit ut vad van var varför vem vid vilka vilken voor waar waarom wanneer wat welke worden wordt
+zal zich zijn zo över
+"""
+"""Of English; German; French; Spanish, Portuguese and Italian; Dutch, Swedish, Danish and Norwegian."""
+
+FUNCTION_WORDS: Final = frozenset(_FUNCTION_WORDS.split())
+"""Words of questions that say nothing of what is asked about."""
+
 WELL_BELOW: Final = 0.5
 """What a sentence has to have of the score of the best one."""
 
@@ -51,6 +87,12 @@ _WORD: Final = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 )
 _EAST: Final = "\u3040"
+_EASTERN_FUNCTION_WORDS: Final = re.compile(
+    "[\u3041-\u309f]+|[\u4e3a\u70ba]?\u4ec0[\u4e48\u9ebc]|[\u600e\u90a3][\u4e48\u9ebc]|\u591a\u5c11|\u5982\u4f55|\u54ea[\u91cc\u88e1\u4e2a\u500b\u4e9b]?"
+    "|[\u5417\u55ce\u5462\u7684\u662f\u4e86\u8c01\u8ab0\u51e0\u5e7e]|[\u8bf7\u8acb][\u95ee\u554f]"
+)
+"""Hiragana, which has the endings and particles of Japanese, and the like of Chinese."""
+
 _CUT: Final = "\0"
 
 
@@ -93,6 +135,9 @@ class Pipe:
         share: float = Field(
             0.3, ge=0, le=1, description="Part of the question that a sentence has to have, words by weight."
         )
+        passage_share: float = Field(
+            0.5, ge=0, le=1, description="Part of the question that its passage has to have, words by weight."
+        )
         introduction: str = Field("", description="What stands before the quotations.")
         nothing: str = Field(
             "Nothing in the documents answers this in its own words.",
@@ -131,7 +176,8 @@ class Pipe:
             found = await self._search(question, __user__)
         if found.sources and not await say.sources(found.sources):
             yield {"sources": found.sources}
-        quotes = choose(question, found.passages, self.valves.sentences, self.valves.share)
+        shares = self.valves.share, self.valves.passage_share
+        quotes = choose(question, found.passages, self.valves.sentences, *shares)
         await say.status(_told(quotes, found.passages), done=True)
         yield self._answer(quotes, found.passages)
 
@@ -227,24 +273,51 @@ def number_passages(
     return found
 
 
-def choose(question: str, passages: Sequence[Passage], most: int, share: float) -> list[Quote]:
-    """Return the sentences that have most of the question's words, rare ones counting more; best first."""
-    sentences = [(text, each.number) for each in passages for text in split(each.text)]
-    sentences = list(dict.fromkeys(sentences))
-    held = [set(words(text)) for text, _ in sentences]
-    wanted = set(words(question)[:LONGEST])
-    same = _same(wanted, set().union(*held))
-    matched = [{asked for word in one for asked in same.get(word, ())} for one in held]
+def choose(
+    question: str, passages: Sequence[Passage], most: int, share: float, passage_share: float
+) -> list[Quote]:
+    """Return the sentences that have most of the question's words, rare ones counting more; best first.
+
+    Those of passages that lack too many of them are left out: they share a word by chance.
+    """
+    wanted = content_words(question)
+    pieces = {each: split(each.text) for each in passages}
+    held = {text: set(words(text)) for texts in pieces.values() for text in texts}
+    same = _same(wanted, set().union(*held.values()))
+    matched = {text: {asked for word in one for asked in same.get(word, ())} for text, one in held.items()}
+    weights = _weights(wanted, matched.values())
+    quotes = {}
+    for passage, texts in pieces.items():
+        if not _has(passage_share, set().union(*map(matched.__getitem__, texts)), weights):
+            continue
+        for text in texts:
+            if _has(share, matched[text], weights):
+                score = _part(matched[text], weights) * _by_length(len(held[text]))
+                quotes[text, passage.number] = Quote(text, passage.number, score)
+    return _distinct(sorted(quotes.values(), key=lambda quote: -quote.score))[:most]
+
+
+def _weights(wanted: set[str], matched: Collection[set[str]]) -> dict[str, float]:
+    """Return what each word of the question counts: the fewer sentences have it, the more."""
     counts = Counter(word for one in matched for word in one)
-    weights = {word: 1 + math.log((len(held) + 1) / (counts[word] + 1)) for word in wanted}
-    total = sum(weights.values())
-    quotes = []
-    for (text, number), one, has in zip(sentences, held, matched, strict=True):
-        part = sum(weights[word] for word in has) / total if total else 0.0
-        if has and part >= share:
-            quotes.append(Quote(text, number, part * _by_length(len(one))))
-    quotes.sort(key=lambda quote: -quote.score)
-    return _distinct(quotes)[:most]
+    return {word: 1 + math.log((len(matched) + 1) / (counts[word] + 1)) for word in wanted}
+
+
+def _part(found: set[str], weights: dict[str, float]) -> float:
+    return sum(weights[word] for word in found) / sum(weights.values())
+
+
+def _has(share: float, found: set[str], weights: dict[str, float]) -> bool:
+    return bool(found) and _part(found, weights) >= share
+
+
+def content_words(question: str) -> set[str]:
+    """Return the words that say what a question is about; all of them when no others are left."""
+    text = _EASTERN_FUNCTION_WORDS.sub(" ", question)
+    content = {word for word in words(text)[:LONGEST] if word not in FUNCTION_WORDS}
+    # What is left of a word of the East says nothing, either.
+    content -= {word for word in content if len(word) == 1 and word >= _EAST}
+    return content or set(words(question)[:LONGEST])
 
 
 def split(text: str) -> list[str]:

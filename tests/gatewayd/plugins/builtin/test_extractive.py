@@ -18,6 +18,7 @@ from gatewayd.plugins.builtin.extractive import (
     LONGEST,
     Passage,
     choose,
+    content_words,
     last_question,
     number_passages,
     read_passages,
@@ -123,9 +124,11 @@ def test_files_of_one_name_have_numbers_of_their_own() -> None:
 # Choosing -------------------------------------------------------------------------------------------------
 
 
-def chosen(question: str, *texts: str, most: int = 3, share: float = 0.3) -> list[tuple[str, int]]:
+def chosen(
+    question: str, *texts: str, most: int = 3, share: float = 0.3, passage_share: float = 0.5
+) -> list[tuple[str, int]]:
     passages = [Passage(number, text) for number, text in enumerate(texts, 1)]
-    return [(quote.text, quote.number) for quote in choose(question, passages, most, share)]
+    return [(quote.text, quote.number) for quote in choose(question, passages, most, share, passage_share)]
 
 
 def test_the_sentence_with_the_words_of_the_question_comes_first() -> None:
@@ -139,7 +142,7 @@ def test_the_sentence_with_the_words_of_the_question_comes_first() -> None:
 
 
 def test_words_match_with_other_endings() -> None:
-    assert chosen("backups installed?", "The backup is an installation of its own.")
+    assert chosen("installed backups?", "The backup was installing itself.")
     assert not chosen("the cat", "Cathedrals are tall buildings there.")
 
 
@@ -148,6 +151,44 @@ def test_nothing_is_chosen_for_common_words_alone() -> None:
     assert chosen("What is the price of the elephant?", *texts) == []
     assert chosen("", LEAVE) == []
     assert chosen("leave", "") == []
+
+
+PUMP = "The pump is switched off with the green lever. How to do this is told to the operator of the station."
+LOST = "The key is shown once. What is lost is made anew by the owner of the account."
+PUMPE = "Die Pumpe ist mit dem Hebel auszuschalten. Wie das geht, ist der Anleitung zu entnehmen."
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the price of the ticket?",
+        "How is the invoice of the customer paid?",
+        "What is the capital of the country?",
+        "Wie hoch ist der Preis der Karte?",
+        "Who is the owner of the elephant in the zoo of the town?",
+        "票价是多少?",
+    ],
+)
+def test_passages_that_share_a_few_words_with_the_question_are_not_quoted(question: str) -> None:
+    assert chosen(question, PUMP, LOST, LEAVE, KEYS, PUMPE, "每年三十天假期。申请假期需要书面。") == []
+
+
+def test_a_sentence_counts_with_the_rest_of_its_passage() -> None:
+    question = "How are lost keys of an account made anew by the owner?"
+    assert chosen(question, LOST, share=0.0)[0][0].startswith("What is lost is made anew")
+    apart = chosen("Is the pump of the station switched off by a lever?", *PUMP.split(". "), share=0.3)
+    assert [number for _, number in apart] == [1]
+    assert chosen("Where is the key?", "The key. " * 3 + "Of no other thing.", passage_share=1.0)
+    assert not chosen("Where is the key of the gate?", LOST, passage_share=1.0)
+
+
+def test_the_words_of_a_question_that_tell_what_it_is_about() -> None:
+    assert content_words("How many days of leave are there in a year?") == {"days", "leave", "year"}
+    assert content_words("Wie viele Tage Urlaub gibt es im Jahr?") == {"tage", "urlaub", "jahr"}
+    assert content_words("每年多少天假期?") == {"每年", "天假", "假期"}
+    assert content_words("サーバーの設定は?") == {*words("サーバー"), "設定"}
+    assert content_words("who is it?") == {"who", "is", "it"}
+    assert content_words("") == set()
 
 
 def test_no_more_than_asked_for_and_none_twice() -> None:
