@@ -16,7 +16,7 @@ import signal
 import struct
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self
@@ -49,22 +49,30 @@ ROOT: Final = Path(__file__).parents[1]
 
 Header = Mapping[str, Any]
 
+Hearing = Callable[[dict[str, Any], bytes], Awaitable[None]]
+"""Is given each message of a process, and awaited before the next one is read."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
     """What to start: `python -m module arguments...`.
 
-    `memory` bounds the address space and `cpu_seconds` the processor time of the process, 0 for no bound.
-    `nice` is added to its niceness. An answer of more than `answer_bytes` is none. `environment` is all that
-    it sees besides PATH and LANG: the daemon's own holds secrets.
+    `memory` bounds the address space, `data_memory` the memory that the process may write to, and
+    `cpu_seconds` its processor time, 0 for no bound. `nice` is added to its niceness. An answer of more than
+    `answer_bytes`, or with a header of more than `header_bytes`, is none. `environment` is all that it sees
+    besides PATH and LANG: the daemon's own holds secrets. With `has_children` the processes that it starts
+    end with it, those excepted that make a group of their own.
     """
 
     module: str
     arguments: Sequence[str] = ()
     memory: int = 0
+    data_memory: int = 0
     cpu_seconds: int = 0
     nice: int = 0
     answer_bytes: int = MAX_ANSWER_BYTES
+    header_bytes: int = MAX_HEADER_BYTES
+    has_children: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def with_argument(self, argument: str) -> "WorkerOptions":
@@ -95,10 +103,15 @@ class Worker:
     """A started worker process. Calls may overlap; what it answers them with may come in any order."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, tasks: Tasks, answer_bytes: int = MAX_ANSWER_BYTES
+        self,
+        process: asyncio.subprocess.Process,
+        tasks: Tasks,
+        options: WorkerOptions,
+        hear: Hearing | None = None,
     ) -> None:
         self._process = process
-        self._answer_bytes = answer_bytes
+        self._options = options
+        self._hear = hear
         # The library's own way to send a signal may take the exit status from whoever waits for it.
         self._handle: int | None = os.pidfd_open(process.pid)
         self._numbers = itertools.count()
@@ -107,13 +120,19 @@ class Worker:
         self._ended = asyncio.Event()
         self._told = asyncio.Event()
         self.calls = 0
-        tasks.spawn(f"answers of worker {process.pid}", self._read())
+        self._answers = tasks.spawn(f"answers of worker {process.pid}", self._read())
+        if options.has_children:
+            tasks.spawn(f"end of worker {process.pid}", self._notice_end())
         self._talk = tasks.spawn(f"messages of worker {process.pid}", self._listen())
         self._tasks = tasks
 
     @classmethod
-    async def start(cls, options: WorkerOptions, tasks: Tasks) -> Self:
-        """Start the process; unavailable when that is not possible."""
+    async def start(cls, options: WorkerOptions, tasks: Tasks, hear: "Hearing | None" = None) -> Self:
+        """Start the process; unavailable when that is not possible.
+
+        `hear` is given what the process says without being asked; what it raises ends the process, and
+        nothing more is read meanwhile.
+        """
         environment = {
             "PATH": os.defpath,
             "LANG": "C.UTF-8",
@@ -128,7 +147,7 @@ class Worker:
             process = await asyncio.create_subprocess_exec(
                 *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment
             )
-            worker = cls(process, tasks, options.answer_bytes)
+            worker = cls(process, tasks, options, hear)
         except OSError as error:
             raise GatewayError(Kind.UNAVAILABLE, f"cannot start a worker process: {error}") from error
         try:
@@ -158,20 +177,20 @@ class Worker:
         return int(pages) * resource.getpagesize()
 
     async def call(
-        self, header: Header, blob: bytes = b"", seconds: float = MAX_ANSWER_SECONDS
+        self, header: Header, blob: bytes = b"", seconds: float | None = MAX_ANSWER_SECONDS
     ) -> tuple[Header, bytes]:
         """Return the answer to one message.
 
         Raises the GatewayError that the child answers with, or WorkerDiedError; WorkerLateError when there is
-        no answer within `seconds`, and then the process is killed. A caller that is cancelled leaves the
-        child at work.
+        no answer within `seconds`, None for any, and then the process is killed. A caller that is cancelled
+        leaves the child at work.
         """
         try:
             async with TimeLimit(seconds):
                 return await self._called(header, blob)
         except TimeoutError as error:
             self.kill()
-            raise WorkerLateError(seconds) from error
+            raise WorkerLateError(seconds or 0.0) from error
 
     async def _called(self, header: Header, blob: bytes) -> tuple[Header, bytes]:
         if not self.is_alive or self._process.stdin is None:
@@ -189,11 +208,22 @@ class Worker:
         finally:
             self._waiting.pop(number, None)
 
+    async def tell(self, header: Header, blob: bytes = b"") -> None:
+        """Send a message that has no answer; one that has ended does not get it."""
+        if self.is_alive and self._process.stdin is not None:
+            self._process.stdin.write(frame(header, blob))
+            with contextlib.suppress(ConnectionError):
+                await self._process.stdin.drain()
+
     def kill(self) -> None:
         """End the process at once; what waits for answers gets WorkerDiedError."""
-        if self._handle is not None:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+        if self._handle is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+        if self._options.has_children:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
 
     async def close(self, seconds: float = 1.0) -> None:
         """Let the process end, and see that it does."""
@@ -211,13 +241,18 @@ class Worker:
         reader = self._process.stdout
         if reader is None:
             raise RuntimeError("the worker was started with a pipe for its answers")
+        options = self._options
         try:
             while True:
                 sizes = LENGTHS.unpack(await reader.readexactly(LENGTHS.size))
-                if sum(sizes) > self._answer_bytes or sizes[0] > MAX_HEADER_BYTES:
+                if sum(sizes) > options.answer_bytes or sizes[0] > options.header_bytes:
                     raise ValueError("an answer is too long")
                 header = orjson.loads(await reader.readexactly(sizes[0]))
-                self._deliver(header, await reader.readexactly(sizes[1]))
+                blob = await reader.readexactly(sizes[1])
+                if self._hear is not None:
+                    await self._hear(header, blob)
+                if self._hear is None or "number" in header:
+                    self._deliver(header, blob)
         except asyncio.IncompleteReadError:
             # It closes its end a little before it ends; without that its exit status would be ours.
             with contextlib.suppress(TimeoutError):
@@ -228,6 +263,15 @@ class Worker:
         finally:
             self.kill()
             await self._end()
+
+    async def _notice_end(self) -> None:
+        """Stop to read when the process has ended, although one that it started has its end of the pipe."""
+        await self._process.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS):
+                await self._ended.wait()
+                return
+        await self._tasks.stop(self._answers)
 
     async def _end(self) -> None:
         await self._process.wait()
@@ -305,8 +349,12 @@ class Parent:
 
     def answer(self, message: Header, header: Header, blob: bytes = b"") -> None:
         """Answer a message; from any thread."""
+        self.say({**header, "number": message["number"]}, blob)
+
+    def say(self, header: Header, blob: bytes = b"") -> None:
+        """Write a message that nobody asked for; from any thread."""
         with self._writing:
-            self._answers.write(frame({**header, "number": message["number"]}, blob))
+            self._answers.write(frame(header, blob))
             self._answers.flush()
 
     def refuse(self, message: Header, error: GatewayError) -> None:
@@ -349,6 +397,8 @@ def _bound(pid: int, options: WorkerOptions) -> None:
     try:
         if options.memory:
             _lower(pid, resource.RLIMIT_AS, options.memory)
+        if options.data_memory:
+            _lower(pid, resource.RLIMIT_DATA, options.data_memory)
         if options.cpu_seconds:
             _lower(pid, resource.RLIMIT_CPU, options.cpu_seconds)
         _lower(pid, resource.RLIMIT_CORE, 0)

@@ -26,9 +26,12 @@ from gatewayd.plugins.checking import Checker
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.installing import Installing
 from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.isolation.loader import IsolatedLoader, IsolationChoice, IsolationMode
+from gatewayd.plugins.isolation.plugin import IsolationOptions
+from gatewayd.plugins.isolation.process import ProcessOptions
+from gatewayd.plugins.isolation.questions import Answering
 from gatewayd.plugins.loading import Loading
 from gatewayd.plugins.names.finder import Installed, install
-from gatewayd.plugins.names.keys import derive_secret
 from gatewayd.plugins.registry import Registry, Sources
 from gatewayd.plugins.requirements import Installation, Requirements
 from gatewayd.plugins.service import Plugins
@@ -36,7 +39,7 @@ from gatewayd.plugins.syncing import FunctionSync
 from gatewayd.plugins.toolservers import ToolSources
 from gatewayd.plugins.uservalves import UserValves
 from gatewayd.settings import Settings
-from gatewayd.settings.environment import hidden_secrets
+from gatewayd.settings.environment import hidden_secrets, plugin_environment
 from gatewayd.storage.plugins import PluginRows, UserValvesRows
 from gatewayd.tasks import Tasks
 
@@ -81,6 +84,7 @@ class Names:
 
     def __init__(self) -> None:
         self._installed: Installed | None = None
+        self._host: Host | None = None
         self._exits = ExitStack()
 
     def make_request(self, scope: CallScope) -> Any:
@@ -89,9 +93,16 @@ class Names:
             raise RuntimeError("a plugin was called before the start was complete")
         return self._installed.make_request(scope)
 
+    def host(self) -> Host:
+        """Return what plugins may ask of the gateway."""
+        if self._host is None:
+            raise RuntimeError("a plugin was called before the start was complete")
+        return self._host
+
     def open(self, host: Host) -> None:
         """Make the names importable; needs a running loop."""
-        self._exits.enter_context(hidden_secrets(derive_secret(host.secret_key)))
+        self._host = host
+        self._exits.enter_context(hidden_secrets(host.secret_key))
         self._installed = install(host, asyncio.get_running_loop())
         self._exits.callback(self._installed.close)
 
@@ -121,7 +132,8 @@ def make_extensions(parts: PluginParts) -> Extensions:
     names, switches = Names(), Switches()
     switches.configure(settings)
     around = Surroundings(asyncio.get_running_loop(), live.events, values, names.make_request)
-    loading = Loading(Requirements(installation(settings)), settings.plugin_load_timeout)
+    isolation = make_isolation(settings, Answering(around, names.host), parts.tasks)
+    loading = Loading(Requirements(installation(settings)), settings.plugin_load_timeout, isolation)
     registry = Registry(store, around, loading, plugin_sources(settings), parts.tasks)
     current = parts.accounts.current.of
     access = PluginAccess(bypass_admins=settings.bypass_admin_access_control, current=current)
@@ -159,6 +171,23 @@ async def open_extensions(extensions: Extensions, host: Host, stack: AsyncExitSt
     stack.callback(extensions.names.close)
     stack.push_async_callback(extensions.registry.close)
     await extensions.registry.open()
+
+
+def make_isolation(settings: Settings, answering: Answering, tasks: Tasks) -> IsolatedLoader:
+    """Return what loads plugins in processes of their own."""
+    choice = IsolationChoice(
+        IsolationMode(settings.plugin_isolation),
+        frozenset(settings.plugin_isolation_exceptions),
+        settings.plugin_processes,
+    )
+    bounds = ProcessOptions(
+        settings.plugin_process_memory, settings.plugin_process_timeout, plugin_environment()
+    )
+    packages = installation(settings)
+    folder = packages.directory if packages.is_enabled else None
+    return IsolatedLoader(
+        choice, answering, IsolationOptions(bounds, folder, settings.plugin_load_timeout), tasks
+    )
 
 
 def make_checker(settings: Settings, accounts: Accounts) -> Checker:

@@ -20,9 +20,9 @@ from gatewayd.chat.toolcalls import ToolEffects, read_safely
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins.context import CallScope, RequestFacts
+from gatewayd.plugins.handles import PluginHandle
 from gatewayd.plugins.invoke import PluginError, attempt
 from gatewayd.plugins.items import Items, joined
-from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family, Plugin, PluginKind
 from gatewayd.plugins.registry import Registry
 from gatewayd.plugins.results import is_mcp
@@ -36,7 +36,7 @@ _RETURNED: Final = (dict, list, bool, int, float)
 class _Button:
     """An action to run: the plugin, and the sub-action of it, or the plugin's own id."""
 
-    loaded: Loaded
+    loaded: PluginHandle
     sub_id: str
 
 

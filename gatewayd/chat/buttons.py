@@ -10,7 +10,7 @@ from gatewayd.catalog.records import ModelRecord
 from gatewayd.chat.modelfacts import assigned
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.errors import GatewayError
-from gatewayd.plugins.loaded import Loaded
+from gatewayd.plugins.handles import PluginHandle
 from gatewayd.plugins.records import Family, Plugin, PluginKind
 from gatewayd.plugins.registry import Registry
 
@@ -55,13 +55,13 @@ class Buttons:
             [(item.plugin, _filter(item)) for item in filters if item.flag("toggle")],
         )
 
-    async def _loaded(self, kind: PluginKind) -> Sequence[Loaded]:
+    async def _loaded(self, kind: PluginKind) -> Sequence[PluginHandle]:
         active = [plugin for plugin in self._registry.list(Family.FUNCTION, kind) if plugin.is_active]
         found = await asyncio.gather(*(self._find(plugin) for plugin in active))
         loaded = [item for item in found if item is not None]
         return sorted(loaded, key=lambda item: (item.priority(), item.plugin.id))
 
-    async def _find(self, plugin: Plugin) -> Loaded | None:
+    async def _find(self, plugin: Plugin) -> PluginHandle | None:
         try:
             async with asyncio.timeout(SECONDS):
                 return await self._registry.loaded(plugin.family, plugin.id)
@@ -70,7 +70,7 @@ class Buttons:
             return None
 
 
-def _actions(loaded: Loaded) -> Sequence[Button]:
+def _actions(loaded: PluginHandle) -> Sequence[Button]:
     """Return the button of an action, or those of its sub-actions."""
     plugin = loaded.plugin
     parts = [mapping(item) for item in sequence(loaded.value("actions"))]
@@ -88,7 +88,7 @@ def _actions(loaded: Loaded) -> Sequence[Button]:
     ]
 
 
-def _filter(loaded: Loaded) -> Button:
+def _filter(loaded: PluginHandle) -> Button:
     plugin = loaded.plugin
     button = _button(plugin, plugin.id, plugin.name, text(loaded.value("icon")))
     return {**button, "has_user_valves": loaded.has_user_valves()}

@@ -17,8 +17,9 @@ from gatewayd.chat.scopes import filter_ids, make_scope
 from gatewayd.completions.copies import copied
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.context import CallScope
+from gatewayd.plugins.handles import PluginHandle
 from gatewayd.plugins.invoke import PluginError
-from gatewayd.plugins.loaded import EVENT, STREAM, Loaded
+from gatewayd.plugins.loaded import EVENT, STREAM
 from gatewayd.plugins.records import Family, Plugin, PluginKind
 from gatewayd.plugins.registry import Registry
 from gatewayd.plugins.repeated_calls import Result
@@ -95,12 +96,14 @@ class PluginFilters:
         loaded = [await self._loaded(plugin) for plugin in found]
         return any(item.has("inlet") or item.has("stream") for item in _ordered(loaded, ()))
 
-    async def with_outlet(self, model_id: str, wanted: Sequence[str], *, strict: bool) -> Sequence[Loaded]:
+    async def with_outlet(
+        self, model_id: str, wanted: Sequence[str], *, strict: bool
+    ) -> Sequence[PluginHandle]:
         """Return the filters of a model that have an outlet, by priority.
 
         With `strict` one that does not load raises plugin_failed; else it is logged and left out.
         """
-        loaded: list[Loaded] = []
+        loaded: list[PluginHandle] = []
         for plugin in self._active(model_id):
             try:
                 loaded.append(await self._loaded(plugin))
@@ -124,7 +127,7 @@ class PluginFilters:
     def _forget(self, _: Plugin) -> None:
         self._known = None
 
-    async def _loaded(self, plugin: Plugin) -> Loaded:
+    async def _loaded(self, plugin: Plugin) -> PluginHandle:
         try:
             return await self._registry.loaded(plugin.family, plugin.id)
         except GatewayError as error:
@@ -137,7 +140,7 @@ class PluginFilters:
 class PluginFilter:
     """One filter function in one request."""
 
-    def __init__(self, loaded: Loaded, exchange: Exchange) -> None:
+    def __init__(self, loaded: PluginHandle, exchange: Exchange) -> None:
         self._loaded = loaded
         self._exchange = exchange
         self._has_failed = False
@@ -214,7 +217,7 @@ class FilesDropped:
         return
 
 
-async def run_outlet(loaded: Loaded, scope: CallScope, form: Body) -> Body:
+async def run_outlet(loaded: PluginHandle, scope: CallScope, form: Body) -> Body:
     """Return what an outlet makes of a body; when it fails, which is logged, the body as it was."""
     before: Body = copied(form)
     try:
@@ -224,7 +227,7 @@ async def run_outlet(loaded: Loaded, scope: CallScope, form: Body) -> Body:
         return before
 
 
-async def apply_outlet(loaded: Loaded, scope: CallScope, form: Body) -> Body:
+async def apply_outlet(loaded: PluginHandle, scope: CallScope, form: Body) -> Body:
     """Return what an outlet makes of a body; a failure refuses with the filter's own text."""
     try:
         given = await loaded.call("outlet", scope, {"body": form})
@@ -248,13 +251,13 @@ def refusal(failure: PluginError) -> GatewayError:
     return GatewayError(kind, sentence, code="plugin_refused", retry_after=failure.retry_after)
 
 
-def _ordered(loaded: Sequence[Loaded], wanted: Sequence[str]) -> Sequence[Loaded]:
+def _ordered(loaded: Sequence[PluginHandle], wanted: Sequence[str]) -> Sequence[PluginHandle]:
     """Return the filters that run, by priority: those with a toggle only where the request has them on."""
     chosen = [item for item in loaded if item.plugin.id in wanted or not item.flag("toggle")]
     return sorted(chosen, key=lambda item: (item.priority(), item.plugin.id))
 
 
-def _chain(chosen: Sequence[Loaded], exchange: Exchange, runs_outlets: bool) -> Chain:
+def _chain(chosen: Sequence[PluginHandle], exchange: Exchange, runs_outlets: bool) -> Chain:
     filters = [(item, PluginFilter(item, exchange)) for item in chosen]
     handles_files = any(item.flag("file_handler") for item in chosen)
     inlets: list[ChatFilter] = [made for item, made in filters if item.has("inlet")]

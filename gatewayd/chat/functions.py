@@ -32,8 +32,8 @@ from gatewayd.completions.reported import OVERFLOW, reported_in
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.events.records import Target
 from gatewayd.plugins.context import CallScope
+from gatewayd.plugins.handles import PluginHandle
 from gatewayd.plugins.items import Items
-from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family, Plugin, PluginKind
 from gatewayd.plugins.registry import Registry
 from gatewayd.tasks import Tasks
@@ -170,7 +170,7 @@ def relisting(catalog: Catalog, source: FunctionSource) -> Callable[[Plugin], No
 class _Call:
     """One question to a pipe."""
 
-    def __init__(self, loaded: Loaded, model: str, scope: CallScope, events: Emitting) -> None:
+    def __init__(self, loaded: PluginHandle, model: str, scope: CallScope, events: Emitting) -> None:
         self._loaded = loaded
         self._model = model
         self._scope = scope
@@ -242,7 +242,7 @@ class _Call:
         return GatewayError(kind, sentence, param=reported.param, provider_code=reported.code)
 
 
-async def list_pipes(loaded: Loaded) -> Sequence[Model]:
+async def list_pipes(loaded: PluginHandle) -> Sequence[Model]:
     """Return the models of a pipe: one, or those that its `pipes` tells, each `<function id>.<id>`.
 
     `name` of the pipe stands before their names. Raises plugin_failed when `pipes` fails or tells no list.
@@ -272,7 +272,7 @@ async def list_pipes(loaded: Loaded) -> Sequence[Model]:
     return list(listed.values())
 
 
-def _model(loaded: Loaded, model_id: str, name: str) -> Model:
+def _model(loaded: PluginHandle, model_id: str, name: str) -> Model:
     return Model(
         id=model_id,
         name=name,

@@ -34,6 +34,7 @@ from gatewayd.knowledge.retrieval import QuerySpaces, Retrieval, SearchOptions
 from gatewayd.knowledge.scopes import Scopes
 from gatewayd.knowledge.uploads import Uploads
 from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.names.keys import derive_secret
 from gatewayd.plugins.registry import Registry
 from gatewayd.plugins.service import Plugins
 from gatewayd.plugins.uservalves import UserValves
@@ -132,5 +133,5 @@ def make_host(parts: HostParts) -> Host:
         ),
         settings=SettingsForPlugins(parts.configured, accounts.runtime),
         data_dir=parts.data_dir,
-        secret_key=parts.secret_key,
+        secret_key=derive_secret(parts.secret_key),
     )

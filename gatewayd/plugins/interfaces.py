@@ -188,8 +188,8 @@ class HostUpload:
 class Host:
     """What the compatible import names reach the gateway through.
 
-    `data_dir` is a directory for what plugins keep themselves, not that of the gateway's own data. Of
-    `secret_key` plugins see only what is derived from it.
+    `data_dir` is a directory for what plugins keep themselves, not that of the gateway's own data.
+    `secret_key` is derived from the secret of the gateway (`names.keys`).
     """
 
     users: HostUsers

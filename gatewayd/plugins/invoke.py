@@ -33,9 +33,10 @@ class Outcome:
 class PluginError(GatewayError):
     """Code of a plugin failed, its own or that of another which it asked.
 
-    `names` are the plugins that the failure came through, each once, beginning with this one. `text` is the
-    exception's own text and `exception` the name of its type. `status` is that of an HTTP exception, None for
-    others. `line` is the last line of the plugin's own source that was reached.
+    `names` are the plugins that the failure came through, each once, beginning with this one, and `failed` is
+    what is known of it without this one. `text` is the exception's own text and `exception` the name of its
+    type. `status` is that of an HTTP exception, None for others. `line` is the last line of the plugin's own
+    source that was reached.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class PluginError(GatewayError):
         sentence = ": ".join([*names, error.reason])
         super().__init__(kind, sentence, code=error.code, retry_after=error.retry_after)
         self.plugin_id = plugin_id
+        self.failed = error
         self.names = names
         self.reason = error.reason
         self.text = ": ".join([*names[1:], error.text])

@@ -130,7 +130,7 @@ class Loaded:
         PluginError for whatever the plugin raises. Cancelling reaches asynchronous code, and plain code
         unless it is blocked: then it is left behind in its thread.
         """
-        with self._runner.busy():
+        with self._runner.calls.busy():
             bound = self._bind(method, scope, await self._user_settings(method, scope))
             begin = partial(_call, bound, arguments)
             return await self._runner.run(method, bound.function, begin, bound.context)
@@ -155,7 +155,7 @@ class Loaded:
 
     def keep_for(self, owner: object) -> None:
         """Do not end, when another takes its place, as long as an object is there: it makes further calls."""
-        self._runner.keep_for(owner)
+        self._runner.calls.keep_for(owner)
 
     def items(self, source: AsyncIterable[Any]) -> Items:
         """Return what an asynchronous iterable of the plugin gives, such as the body of a response."""
@@ -214,7 +214,7 @@ class Loaded:
 
     async def retire(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound of the thread's end
         """Wait until every call is over, run `on_shutdown`, and end the home."""
-        await self._runner.wait_idle()
+        await self._runner.calls.wait_idle()
         await self.end(timeout)
 
     async def end(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound of the thread's end

@@ -17,6 +17,7 @@ from gatewayd.errors import GatewayError, invalid
 from gatewayd.plugins import frontmatter, source, specs
 from gatewayd.plugins.arguments import Surroundings
 from gatewayd.plugins.current import Calling, context_of
+from gatewayd.plugins.handles import PluginIsolation
 from gatewayd.plugins.homes import Home
 from gatewayd.plugins.invoke import Failed, Outcome, PluginError, read_failure
 from gatewayd.plugins.loaded import Loaded, Parts
@@ -39,10 +40,11 @@ MAX_IMPORT_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """How plugins are loaded; `timeout` is in seconds."""
+    """How plugins are loaded; `timeout` is in seconds. Without `isolation` all live in the gateway."""
 
     requirements: Requirements
     timeout: float = 60.0
+    isolation: PluginIsolation | None = None
 
 
 class Loader:

@@ -12,9 +12,9 @@ from gatewayd import ids
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins import directory
 from gatewayd.plugins.arguments import Surroundings
+from gatewayd.plugins.handles import PluginHandle
 from gatewayd.plugins.interfaces import PluginStore
 from gatewayd.plugins.invoke import Failed, PluginError
-from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import Loader, Loading
 from gatewayd.plugins.output import catching_output
 from gatewayd.plugins.records import SWITCHES, Family, Origin, Plugin, PluginKind, Problem
@@ -49,7 +49,7 @@ class Sources:
 @dataclass(slots=True, eq=False)
 class _Entry:
     plugin: Plugin
-    loaded: Loaded | None = None
+    loaded: PluginHandle | None = None
     failure: PluginError | None = None
     pending: asyncio.Event | None = None
     is_started: bool = False
@@ -80,6 +80,7 @@ class Registry:
         self._store = store
         self._loader = Loader(around, loading)
         self._requirements = loading.requirements
+        self._isolation = loading.isolation
         self._sources = sources
         self._tasks = tasks
         self._entries: dict[Key, _Entry] = {}
@@ -139,7 +140,7 @@ class Registry:
         entry = self._entries.get((family, plugin_id))
         return 0 if entry is None or entry.loaded is None else entry.loaded.left_behind
 
-    async def loaded(self, family: Family, plugin_id: str) -> Loaded:
+    async def loaded(self, family: Family, plugin_id: str) -> PluginHandle:
         """Return a plugin ready to be called, loading it if need be.
 
         Raises not_found, not_configured when plugins are off, and PluginError with the sentence that is
@@ -161,15 +162,15 @@ class Registry:
             raise entry.failure.with_traceback(None)
         raise GatewayError(Kind.UNAVAILABLE, f"cannot use {family.value} {plugin_id!r}: it is being replaced")
 
-    def find_loaded(self, family: Family, plugin_id: str) -> Loaded | None:
+    def find_loaded(self, family: Family, plugin_id: str) -> PluginHandle | None:
         """Return a plugin that is ready to be called now; nothing is loaded for it."""
         entry = self._entries.get((family, plugin_id))
         return None if entry is None or entry.plugin.locked is not None else entry.loaded
 
-    async def probe(self, plugin: Plugin) -> Loaded:
-        """Load a plugin that is not among the others yet; `adopt` makes it one, `Loaded.end` lets it go."""
+    async def probe(self, plugin: Plugin) -> PluginHandle:
+        """Load a plugin that is not among the others yet; `adopt` makes it one, its `end` lets it go."""
         self.check_running()
-        return await self._loader.load(plugin, self.note)
+        return await self._make(plugin)
 
     def check_running(self) -> None:
         """Raise not_configured when plugins are not loaded."""
@@ -178,7 +179,7 @@ class Registry:
         if self._sources.is_safe:
             raise GatewayError(Kind.NOT_CONFIGURED, "cannot run plugins: safe_mode is on")
 
-    async def adopt(self, plugin: Plugin, loaded: Loaded | None) -> None:
+    async def adopt(self, plugin: Plugin, loaded: PluginHandle | None) -> None:
         """Take a new plugin or a new source of one; the former ends after its calls."""
         key = (plugin.family, plugin.id)
         former = self._entries.get(key)
@@ -284,7 +285,7 @@ class Registry:
     async def _load(self, entry: _Entry, pending: asyncio.Event) -> None:
         plugin = entry.plugin
         try:
-            loaded = await self._loader.load(plugin, self.note)
+            loaded = await self._make(plugin)
         except PluginError as failure:
             failure.__cause__ = None
             entry.failure = failure
@@ -310,6 +311,12 @@ class Registry:
         self._forget_load_problem(entry)
         self._start(entry)
         self._tell(entry.plugin)
+
+    async def _make(self, plugin: Plugin) -> PluginHandle:
+        if self._isolation is None or not self._isolation.applies_to(plugin):
+            return await self._loader.load(plugin, self.note)
+        await self._requirements.ensure(plugin)
+        return await self._isolation.load(plugin, self.note)
 
     def _tell(self, plugin: Plugin) -> None:
         for listener in self._listeners:

@@ -5,9 +5,7 @@ import contextvars
 import functools
 import inspect
 import logging
-import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, Final, Protocol
@@ -17,6 +15,7 @@ from gatewayd.plugins.current import Calling, context_of
 from gatewayd.plugins.homes import Home
 from gatewayd.plugins.invoke import Failed, PluginError, read_failure
 from gatewayd.plugins.items import Items, LeftBehind, TaskProducer, ThreadProducer
+from gatewayd.plugins.open_calls import OpenCalls
 from gatewayd.plugins.records import Plugin, log_fields
 from gatewayd.plugins.threads import CallThreads
 
@@ -61,32 +60,12 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         self._left = LeftBehind()
         self._threads = CallThreads(self._left)
-        self._open = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self.calls = OpenCalls()
 
     @property
     def left_behind(self) -> int:
         """How many plain calls still run after they were stopped."""
         return self._left.count
-
-    async def wait_idle(self) -> None:
-        """Wait until no call is open."""
-        await self._idle.wait()
-
-    @contextmanager
-    def busy(self) -> Iterator[None]:
-        """Count a block as an open call."""
-        self._enter()
-        try:
-            yield
-        finally:
-            self._leave()
-
-    def keep_for(self, owner: object) -> None:
-        """Count an object as an open call for as long as it is there."""
-        self._enter()
-        weakref.finalize(owner, self._leave_soon).atexit = False
 
     async def stop(self, timeout: float) -> bool:  # noqa: ASYNC109 - a bound of the thread's end
         """End the home; False when it has not ended after `timeout` seconds."""
@@ -101,13 +80,13 @@ class Runner:
         Raises PluginError. Cancelling reaches asynchronous code, and plain code that is no blocked call;
         the caller does not wait for either.
         """
-        with self.busy():
+        with self.calls.busy():
             value = await self._value(doing, function, begin, context)
             return self.items(value, doing, context.copy()) if _is_iterated(value) else value
 
     def items(self, source: Any, doing: str, context: contextvars.Context) -> Items:
         """Return the items of an iterator of the plugin; it counts as a call until it has ended."""
-        self._enter()
+        self.calls.enter()
         return self._items(source, doing, context)
 
     async def ask(self, doing: str, work: Callable[[], Any], patience: float | None = None) -> Any:
@@ -182,7 +161,7 @@ class Runner:
         else:
             producer = ThreadProducer(value, self._left)
             producer.start(context)
-        producer.ended.add_done_callback(lambda _: self._leave_soon())
+        producer.ended.add_done_callback(lambda _: self.calls.leave_soon())
         return Items(producer, partial(self.failure, doing))
 
     def _note_left(self, doing: str) -> None:
@@ -197,19 +176,6 @@ class Runner:
     def _late(self, seconds: float) -> PluginError:
         late = Failed(f"it did not answer within {seconds:g} s")
         return PluginError(self._plugin.kind.value, self._plugin.id, late)
-
-    def _enter(self) -> None:
-        self._open += 1
-        self._idle.clear()
-
-    def _leave(self) -> None:
-        self._open -= 1
-        if self._open == 0:
-            self._idle.set()
-
-    def _leave_soon(self) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._leave)
 
 
 def _is_iterated(value: Any) -> bool:

@@ -15,9 +15,9 @@ from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins import frontmatter, source
 from gatewayd.plugins.access import PluginAccess, check_admin
 from gatewayd.plugins.arguments import user_record
+from gatewayd.plugins.handles import PluginHandle
 from gatewayd.plugins.interfaces import PluginStore
 from gatewayd.plugins.invoke import PluginError
-from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import refused
 from gatewayd.plugins.records import DERIVED, SWITCHES, Family, Origin, Plugin, log_fields
 from gatewayd.plugins.registry import END_TIMEOUT, LOAD, Registry
@@ -329,7 +329,7 @@ def new_plugin(actor: Actor, family: Family, new: NewPlugin, now: int) -> Plugin
     )
 
 
-async def probe(registry: Registry, plugin: Plugin, undo: AsyncExitStack) -> Loaded | None:
+async def probe(registry: Registry, plugin: Plugin, undo: AsyncExitStack) -> PluginHandle | None:
     """Load a plugin on trial, which `undo` ends; None where plugins are kept and not run.
 
     Raises invalid_request with exception, text and line when it does not load.

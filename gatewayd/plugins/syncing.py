@@ -12,9 +12,9 @@ from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.plugins import source
 from gatewayd.plugins.access import PluginAccess, check_admin
+from gatewayd.plugins.handles import PluginHandle
 from gatewayd.plugins.interfaces import PluginStore
 from gatewayd.plugins.invoke import PluginError
-from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import refused
 from gatewayd.plugins.records import Family, Origin, Plugin
 from gatewayd.plugins.registry import Registry
@@ -38,7 +38,7 @@ class _Ready:
     """A function that can be kept, with its new instance; `is_kept` goes on with the present one."""
 
     plugin: Plugin
-    loaded: Loaded | None = None
+    loaded: PluginHandle | None = None
     is_kept: bool = False
 
 
@@ -133,7 +133,7 @@ class FunctionSync:
                 await self._registry.adopt(one.plugin, one.loaded)
 
 
-async def _set_up(plugin: Plugin, loaded: Loaded, item: WantedFunction) -> Plugin:
+async def _set_up(plugin: Plugin, loaded: PluginHandle, item: WantedFunction) -> Plugin:
     """Return a plugin with the wanted valves, checked against its class."""
     if item.valves is None:
         return plugin

@@ -7,8 +7,8 @@ from gatewayd.accounts.records import Actor
 from gatewayd.errors import not_found
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.arguments import user_record
+from gatewayd.plugins.handles import PluginHandle
 from gatewayd.plugins.interfaces import UserValvesStore
-from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family, Plugin
 from gatewayd.plugins.registry import Registry
 
@@ -47,7 +47,7 @@ class UserValves:
         await self._store.put(actor.user_id, family, plugin_id, changed)
         return changed
 
-    async def _loaded(self, actor: Actor, family: Family, plugin_id: str) -> Loaded:
+    async def _loaded(self, actor: Actor, family: Family, plugin_id: str) -> PluginHandle:
         plugin = self._check(actor, family, plugin_id)
         if not (plugin.is_active or self._access.may_write(actor, plugin)):
             raise not_found(family.value, plugin_id)

@@ -21,6 +21,19 @@ from gatewayd.settings.reading import Reading
 
 CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"
 SHOWN_SECRET: Final = "WEBUI_SECRET_KEY"  # noqa: S105 - a name
+PLUGIN_VARIABLES: Final = (
+    "HOME",
+    "TZ",
+    "TMPDIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "NO_PROXY",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+)
+"""What processes of plugins see of the environment, in capital and small letters."""
 # Read by the test suite, inherited by the daemons that it starts.
 _NOT_SETTINGS: Final = frozenset({"GATEWAYD_REQUIRE_REAL"})
 
@@ -28,6 +41,13 @@ _NOT_SETTINGS: Final = frozenset({"GATEWAYD_REQUIRE_REAL"})
 def process_environment() -> Mapping[str, str]:
     """Return a copy of this process's environment."""
     return dict(os.environ)  # noqa: TID251 - this is the environment's home
+
+
+def plugin_environment() -> Mapping[str, str]:
+    """Return the variables of this process that processes of plugins get; one with a password is none."""
+    names = [*PLUGIN_VARIABLES, *(name.lower() for name in PLUGIN_VARIABLES)]
+    environment = process_environment()
+    return {name: environment[name] for name in names if "@" not in environment.get(name, "@")}
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import SecretStr
+from pydantic import ByteSize, SecretStr
 from pydantic_settings import BaseSettings
 
 from gatewayd.settings import types
@@ -23,6 +23,31 @@ class PluginFields(BaseSettings):
     )
     plugin_load_timeout: types.Seconds = setting(
         restart(PLUGINS), 60.0, "Longest time for a plugin to load.", gt=0, le=3600
+    )
+    plugin_isolation: types.Isolation = setting(
+        restart(PLUGINS),
+        "thread",
+        "Where plugins live: threads of the daemon, or processes of their own.",
+    )
+    plugin_isolation_exceptions: types.Texts = setting(
+        restart(PLUGINS), (), "Ids of the plugins that live in the other place."
+    )
+    plugin_processes: types.Whole = setting(
+        restart(PLUGINS), 64, "Processes of plugins, at most.", ge=1, le=10_000
+    )
+    plugin_process_memory: types.Size = setting(
+        restart(PLUGINS),
+        ByteSize(1 << 30),
+        "Memory that one process of a plugin may write to.",
+        ge=256 << 20,
+        le=1 << 40,
+    )
+    plugin_process_timeout: types.Seconds = setting(
+        restart(PLUGINS),
+        30.0,
+        "Longest time without a sign of life of a process of a plugin before it is ended.",
+        ge=1,
+        le=3600,
     )
     enable_pip_install_frontmatter_requirements: types.Switch = setting(
         restart(PLUGINS), False, "Install the packages that plugins require, into data_dir."

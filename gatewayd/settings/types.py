@@ -284,6 +284,9 @@ LogLevel = Annotated[
 AutoSwitch = Annotated[
     Literal["auto", "true", "false"], BeforeValidator(_switch_word), Expect('true, false or "auto"')
 ]
+Isolation = Annotated[
+    Literal["thread", "process"], BeforeValidator(_switch_word), Expect('"thread" or "process"')
+]
 
 ProviderKey = Annotated[SecretStr, AfterValidator(_provider_key), Expect("one word of ASCII characters")]
 SigningSecret = Annotated[

@@ -2,7 +2,7 @@
 
 import asyncio
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from gatewayd.events.records import Target
 from gatewayd.plugins import frontmatter, source
 from gatewayd.plugins.arguments import RequestMaker, Surroundings
 from gatewayd.plugins.context import CallScope
+from gatewayd.plugins.handles import PluginIsolation
 from gatewayd.plugins.loading import Loading
 from gatewayd.plugins.records import Family, Plugin, PluginKind, Problem
 from gatewayd.plugins.registry import Registry, Sources
@@ -20,6 +21,7 @@ from gatewayd.plugins.requirements import Installation, Requirements
 from gatewayd.tasks import Tasks
 
 Key = tuple[Family, str]
+Isolating = Callable[[Surroundings, Tasks], PluginIsolation]
 
 
 class MemoryPlugins:
@@ -114,6 +116,7 @@ def make_registry(
     timeout: float = 20.0,
     events: Any = None,
     user_valves: Any = None,
+    isolation: Isolating | None = None,
 ) -> Plugged:
     """Return a registry over plugins in memory; without `sources` it has no built-in ones.
 
@@ -127,7 +130,7 @@ def make_registry(
     registry = Registry(
         store,
         around,
-        Loading(requirements, timeout),
+        Loading(requirements, timeout, None if isolation is None else isolation(around, tasks)),
         sources or Sources(directory, has_builtin=False),
         tasks,
     )

@@ -8,7 +8,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.grants import show_grant
 from gatewayd.http.public.document_shapes import Owners
 from gatewayd.plugins.access import PluginAccess
-from gatewayd.plugins.loaded import Loaded
+from gatewayd.plugins.handles import PluginHandle
 from gatewayd.plugins.records import Family, Plugin
 from gatewayd.plugins.registry import Registry
 from gatewayd.plugins.shapes import show_plugin
@@ -90,6 +90,6 @@ def show_server(server: ToolServer) -> Shown:
     }
 
 
-def _has_user_valves(plugin: Plugin, loaded: Loaded | None) -> bool:
+def _has_user_valves(plugin: Plugin, loaded: PluginHandle | None) -> bool:
     """Tell whether users can set something; of what is not loaded, by its source."""
     return bool(_USER_VALVES.search(plugin.content)) if loaded is None else loaded.has_user_valves()

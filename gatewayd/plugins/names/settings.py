@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from gatewayd.plugins.names.answers import AnswerDict
 from gatewayd.plugins.names.gate import Gate, Table, blocking
-from gatewayd.plugins.names.keys import derive_secret
 from gatewayd.plugins.names.placeholders import refuse, sentence
 
 VERSION: Final = "0.9.0"
@@ -134,7 +133,7 @@ def make_env(gate: Gate) -> dict[str, Any]:
         "ENV": "prod",
         "WEBUI_AUTH": True,
         "WEBUI_NAME": "gatewayd",
-        "WEBUI_SECRET_KEY": derive_secret(gate.host.secret_key),
+        "WEBUI_SECRET_KEY": gate.host.secret_key,
         "log": logging.getLogger("gatewayd.plugins.env"),
         "__getattr__": __getattr__,
     }

@@ -44,9 +44,9 @@ async def runner(notes: Notes):
 async def test_a_runner_is_idle_when_every_call_is_over(runner: Runner) -> None:
     go = threading.Event()
     call = asyncio.ensure_future(runner.run("x", go.wait, go.wait, contextvars.copy_context()))
-    idle = asyncio.ensure_future(runner.wait_idle())
+    idle = asyncio.ensure_future(runner.calls.wait_idle())
     await asyncio.sleep(0)
-    assert not runner._idle.is_set()
+    assert not runner.calls.is_idle
     go.set()
     assert await call
     await idle
@@ -60,9 +60,9 @@ async def test_items_are_a_call_until_they_have_ended(runner: Runner) -> None:
     items = await runner.run("x", two, two, contextvars.copy_context())
     assert isinstance(items, Items)
     assert await anext(items) == 1
-    assert not runner._idle.is_set()
+    assert not runner.calls.is_idle
     await items.aclose()
-    await runner.wait_idle()
+    await runner.calls.wait_idle()
 
 
 async def test_a_question_gives_errors_of_the_gateway_as_they_are(runner: Runner) -> None:
@@ -123,7 +123,7 @@ async def test_what_makes_further_calls_is_an_open_call(runner: Runner) -> None:
         pass
 
     owner = Owner()
-    runner.keep_for(owner)
-    assert not runner._idle.is_set()
+    runner.calls.keep_for(owner)
+    assert not runner.calls.is_idle
     del owner
-    await runner.wait_idle()
+    await runner.calls.wait_idle()

@@ -1,0 +1,361 @@
+"""The process of one plugin: `python -m gatewayd.plugins.isolation.child`.
+
+The plugin is loaded and called by the code that does so in the gateway itself, with a `Host` that asks over
+the pipe. It ends when the gateway closes the pipe, or ends.
+"""
+
+import asyncio
+import itertools
+import logging
+import os
+import threading
+from collections.abc import Coroutine, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins.arguments import Surroundings
+from gatewayd.plugins.invoke import Failed, PluginError, attempt_async
+from gatewayd.plugins.isolation.calls import FILTERS, ReceivedCall, read_call
+from gatewayd.plugins.isolation.facts import facts_of
+from gatewayd.plugins.isolation.messages import (
+    LOGGED,
+    MAX_ERROR_CHARACTERS,
+    Headers,
+    Payload,
+    error_told,
+    failure_told,
+    pack_at_once,
+    unpack_at_once,
+)
+from gatewayd.plugins.isolation.outcomes import OutcomeWriter
+from gatewayd.plugins.isolation.remote import Asker, RemoteEvents, lender, make_remote_host
+from gatewayd.plugins.items import Items
+from gatewayd.plugins.loaded import Loaded
+from gatewayd.plugins.loading import Loader, Loading
+from gatewayd.plugins.names.finder import install
+from gatewayd.plugins.output import catching_output
+from gatewayd.plugins.records import Family, Plugin, PluginKind
+from gatewayd.plugins.repeated_calls import Result
+from gatewayd.plugins.requirements import Installation, Requirements
+from gatewayd.workers import Parent
+
+LOOSE: Final = frozenset({"action"})
+"""Methods of functions whose result may be anything, as that of tools may."""
+END_SECONDS: Final = 5.0
+LOOK_SECONDS: Final = 0.5
+"""Between two looks at calls that run on after they were stopped."""
+_user_valves: Final[ContextVar[Mapping[str, Any]]] = ContextVar("gatewayd_user_valves")
+
+
+class Voice:
+    """Writes to the gateway what it did not ask for."""
+
+    def __init__(self, parent: Parent) -> None:
+        self._parent = parent
+
+    def say(self, header: Headers, blob: bytes = b"") -> None:
+        """Write a message, from any thread."""
+        self._parent.say(header, blob)
+
+    def tell(self, what: str, value: Any) -> None:
+        """Write what the gateway is to know."""
+        more, blob = pack_at_once(Payload(value))
+        self.say({"tell": what, **more}, blob)
+
+
+class PipeHandler(logging.Handler):
+    """Sends lines of the log to the gateway."""
+
+    def __init__(self, voice: Voice) -> None:
+        super().__init__()
+        self._voice = voice
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send one line."""
+        fields = {name: getattr(record, name) for name in LOGGED if hasattr(record, name)}
+        short = {name: str(value)[:MAX_ERROR_CHARACTERS] for name, value in fields.items()}
+        message = record.getMessage()[:MAX_ERROR_CHARACTERS]
+        readable = {name: _readable(value) for name, value in short.items()}
+        self._voice.tell("log", {"level": record.levelno, "message": _readable(message), "fields": readable})
+
+
+class CallValves:
+    """A `UserValvesStore` of what the present call has brought along."""
+
+    async def find(self, user_id: str, family: Family, plugin_id: str) -> dict[str, Any] | None:
+        """Return what the user of the call set."""
+        del user_id, family, plugin_id
+        return dict(_user_valves.get({}))
+
+    async def put(self, user_id: str, family: Family, plugin_id: str, values: dict[str, Any]) -> None:
+        """Refuse: the gateway keeps them."""
+        raise GatewayError(Kind.INTERNAL, "cannot keep valves in the process of a plugin")
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What the first message tells: the plugin, and what is around it."""
+
+    plugin: Plugin
+    host: Mapping[str, Any]
+    packages: str | None
+    seconds: float
+    level: int
+
+    @classmethod
+    def read(cls, told: dict[str, Any]) -> "Opening":
+        """Return it of the value of a message."""
+        plugin = told["plugin"]
+        record = Plugin(**{**plugin, "family": Family(plugin["family"]), "kind": PluginKind(plugin["kind"])})
+        return cls(record, told["host"], told["packages"], told["seconds"], told["level"])
+
+
+class PluginService:
+    """Does what the gateway asks, each message in a task of its own."""
+
+    def __init__(self, parent: Parent) -> None:
+        self._parent = parent
+        self._voice = Voice(parent)
+        self._asker = Asker(self._voice.say)
+        self._numbers = itertools.count(1)
+        self._streams: dict[int, Items] = {}
+        self._pulls: dict[int, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._calls: dict[int, asyncio.Task[None]] = {}
+        self._loaded: Loaded | None = None
+        self._told: Mapping[str, Any] = {}
+        self._looking: asyncio.TimerHandle | None = None
+
+    def take(self, message: dict[str, Any], blob: bytes) -> None:
+        """Take a message of the gateway."""
+        match message["do"]:
+            case "answer":
+                self._asker.take(message, blob)
+            case "cancel":
+                if call := self._calls.get(message["call"]):
+                    call.cancel()
+            case _:
+                task = self._start(self._answer(message, blob))
+                if message["do"] in ("call", "repeat"):
+                    self._calls[message["call"]] = task
+                    task.add_done_callback(lambda _: self._calls.pop(message["call"], None))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _answer(self, message: dict[str, Any], blob: bytes) -> None:
+        outcome = await attempt_async(lambda: self._done(message, unpack_at_once(message, blob)))
+        if outcome.error is None:
+            outcome = await attempt_async(lambda: self._written(message, outcome.value))
+        if outcome.error is None:
+            return
+        told = _failure(outcome.error)
+        self._tell_facts()
+        self._parent.answer(message, told)
+
+    async def _written(self, message: dict[str, Any], payload: Payload) -> None:
+        more, blob = pack_at_once(payload)
+        self._tell_facts()
+        self._parent.answer(message, more, blob)
+
+    async def _done(self, message: dict[str, Any], payload: Payload) -> Payload:
+        told = payload.value
+        match message["do"]:
+            case "load":
+                return await self._load(Opening.read(told))
+            case "call":
+                return await self._call(message, told)
+            case "repeat":
+                return await self._repeat(message, told)
+            case "next":
+                return await self._next(message["stream"])
+            case "close":
+                return await self._close(message["stream"])
+            case "read":
+                return self._writer().write(await self._ready().read(message["name"]), is_loose=False)
+            case other:
+                return Payload(await self._set_up(other, message, told))
+
+    async def _set_up(self, what: str, message: dict[str, Any], told: Any) -> Any:
+        loaded = self._ready()
+        match what:
+            case "hook":
+                return await loaded.run_hook(message["name"])
+            case "take":
+                await loaded.take(replace(loaded.plugin, valves=told))
+            case "schema" if told["of_user"]:
+                return await loaded.user_valves_schema(told["user"])
+            case "schema":
+                return await loaded.valves_schema(told["user"])
+            case "valves":
+                values = told["stored"], told["values"]
+                return await loaded.changed_valves(*values, of_user=told["of_user"])
+            case "end":
+                await loaded.end(END_SECONDS)
+            case other:
+                raise GatewayError(Kind.INTERNAL, f"cannot do {other!r}")
+        return None
+
+    async def _load(self, opening: Opening) -> Payload:
+        logging.getLogger().addHandler(PipeHandler(self._voice))
+        logging.getLogger().setLevel(opening.level)
+        host = make_remote_host(self._asker, **opening.host)
+        loop = asyncio.get_running_loop()
+        around = Surroundings(loop, RemoteEvents(self._asker), CallValves(), install(host, loop).make_request)
+        # The gateway has installed what was missing.
+        packages = opening.packages
+        requirements = Requirements(Installation(Path(packages or os.devnull), packages is not None))
+        requirements.open()
+        loader = Loader(around, Loading(requirements, opening.seconds))
+        self._loaded = await loader.load(opening.plugin, self._note)
+        found = self._loaded.plugin
+        return Payload({"kind": found.kind.value, "specs": found.specs, "missing": list(found.missing)})
+
+    async def _call(self, message: dict[str, Any], told: dict[str, Any]) -> Payload:
+        loaded, method = self._ready(), message["method"]
+        received = self._received(message, told)
+        is_filter = method in FILTERS
+        value = await loaded.call(method, received.scope, received.arguments)
+        is_loose = loaded.plugin.family is Family.TOOL or method in LOOSE
+        given: dict[str, Any] = {}
+        if is_filter and value is None:
+            given["body"] = _without_metadata(received.arguments.get("body"), received)
+        given["is_shared"] = isinstance(value, dict) and value.get("metadata") is received.scope.metadata
+        outcome = self._writer().write(_without_metadata(value, received), is_loose=is_loose)
+        given |= received.changes()
+        return Payload({**given, "outcome": outcome.value}, outcome.attachment)
+
+    async def _repeat(self, message: dict[str, Any], told: dict[str, Any]) -> Payload:
+        received = self._received(message, told)
+        calls = self._ready().repeated(message["method"], told["name"], received.scope)
+        values = [orjson.dumps(value) for value in told["values"]]
+        found = await calls.run(values, lambda: received.arguments)
+        results = [_result(*pair) for pair in zip(found, values, strict=True)]
+        return Payload({**received.changes(), "results": results})
+
+    def _received(self, message: dict[str, Any], told: dict[str, Any]) -> ReceivedCall:
+        number = message["call"]
+        received = read_call(number, told, lender(self._asker, number))
+        _user_valves.set(received.user_valves)
+        return received
+
+    async def _next(self, stream: int) -> Payload:
+        items = self._streams.get(stream)
+        if items is None:
+            return Payload()
+        task = asyncio.current_task()
+        if task is not None:
+            self._pulls[stream] = task
+        try:
+            return self._writer().write(await anext(items), is_loose=False)
+        except StopAsyncIteration:
+            self._streams.pop(stream, None)
+            return Payload()
+        finally:
+            self._pulls.pop(stream, None)
+
+    async def _close(self, stream: int) -> Payload:
+        items = self._streams.pop(stream, None)
+        if pull := self._pulls.get(stream):
+            pull.cancel()
+        if items is not None:
+            await items.aclose()
+        return Payload()
+
+    def _writer(self) -> OutcomeWriter:
+        return OutcomeWriter(self._kept, self._ready().items)
+
+    def _kept(self, items: Any) -> int:
+        number = next(self._numbers)
+        self._streams[number] = items
+        return number
+
+    def _ready(self) -> Loaded:
+        if self._loaded is None:
+            raise GatewayError(Kind.INTERNAL, "cannot call a plugin that is not loaded")
+        return self._loaded
+
+    def _note(self, plugin: Plugin, doing: str, sentence: str) -> None:
+        del plugin
+        self._voice.tell("note", {"doing": doing, "sentence": _readable(sentence)})
+
+    def _tell_facts(self) -> None:
+        """Tell what has changed of what the gateway knows without asking."""
+        if self._loaded is None:
+            return
+        facts = facts_of(self._loaded)
+        if facts != self._told:
+            self._told = facts
+            self._voice.tell("facts", facts)
+        if self._loaded.left_behind and self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """Tell of calls that run on after they were stopped, until there are none."""
+        self._looking = None
+        self._tell_facts()
+
+
+def _without_metadata(value: Any, received: ReceivedCall) -> Any:
+    """Return a body without the metadata of the request, which the gateway puts back."""
+    if isinstance(value, dict) and value.get("metadata") is received.scope.metadata:
+        return {name: member for name, member in value.items() if name != "metadata"}
+    return value
+
+
+def _result(result: Result, value: bytes) -> dict[str, Any] | None:
+    """Return what came of a value, None when it is left as it was."""
+    if result is value:
+        return None
+    if isinstance(result, str):
+        return {"problem": _readable(result)[:MAX_ERROR_CHARACTERS]}
+    return {"value": orjson.loads(result)}
+
+
+def _failure(error: BaseException) -> Headers:
+    if isinstance(error, PluginError):
+        return failure_told(error)
+    if isinstance(error, GatewayError):
+        return error_told(error)
+    failed = Failed(str(error), type(error).__name__)
+    return failure_told(PluginError("plugin", "", failed))
+
+
+def _readable(text: str) -> str:
+    """Return a text that can be written as UTF-8."""
+    return text.encode("utf-8", "replace").decode()
+
+
+async def _serve(parent: Parent) -> None:
+    loop, service = asyncio.get_running_loop(), PluginService(parent)
+
+    def read() -> None:
+        for message, blob in parent.messages():
+            if message["do"] == "ping":
+                parent.answer(message, {})
+            else:
+                loop.call_soon_threadsafe(service.take, message, blob)
+        # The code of a plugin cannot be ended in another way.
+        os._exit(0)
+
+    threading.Thread(target=read, name="messages", daemon=True).start()
+    await asyncio.Event().wait()
+
+
+def main() -> None:
+    """Answer until the gateway closes the pipe."""
+    parent = Parent()
+    with catching_output():
+        asyncio.run(_serve(parent))
+
+
+if __name__ == "__main__":
+    main()

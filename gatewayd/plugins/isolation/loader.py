@@ -1,0 +1,71 @@
+"""Decides which plugins live in processes of their own, and loads them there."""
+
+import weakref
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from gatewayd.plugins import frontmatter
+from gatewayd.plugins.isolation.plugin import IsolatedPlugin, IsolationOptions, IsolationParts
+from gatewayd.plugins.isolation.process import failure_of
+from gatewayd.plugins.isolation.questions import Answering
+from gatewayd.plugins.records import Plugin
+from gatewayd.plugins.running import Noting
+from gatewayd.tasks import Tasks
+
+HEADER: Final = "isolation"
+
+
+class IsolationMode(StrEnum):
+    """Where a plugin lives: in the gateway, in a thread of its own, or in a process."""
+
+    THREAD = "thread"
+    PROCESS = "process"
+
+
+@dataclass(frozen=True, slots=True)
+class IsolationChoice:
+    """Where plugins live unless their headers ask for a process: `exceptions` are ids with the other mode.
+
+    There are at most `most` processes at a time.
+    """
+
+    mode: IsolationMode = IsolationMode.THREAD
+    exceptions: frozenset[str] = frozenset()
+    most: int = 64
+
+    def of(self, plugin: Plugin) -> IsolationMode:
+        """Return the mode of a plugin; PluginError when its header names none."""
+        is_process = (self.mode is IsolationMode.PROCESS) != (plugin.id in self.exceptions)
+        asked = frontmatter.read(plugin.content).get(HEADER, "").strip().lower()
+        if asked and asked not in set(IsolationMode):
+            raise failure_of(plugin, f"its header asks for isolation {asked!r}; there are thread and process")
+        is_process = is_process or asked == IsolationMode.PROCESS
+        return IsolationMode.PROCESS if is_process else IsolationMode.THREAD
+
+
+class IsolatedLoader:
+    """A `plugins.handles.PluginIsolation`."""
+
+    def __init__(
+        self, choice: IsolationChoice, answering: Answering, options: IsolationOptions, tasks: Tasks
+    ) -> None:
+        self._choice = choice
+        self._parts = IsolationParts(answering, options, tasks, self._check_room)
+        self._plugins: weakref.WeakSet[IsolatedPlugin] = weakref.WeakSet()
+
+    def applies_to(self, plugin: Plugin) -> bool:
+        """Tell whether a plugin lives in a process; PluginError when its header names no mode."""
+        return self._choice.of(plugin) is IsolationMode.PROCESS
+
+    async def load(self, plugin: Plugin, noting: Noting) -> IsolatedPlugin:
+        """Return a plugin that has run in its process; PluginError with the sentence to show."""
+        isolated = IsolatedPlugin(plugin, self._parts, noting)
+        self._plugins.add(isolated)
+        await isolated.start()
+        return isolated
+
+    def _check_room(self, plugin: Plugin) -> None:
+        most = self._choice.most
+        if sum(one.is_alive for one in self._plugins) >= most:
+            raise failure_of(plugin, f"{most} plugins have processes already, which plugin_processes permits")

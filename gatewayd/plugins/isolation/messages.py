@@ -1,0 +1,150 @@
+"""How the gateway and the process of a plugin write what they say to each other.
+
+A message is a frame of `gatewayd.workers`: a short header, and JSON followed by `attached` raw bytes. What a
+process sends may be anything: it is bounded here, and decoded in slices.
+"""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.jsonparts import encode
+from gatewayd.jsonslices import JsonLimits, decode
+from gatewayd.plugins.invoke import Failed, PluginError
+
+MAX_MESSAGE_BYTES: Final = 16 << 20
+"""Of what a process sends at a time."""
+MAX_QUESTION_ANSWER_BYTES: Final = 64 << 20
+"""Of what a process is answered."""
+MAX_HEADER_BYTES: Final = 64 << 10
+MAX_ERROR_CHARACTERS: Final = 8_192
+MAX_NAME_CHARACTERS: Final = 200
+MAX_NAMES: Final = 8
+MAX_REFUSAL_CHARACTERS: Final = 2_000
+LIMITS: Final = JsonLimits(containers=250_000, values=1_000_000, depth=100, has_exact_integers=False)
+"""Of the JSON that a process sends."""
+
+LOGGED: Final = ("plugin", "family", "doing", "error", "line", "hook", "text", "what")
+"""The fields of a line of the log that the gateway is told."""
+
+Headers = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A value of JSON, and bytes beside it."""
+
+    value: Any = None
+    attachment: bytes = b""
+
+
+async def pack(payload: Payload) -> tuple[Headers, bytes]:
+    """Return what the header and the rest of a message have of a payload, made in slices.
+
+    What is no JSON is written as its text: the gateway's own mappings, paths and the like.
+    """
+    try:
+        parts = await encode(payload.value)
+    except TypeError:
+        parts = [orjson.dumps(payload.value, default=_plain, option=orjson.OPT_NON_STR_KEYS)]
+    return {"attached": len(payload.attachment)}, b"".join([*parts, payload.attachment])
+
+
+def pack_at_once(payload: Payload) -> tuple[Headers, bytes]:
+    """Return the same in the process of the plugin; TypeError for what is no JSON."""
+    text = orjson.dumps(payload.value)
+    size = len(text) + len(payload.attachment)
+    if size > MAX_MESSAGE_BYTES - MAX_HEADER_BYTES:
+        raise ValueError(
+            f"what it gives has {size} bytes, more than the {MAX_MESSAGE_BYTES} that may leave its process"
+        )
+    return {"attached": len(payload.attachment)}, text + payload.attachment
+
+
+async def unpack(header: Mapping[str, Any], blob: bytes) -> Payload:
+    """Return the payload of a message of a process; ValueError for what is none."""
+    text, attachment = _divided(header, blob)
+    try:
+        return Payload(await decode(text, LIMITS) if text else None, attachment)
+    except GatewayError as error:
+        raise ValueError(error.message) from None
+
+
+def unpack_at_once(header: Mapping[str, Any], blob: bytes) -> Payload:
+    """Return the payload of a message of the gateway."""
+    text, attachment = _divided(header, blob)
+    return Payload(orjson.loads(text) if text else None, attachment)
+
+
+def failure_told(failure: PluginError) -> Headers:
+    """Return what the header of an answer says of a failure."""
+    failed = failure.failed
+    return {
+        "failed": {
+            "text": failed.text[:MAX_ERROR_CHARACTERS],
+            "exception": failed.exception[:MAX_NAME_CHARACTERS],
+            "status": failed.status,
+            "line": failed.line,
+            "code": failed.code,
+            "retry_after": failed.retry_after,
+            "names": [name[:MAX_NAME_CHARACTERS] for name in failed.names[:MAX_NAMES]],
+            "kind": failure.kind.value,
+        }
+    }
+
+
+def read_failed(told: Any) -> tuple[Failed, Kind]:
+    """Return the failure in a header; ValueError, TypeError or LookupError for what is none."""
+    failed = Failed(
+        text=_text(told["text"]),
+        exception=_text(told["exception"]),
+        status=_number(told["status"]),
+        line=_number(told["line"]),
+        code=None if told["code"] is None else _text(told["code"]),
+        retry_after=_number(told["retry_after"]),
+        names=tuple(_text(name) for name in told["names"][:MAX_NAMES]),
+    )
+    return failed, Kind(told["kind"])
+
+
+def error_told(error: GatewayError) -> Headers:
+    """Return what the header of an answer says of an error of the gateway."""
+    message = error.message[:MAX_REFUSAL_CHARACTERS]
+    return {"error": {"kind": error.kind.value, "message": message, "param": error.param, "code": error.code}}
+
+
+def read_error(told: Mapping[str, Any]) -> GatewayError:
+    """Return the error in a header of the gateway."""
+    return GatewayError(Kind(told["kind"]), told["message"], param=told["param"], code=told["code"])
+
+
+def _divided(header: Mapping[str, Any], blob: bytes) -> tuple[bytes, bytes]:
+    attached = header.get("attached", 0)
+    if not isinstance(attached, int) or not 0 <= attached <= len(blob):
+        raise ValueError("a message has fewer bytes than it says")
+    end = len(blob) - attached
+    return blob[:end], blob[end:]
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a text is expected")
+    return value[:MAX_ERROR_CHARACTERS]
+
+
+def _number(value: Any) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise TypeError("a number is expected")
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Return what stands for a value that is no JSON."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Set | tuple):
+        return list(value)
+    return str(value)

@@ -1,0 +1,261 @@
+"""The process of one plugin, as the gateway sees it: it is asked, it asks, and it is watched.
+
+It may be hostile. What it says is bounded and read for half of the time at most; when it does not answer that
+it is alive, or says what has no meaning, it is ended.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.pace import SLICE_SECONDS
+from gatewayd.plugins.invoke import Failed, PluginError, attempt_async
+from gatewayd.plugins.isolation.messages import (
+    MAX_HEADER_BYTES,
+    MAX_MESSAGE_BYTES,
+    MAX_QUESTION_ANSWER_BYTES,
+    Payload,
+    error_told,
+    pack,
+    read_failed,
+    unpack,
+)
+from gatewayd.plugins.records import Plugin
+from gatewayd.tasks import Tasks
+from gatewayd.workers import Worker, WorkerDiedError, WorkerLateError, WorkerOptions
+
+log = logging.getLogger(__name__)
+
+CHILD: Final = "gatewayd.plugins.isolation.child"
+MAX_QUESTIONS: Final = 1_000
+"""Questions of one process that are being answered; a further one is refused."""
+MAX_WATCH_SECONDS: Final = 5.0
+"""Between two times that a process is asked whether it is alive."""
+MALFORMED: Final = (ValueError, TypeError, LookupError, AttributeError)
+"""What reading a message raises that a process should not have sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOptions:
+    """The bounds of a process: bytes of memory, and seconds without a sign of life."""
+
+    memory: int
+    seconds: float
+    environment: Mapping[str, str]
+
+
+class ProcessListener(Protocol):
+    """Hears what a process says of its own accord."""
+
+    async def answer(self, asked: Mapping[str, Any], payload: Payload) -> Payload:
+        """Return the answer to a question; raises GatewayError."""
+        ...
+
+    def hear(self, said: Mapping[str, Any], payload: Payload) -> None:
+        """Take a message that has no answer; raises one of MALFORMED for what is none."""
+        ...
+
+
+class PluginProcess:
+    """A started process."""
+
+    def __init__(
+        self, plugin: Plugin, options: ProcessOptions, listener: ProcessListener, tasks: Tasks
+    ) -> None:
+        self._plugin = plugin
+        self._options = options
+        self._listener = listener
+        self._tasks = tasks
+        self._questions: dict[int, str] = {}
+        self._open = 0
+        self._reason: str | None = None
+        self._worker: Worker | None = None
+        self._watch = ""
+        self._worked = 0.0
+
+    async def start(self) -> None:
+        """Start the process; unavailable when that is not possible."""
+        options = WorkerOptions(
+            CHILD,
+            data_memory=self._options.memory,
+            answer_bytes=MAX_MESSAGE_BYTES,
+            header_bytes=MAX_HEADER_BYTES,
+            environment=self._options.environment,
+            has_children=True,
+        )
+        self._worker = await Worker.start(options, self._tasks, self._hear)
+
+    def watch(self) -> None:
+        """Begin to ask whether it is alive: it has been loaded."""
+        watching = self._keep_watch(self._started())
+        self._watch = self._tasks.spawn(f"watch of plugin {self._plugin.id}", watching)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked."""
+        return self._worker is not None and self._worker.is_alive
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._started().pid
+
+    @property
+    def resident(self) -> int:
+        """Bytes of memory that it holds."""
+        return self._started().resident
+
+    async def ask(
+        self, header: Mapping[str, Any], payload: Payload | None = None, seconds: float | None = None
+    ) -> Payload:
+        """Return the answer to a question.
+
+        Raises PluginError for what the plugin raised and when the process ends, the GatewayError that the
+        plugin's valves were refused with, and PluginError without an answer within `seconds`.
+        """
+        worker = self._started()
+        more, blob = await pack(payload or Payload())
+        self._open += 1
+        try:
+            answer, data = await worker.call({**header, **more}, blob, seconds)
+            if "failed" in answer:
+                failed, kind = read_failed(answer["failed"])
+                raise PluginError(self._plugin.kind.value, self._plugin.id, failed, kind=kind)
+            return await unpack(answer, data)
+        except WorkerDiedError as error:
+            raise failure_of(self._plugin, self._why(error)) from error
+        except MALFORMED as error:
+            raise self.spoil(error) from error
+        finally:
+            self._open -= 1
+
+    async def tell(self, header: Mapping[str, Any], payload: Payload | None = None) -> None:
+        """Send a message that has no answer."""
+        more, blob = await pack(payload or Payload())
+        await self._started().tell({**header, **more}, blob)
+
+    def tell_soon(self, header: Mapping[str, Any]) -> None:
+        """Send a message that has no answer, without waiting."""
+        if self.is_alive:
+            self._tasks.spawn("message to a plugin", self.tell(header))
+
+    def spoil(self, error: Exception) -> PluginError:
+        """End the process for what it said, and return the failure."""
+        self._end(f"said what has no meaning ({error})")
+        return failure_of(self._plugin, f"its process said what has no meaning ({error}), and was ended")
+
+    async def close(self) -> None:
+        """End the process, and what it has started."""
+        if self._worker is None:
+            return
+        await self._tasks.stop(self._watch)
+        await self._worker.close()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if self._worker is not None:
+            self._worker.kill()
+
+    def _started(self) -> Worker:
+        if self._worker is None:
+            raise RuntimeError("the process is started first")
+        return self._worker
+
+    def _end(self, reason: str) -> None:
+        self._reason = self._reason or reason
+        self.kill()
+
+    def _why(self, error: WorkerDiedError) -> str:
+        if isinstance(error, WorkerLateError) and self._reason is None:
+            self._reason = error.reason
+        return f"its process {self._reason or error.reason}; the next call starts it again"
+
+    async def _keep_watch(self, worker: Worker) -> None:
+        """Ask the process whether it is alive while somebody waits for it."""
+        limit = self._options.seconds
+        pause = min(limit / 4, MAX_WATCH_SECONDS)
+        while worker.is_alive:
+            await asyncio.sleep(pause)
+            if not self._open:
+                continue
+            try:
+                await worker.call({"do": "ping"}, seconds=limit)
+            except WorkerLateError:
+                self._reason = self._reason or (
+                    f"gave no sign of life for {limit:g} s and was ended: code of it held the interpreter"
+                )
+            except (WorkerDiedError, GatewayError):
+                return
+
+    async def _hear(self, header: dict[str, Any], blob: bytes) -> None:
+        """Take one message; whoever says much is heard for half of the time."""
+        began = time.perf_counter()
+        if "number" not in header:
+            try:
+                await self._take(header, blob)
+            except MALFORMED as error:
+                self._reason = self._reason or f"said what has no meaning ({error}), and was ended"
+                raise
+        self._worked += time.perf_counter() - began + _A_MESSAGE
+        if self._worked >= SLICE_SECONDS:
+            pause, self._worked = self._worked, 0.0
+            await asyncio.sleep(pause)
+
+    async def _take(self, header: Mapping[str, Any], blob: bytes) -> None:
+        payload = await unpack(header, blob)
+        if "ask" not in header:
+            if header.get("tell") == "withdraw":
+                await self._withdraw(header["of"])
+            else:
+                self._listener.hear(header, payload)
+            return
+        number = header["ask"]
+        if not isinstance(number, int) or number in self._questions:
+            raise ValueError("a question has a number of its own")
+        if len(self._questions) >= MAX_QUESTIONS:
+            error = GatewayError(Kind.RATE_LIMITED, "cannot answer: the plugin asks too much at a time")
+            await self.tell({"do": "answer", "ask": number, **error_told(error)})
+            return
+        self._questions[number] = self._tasks.spawn(
+            "question of a plugin",
+            self._answer(number, header, payload),
+            at_end=lambda: self._forget(number),
+        )
+
+    def _forget(self, number: int) -> None:
+        self._questions.pop(number, None)
+
+    async def _withdraw(self, number: Any) -> None:
+        task = self._questions.get(number)
+        if task is not None:
+            self._tasks.spawn("withdraw a question", self._stopped(task))
+
+    async def _stopped(self, task: str) -> None:
+        await self._tasks.stop(task)
+
+    async def _answer(self, number: int, header: Mapping[str, Any], payload: Payload) -> None:
+        outcome = await attempt_async(lambda: self._listener.answer(header, payload))
+        if outcome.error is None:
+            more, blob = await pack(outcome.value)
+            if len(blob) <= MAX_QUESTION_ANSWER_BYTES:
+                await self._started().tell({"do": "answer", "ask": number, **more}, blob)
+                return
+            outcome.error = GatewayError(Kind.TOO_LARGE, "cannot answer: the answer is too large")
+        error = outcome.error
+        if not isinstance(error, GatewayError):
+            log.warning("a question of a plugin failed", exc_info=error, extra={"plugin": self._plugin.id})
+            error = GatewayError(Kind.INTERNAL, "cannot answer: the gateway failed")
+        await self.tell({"do": "answer", "ask": number, **error_told(error)})
+
+
+def failure_of(plugin: Plugin, text: str) -> PluginError:
+    """Return a failure of a plugin."""
+    return PluginError(plugin.kind.value, plugin.id, Failed(text))
+
+
+_A_MESSAGE: Final = 0.00002
+"""Seconds that reading a message takes at least, beside what it says."""

@@ -1,0 +1,176 @@
+"""The gateway as code in the process of a plugin reaches it: each question goes over the pipe."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self, cast
+
+from gatewayd.errors import invalid
+from gatewayd.events.records import Target
+from gatewayd.plugins.context import CallScope
+from gatewayd.plugins.current import asking
+from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.isolation.calls import CallActor
+from gatewayd.plugins.isolation.messages import (
+    Headers,
+    Payload,
+    pack_at_once,
+    read_error,
+    unpack_at_once,
+)
+from gatewayd.plugins.isolation.outcomes import read_outcome
+from gatewayd.plugins.isolation.parts import PARTS, SCOPE, find_method
+
+Say = Callable[[Headers, bytes], None]
+"""Writes a message to the gateway, from any thread."""
+
+
+class Asker:
+    """Asks the gateway, on the loop that its answers come to."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Payload]] = {}
+
+    async def ask(self, header: Mapping[str, Any], payload: Payload) -> Payload:
+        """Return the answer to a question; raises the GatewayError that the gateway answers with.
+
+        Being cancelled takes the question back.
+        """
+        more, blob = pack_at_once(payload)
+        number = next(self._numbers)
+        answer: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        try:
+            self._say({"ask": number, **header, **more}, blob)
+            return await answer
+        except asyncio.CancelledError:
+            self._say({"tell": "withdraw", "of": number}, b"")
+            raise
+        finally:
+            self._waiting.pop(number, None)
+
+    def take(self, header: Mapping[str, Any], blob: bytes) -> None:
+        """Take an answer."""
+        answer = self._waiting.get(header["ask"])
+        if answer is None or answer.done():
+            return
+        if "error" in header:
+            answer.set_exception(read_error(header["error"]))
+        else:
+            answer.set_result(unpack_at_once(header, blob))
+
+
+class RemoteEvents:
+    """A `plugins.arguments.Events` over the pipe."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+
+    async def emit(self, target: Target, event: Any) -> bool:
+        """Send an event."""
+        told = await self._asker.ask({"do": "emit"}, Payload({"target": asdict(target), "event": event}))
+        return bool(told.value)
+
+    async def call(self, target: Target, event: Any) -> Any:
+        """Ask the user."""
+        told = await self._asker.ask({"do": "call"}, Payload({"target": asdict(target), "event": event}))
+        return told.value
+
+
+class RemoteFrames(AsyncIterator[bytes]):
+    """The frames of an answer that the gateway reads."""
+
+    def __init__(self, asker: Asker, number: int) -> None:
+        self._asker = asker
+        self._number = number
+        self._is_over = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the next frame."""
+        if self._is_over:
+            raise StopAsyncIteration
+        told = await self._asker.ask({"do": "frame", "frames": self._number}, Payload())
+        if told.value["is_over"]:
+            self._is_over = True
+            raise StopAsyncIteration
+        return told.attachment
+
+    async def aclose(self) -> None:
+        """Have the reading stopped."""
+        if not self._is_over:
+            self._is_over = True
+            await self._asker.ask({"do": "drop", "frames": self._number}, Payload())
+
+
+class RemotePart:
+    """A part of the gateway, such as `Host.users`: its methods ask."""
+
+    def __init__(self, asker: Asker, part: str) -> None:
+        self._asker = asker
+        self._part = part
+
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        method = find_method(self._part, name)
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            arguments = dict(method.signature.bind(*args, **kwargs).arguments)
+            number = _call_of(arguments.pop(SCOPE, None))
+            payload = Payload(arguments)
+            if (self._part, name) == ("files", "store"):
+                upload = asdict(arguments["upload"])
+                payload = Payload({**arguments, "upload": upload}, upload.pop("content"))
+            header = {"do": "host", "part": self._part, "method": name, "call": number}
+            return self._read(name, number, await self._asker.ask(header, payload))
+
+        call.__name__ = name
+        return call
+
+    def _read(self, name: str, number: int, answer: Payload) -> Any:
+        value = answer.value
+        match self._part, name:
+            case "files", "path":
+                return None if value is None else Path(value)
+            case "completions", "run" if value.keys() == {"frames"}:
+                return RemoteFrames(self._asker, value["frames"])
+            case "plugins", "tools":
+                lent = lender(self._asker, number)
+                return {key: {**tool, "callable": lent(tool["callable"])} for key, tool in value.items()}
+            case _:
+                return value
+
+
+def make_remote_host(asker: Asker, data_dir: str, secret_key: str) -> Host:
+    """Return the host of the process."""
+    parts = {part: cast(Any, RemotePart(asker, part)) for part in PARTS}
+    return Host(**parts, data_dir=Path(data_dir), secret_key=secret_key)
+
+
+def lender(asker: Asker, call: int) -> Callable[[int], Callable[..., Any]]:
+    """Return what makes the functions that call the tools of a call, by their numbers."""
+
+    def lent(number: int) -> Callable[..., Any]:
+        async def run(**arguments: Any) -> Any:
+            header = {"do": "tool", "call": call}
+            told = await asker.ask(header, Payload({"number": number, "arguments": arguments}))
+            return read_outcome(told, _no_stream)
+
+        return run
+
+    return lent
+
+
+def _call_of(scope: CallScope | None) -> int:
+    """Return the number of the call that something is asked in, 0 for none."""
+    actor = asking.get() if scope is None else scope.actor
+    return actor.call if isinstance(actor, CallActor) else 0
+
+
+def _no_stream(_: int) -> Any:
+    raise invalid("cannot read a stream as the result of a tool")

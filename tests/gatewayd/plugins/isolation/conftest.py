@@ -1,0 +1,10 @@
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.isolated import Isolating
+
+
+@pytest.fixture
+def isolating(tmp_path: Path) -> Isolating:
+    return Isolating(tmp_path)

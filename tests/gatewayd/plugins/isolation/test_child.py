@@ -1,0 +1,80 @@
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayd.catalog.replies import Chunk
+from gatewayd.plugins.invoke import PluginError
+from tests.fakes.hosting import Wishes, hosting
+from tests.fakes.isolated import Isolating, isolated
+from tests.fakes.plugins import scope_of
+
+
+async def test_import_names_reach_the_gateway(isolating: Isolating, tmp_path: Path) -> None:
+    content = """
+        from open_webui.models.users import Users
+        from open_webui.utils.chat import generate_chat_completion
+        from open_webui.env import WEBUI_SECRET_KEY
+        class Pipe:
+            async def pipe(self, body, __request__, __user__):
+                form = {"model": "small", "messages": [{"role": "user", "content": "hi"}]}
+                user = Users.get_user_by_id(__user__["id"])
+                answer = await generate_chat_completion(__request__, form, user)
+                form["stream"] = True
+                response = await generate_chat_completion(__request__, form, user)
+                frames = [frame async for frame in response.body_iterator]
+                said = answer["choices"][0]["message"]["content"]
+                return [user.name, said, len(frames), WEBUI_SECRET_KEY]
+
+            def plain(self, body):
+                return Users.get_user_by_id(body["id"]).email
+    """
+    async with hosting(tmp_path, Wishes()) as house:
+        isolating.host = house.host
+        house.source.script = lambda _: [
+            Chunk(events=[{"choices": [{"index": 0, "delta": {"content": "a"}}]}])
+        ]
+        scope = scope_of(await house.actors.reader(house.ann.id))
+        async with isolated(content, isolating) as (loaded, _):
+            told: Any = await loaded.call("pipe", scope, {"body": {}})
+            assert told[0] == house.ann.name
+            assert told[1]
+            assert told[2] > 1
+            assert told[3] == house.host.secret_key
+            email = await loaded.call("plain", scope, {"body": {"id": house.admin.id}})
+            assert email == house.admin.email
+
+
+async def test_a_call_that_blocks_is_left_behind_and_told(isolating: Isolating) -> None:
+    content = """
+        import time
+        class Pipe:
+            def pipe(self, body):
+                if body:
+                    time.sleep(1.5)
+                return "done"
+    """
+    async with isolated(content, isolating) as (loaded, _):
+        call = asyncio.ensure_future(loaded.call("pipe", scope_of(), {"body": {"a": 1}}))
+        await asyncio.sleep(0.3)
+        call.cancel()
+        await asyncio.wait([call])
+        assert await loaded.call("pipe", scope_of(), {"body": {}}) == "done"
+        assert loaded.left_behind == 1
+        while loaded.left_behind:
+            await asyncio.sleep(0.05)
+
+
+async def test_what_cannot_leave_the_process_is_a_failure_of_the_call(isolating: Isolating) -> None:
+    content = """
+        class Pipe:
+            def pipe(self, body):
+                return {"large": "x" * (20 << 20)} if body else {"odd": object()}
+    """
+    async with isolated(content, isolating) as (loaded, _):
+        with pytest.raises(PluginError, match="TypeError: Type is not JSON serializable: object"):
+            await loaded.call("pipe", scope_of(), {"body": {}})
+        with pytest.raises(PluginError, match="more than the 16777216 that may leave its process"):
+            await loaded.call("pipe", scope_of(), {"body": {"large": 1}})
+        assert loaded.is_alive

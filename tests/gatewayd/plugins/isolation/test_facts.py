@@ -1,0 +1,61 @@
+from typing import Any
+
+import pytest
+
+from gatewayd.plugins.isolation.facts import (
+    MAX_ATTRIBUTE_BYTES,
+    MAX_METHODS,
+    PluginFacts,
+    facts_of,
+    read_facts,
+)
+from gatewayd.plugins.isolation.messages import Payload, pack_at_once, unpack_at_once
+from tests.fakes.loaded_plugins import running
+
+CONTENT = f"""
+    from pydantic import BaseModel
+    class Filter:
+        class Valves(BaseModel):
+            priority: int = 4
+        toggle = True
+        citation = 0
+        icon = "x" * {MAX_ATTRIBUTE_BYTES}
+        icon_url = object()
+        def __init__(self):
+            self.valves = self.Valves()
+        def inlet(self, body, __user__=None):
+            return body
+"""
+
+
+async def test_facts_go_to_the_gateway() -> None:
+    async with running(CONTENT) as (loaded, _):
+        told = unpack_at_once(*pack_at_once(Payload(facts_of(loaded)))).value
+    facts = read_facts(told)
+    assert set(facts.methods) == {"inlet"}
+    assert facts.parameters("inlet").names == {"body", "__user__"}
+    assert facts.parameters("inlet").with_defaults == {"__user__"}
+    assert facts.public == ("inlet",)
+    assert facts.values == {"toggle": True, "citation": 0}
+    assert facts.flags == {"toggle": True, "citation": False, "icon": True, "icon_url": True}
+    assert (facts.priority, facts.has_valves, facts.has_user_valves) == (4, True, False)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        [],
+        {"methods": {"a": 1}},
+        {"methods": {str(number): [[], []] for number in range(MAX_METHODS + 1)}},
+        {"priority": "high"},
+        {"flags": {"toggle": "perhaps"}},
+    ],
+)
+def test_a_malformed_description_is_refused(told: Any) -> None:
+    with pytest.raises(ValueError, match="it "):
+        read_facts(told)
+
+
+def test_an_unknown_plugin_has_nothing() -> None:
+    assert read_facts({}) == PluginFacts()

@@ -1,0 +1,51 @@
+import pytest
+
+from gatewayd.plugins.invoke import PluginError
+from gatewayd.plugins.isolation.loader import IsolationChoice, IsolationMode
+from gatewayd.plugins.isolation.plugin import IsolatedPlugin
+from gatewayd.plugins.loaded import Loaded
+from gatewayd.plugins.records import Family
+from tests.fakes.isolated import Isolating
+from tests.fakes.plugins import make_registry, plugin_of
+
+PLAIN = "class Pipe:\n    def pipe(self, body): return 'here'\n"
+ASKING = f'"""\nisolation: process\n"""\n{PLAIN}'
+
+
+@pytest.mark.parametrize(
+    ("mode", "plugin_id", "content", "expected"),
+    [
+        ("thread", "p", PLAIN, "thread"),
+        ("thread", "other", PLAIN, "process"),
+        ("process", "p", PLAIN, "process"),
+        ("process", "other", PLAIN, "thread"),
+        ("thread", "p", ASKING, "process"),
+        ("process", "other", ASKING, "process"),
+        ("process", "p", ASKING.replace("process", "Thread"), "process"),
+    ],
+)
+def test_settings_and_header_choose(mode: str, plugin_id: str, content: str, expected: str) -> None:
+    choice = IsolationChoice(IsolationMode(mode), frozenset({"other"}))
+    assert choice.of(plugin_of(plugin_id, content)) is IsolationMode(expected)
+
+
+def test_a_header_that_names_no_mode_is_refused() -> None:
+    with pytest.raises(PluginError, match="asks for isolation 'jail'; there are thread and process"):
+        IsolationChoice().of(plugin_of("p", ASKING.replace("process", "jail")))
+
+
+async def test_a_header_asks_for_a_process(isolating: Isolating) -> None:
+    isolating.mode = IsolationMode.THREAD
+    plugins = plugin_of("asking", ASKING), plugin_of("plain", PLAIN)
+    async with make_registry(*plugins, isolation=isolating) as plugged:
+        assert isinstance(await plugged.registry.loaded(Family.FUNCTION, "asking"), IsolatedPlugin)
+        assert isinstance(await plugged.registry.loaded(Family.FUNCTION, "plain"), Loaded)
+
+
+async def test_there_are_no_more_processes_than_permitted(isolating: Isolating) -> None:
+    isolating.most = 1
+    plugins = plugin_of("one", PLAIN), plugin_of("two", PLAIN, is_active=False)
+    async with make_registry(*plugins, isolation=isolating) as plugged:
+        await plugged.registry.loaded(Family.FUNCTION, "one")
+        with pytest.raises(PluginError, match="1 plugins have processes already, which plugin_processes"):
+            await plugged.registry.loaded(Family.FUNCTION, "two")

@@ -1,0 +1,183 @@
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from gatewayd.plugins.invoke import PluginError
+from gatewayd.plugins.isolation import process
+from gatewayd.plugins.isolation.plugin import IsolatedPlugin
+from tests.fakes.isolated import Isolating, isolated
+from tests.fakes.plugins import scope_of
+
+MB = 1 << 20
+
+HOLDERS = {
+    "a backtracking expression": "import re; re.match('(a+)+$', 'a' * 60 + 'b')",
+    "a sum": "sum(range(10**12))",
+}
+
+SAYING = """
+    import gc, struct, json, threading
+    from gatewayd.workers import Parent
+    def say(header, blob=b"", more=0):
+        pipe = next(one for one in gc.get_objects() if isinstance(one, Parent))._answers
+        text = json.dumps(header).encode()
+        pipe.write(struct.pack(">II", len(text), len(blob) + more) + text + blob)
+        pipe.flush()
+    def write(data):
+        pipe = next(one for one in gc.get_objects() if isinstance(one, Parent))._answers
+        pipe.write(data)
+        pipe.flush()
+    class Pipe:
+        async def pipe(self, body):
+            {code}
+            return "unharmed"
+"""
+
+MALFORMED = {
+    "a length over the bound": "write(b'\\xff' * 64)",
+    "a header over the bound": "write(struct.pack('>II', 1 << 17, 0))",
+    "a header that is no JSON": "write(struct.pack('>II', 4, 0) + b'{{{{')",
+    "a header that is a list": "write(struct.pack('>II', 2, 0) + b'[]')",
+    "an unknown message": "say({'tell': 'nonsense'})",
+    "no message": "say({})",
+    "a value that is no JSON": "say({'tell': 'facts'}, b'{')",
+    "a value that nests deep": "say({'tell': 'facts'}, b'[' * 1000 + b']' * 1000)",
+    "an attachment that is not there": "say({'tell': 'facts', 'attached': 7}, b'{}')",
+    "facts that are none": "say({'tell': 'facts'}, b'{\"methods\": 1}')",
+    "a line of the log that is none": "say({'tell': 'log'}, b'{\"level\": 20}')",
+    "a long line of the log": "say({'tell': 'log'}, json.dumps({'level': 20, 'fields': {},"
+    " 'message': 'x' * 10000}).encode())",
+    "a question without a number": "say({'ask': []})",
+    "an answer of a strange kind": "say({'number': 'x'}); say({'number': []})",
+}
+
+
+async def outcome(loaded: IsolatedPlugin) -> str:
+    try:
+        return str(await loaded.call("pipe", scope_of(), {"body": {}}))
+    except PluginError as error:
+        return error.message
+
+
+@pytest.mark.parametrize("what", MALFORMED)
+async def test_a_process_that_says_nonsense_is_ended(isolating: Isolating, what: str) -> None:
+    async with isolated(SAYING.replace("{code}", MALFORMED[what]), isolating) as (loaded, _):
+        first = loaded.process
+        assert first is not None
+        assert "its process" in await outcome(loaded) or not first.is_alive
+        while first.is_alive:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("what", HOLDERS)
+async def test_code_that_holds_the_interpreter_is_ended_and_holds_nobody_else(
+    isolating: Isolating, what: str
+) -> None:
+    isolating.seconds = 2.0
+    content = f"""
+        class Pipe:
+            def pipe(self, body):
+                if not body:
+                    {HOLDERS[what]}
+                return "alive"
+    """
+    async with isolated(content, isolating) as (loaded, _):
+        call = asyncio.ensure_future(outcome(loaded))
+        turns = 0
+        while not call.done():
+            await asyncio.sleep(0.01)
+            turns += 1
+        # The loop of the gateway turns all the while that the call holds its own interpreter.
+        assert turns > 30
+        sentence = "gave no sign of life for 2 s and was ended: code of it held the interpreter"
+        assert sentence in call.result()
+        assert await loaded.call("pipe", scope_of(), {"body": {"a": 1}}) == "alive"
+
+
+async def test_memory_is_bounded(isolating: Isolating) -> None:
+    isolating.memory = 256 * MB
+    content = """
+        class Pipe:
+            def pipe(self, body):
+                return len(bytearray(512 << 20))
+    """
+    async with isolated(content, isolating) as (loaded, _):
+        assert await outcome(loaded) == "pipe p: MemoryError"
+        assert loaded.is_alive
+
+
+async def test_it_sees_no_secret(isolating: Isolating, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    isolating.environment = {"TZ": "UTC"}
+    content = """
+        import os
+        class Pipe:
+            def pipe(self, body):
+                return [dict(os.environ), open("/proc/self/environ").read()]
+    """
+    async with isolated(content, isolating) as (loaded, _):
+        seen, raw = await loaded.call("pipe", scope_of(), {"body": {}})
+    assert set(seen) - {"LC_CTYPE"} == {
+        "PATH",
+        "LANG",
+        "PYTHONPATH",
+        "PYTHONUNBUFFERED",
+        "TZ",
+        "WEBUI_SECRET_KEY",
+    }
+    assert "sk-secret" not in raw
+
+
+async def test_half_a_message_spoils_what_follows(isolating: Isolating) -> None:
+    isolating.seconds = 2.0
+    content = SAYING.replace("{code}", "say({'tell': 'facts'}, b'{', more=100)")
+    async with isolated(content, isolating) as (loaded, _):
+        assert "its process" in await outcome(loaded)
+
+
+async def test_whoever_says_much_is_heard_for_half_of_the_time(isolating: Isolating) -> None:
+    flood = """
+    def flood():
+        line = json.dumps({'level': 10, 'fields': {}, 'message': 'x'}).encode()
+        while True:
+            say({'tell': 'log'}, line)
+    class Pipe:
+        async def pipe(self, body):
+            threading.Thread(target=flood, daemon=True).start()
+            return "begun"
+"""
+    async with isolated(SAYING.partition("    class Pipe")[0] + flood, isolating) as (loaded, _):
+        assert await outcome(loaded) == "begun"
+        began, used = time.monotonic(), time.process_time()
+        await asyncio.sleep(1.0)
+        used, took = time.process_time() - used, time.monotonic() - began
+        assert used < 0.75 * took
+
+
+async def test_questions_are_bounded(isolating: Isolating, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "MAX_QUESTIONS", 3)
+    content = """
+        import asyncio
+        class Pipe:
+            async def pipe(self, body, __event_call__):
+                async def ask():
+                    try:
+                        return await asyncio.wait_for(__event_call__({"type": "input", "data": {}}), 1)
+                    except Exception as error:
+                        return str(error)
+                return await asyncio.gather(*(ask() for _ in range(5)))
+    """
+
+    class Silent:
+        async def call(self, target: Any, event: Any) -> Any:
+            await asyncio.sleep(60)
+
+        async def emit(self, target: Any, event: Any) -> bool:
+            return True
+
+    async with isolated(content, isolating, events=Silent()) as (loaded, _):
+        answers = await loaded.call("pipe", scope_of(), {"body": {}})
+        refused = [one for one in answers if "the plugin asks too much at a time" in one]
+        assert len(refused) == 2

@@ -1,0 +1,84 @@
+import asyncio
+import gc
+
+import pytest
+
+from gatewayd.plugins.invoke import PluginError
+from gatewayd.plugins.isolation.plugin import IsolatedPlugin
+from tests.fakes.isolated import Isolating, isolated
+from tests.fakes.plugins import scope_of
+
+COUNTING = """
+    import asyncio
+    class Pipe:
+        ended = 0
+        async def pipe(self, body):
+            if body:
+                self.body = body
+                async for item in self.items():
+                    yield item
+            else:
+                yield self.ended
+        async def items(self):
+            try:
+                yield 1
+                await asyncio.sleep(60)
+                yield 2
+            finally:
+                self.ended += 1
+"""
+
+
+async def ended(loaded: IsolatedPlugin) -> int:
+    items = await loaded.call("pipe", scope_of(), {"body": {}})
+    (number,) = [item async for item in items]
+    return number
+
+
+async def test_a_stream_that_is_closed_ends_in_the_process(isolating: Isolating) -> None:
+    async with isolated(COUNTING, isolating) as (loaded, _):
+        items = await loaded.call("pipe", scope_of(), {"body": {"a": 1}})
+        assert await anext(items) == 1
+        await items.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await anext(items)
+        while await ended(loaded) != 1:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_stream_that_is_waited_for_is_ended_by_cancelling(isolating: Isolating) -> None:
+    async with isolated(COUNTING, isolating) as (loaded, _):
+        items = await loaded.call("pipe", scope_of(), {"body": {"a": 1}})
+        assert await anext(items) == 1
+        waiting = asyncio.ensure_future(anext(items))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        while await ended(loaded) != 1:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_stream_that_nobody_has_any_more_ends(isolating: Isolating) -> None:
+    async with isolated(COUNTING, isolating) as (loaded, _):
+        items = await loaded.call("pipe", scope_of(), {"body": {"a": 1}})
+        assert await anext(items) == 1
+        del items
+        gc.collect()
+        while await ended(loaded) != 1:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_stream_fails_when_its_process_ends(isolating: Isolating) -> None:
+    content = """
+        import os
+        class Pipe:
+            def pipe(self, body):
+                yield 1
+                os._exit(4)
+    """
+    async with isolated(content, isolating) as (loaded, _):
+        items = await loaded.call("pipe", scope_of(), {"body": {}})
+        assert await anext(items) == 1
+        with pytest.raises(PluginError, match="its process ended with status 4"):
+            await anext(items)
+        await items.aclose()
