@@ -10,6 +10,7 @@ from gatewayd.plugins.interfaces import Host, HostUpload
 from gatewayd.plugins.names.answers import AnswerList, AnswerRecord
 from gatewayd.plugins.names.gate import Gate, Table, blocking
 from gatewayd.plugins.names.storage import uploads_directory
+from gatewayd.plugins.names.users import id_of, is_admin
 
 
 class FileModel(AnswerRecord):
@@ -54,6 +55,14 @@ async def find_file(host: Host, file_id: str) -> FileModel | None:
         path = await host.files.path(file_id)
         found.path = None if path is None else str(path)
     return found
+
+
+async def find_file_for(host: Host, file_id: str, user: Any) -> FileModel | None:
+    """Return a file that a user may read: one of the user's own, any for an administrator."""
+    found = await find_file(host, file_id)
+    if found is None or found.user_id == id_of(user) or await is_admin(host, user):
+        return found
+    return None
 
 
 class FilesTable(Table):

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from gatewayd.plugins.interfaces import Record
 from gatewayd.plugins.names.answers import AnswerDict, AnswerList, AnswerRecord
+from gatewayd.plugins.names.files import find_file_for
 from gatewayd.plugins.names.gate import Gate, Table, blocking
 from gatewayd.plugins.names.placeholders import refuse
 from gatewayd.plugins.names.users import id_of
@@ -86,9 +87,11 @@ class Retrieval:
     ) -> AnswerDict[str, Any]:
         """Make the text and vectors of a file, in a collection when one is named, and wait for them.
 
-        ValueError when there is no such file.
+        ValueError when there is no such file, or the user may not read it; without a user any file is found.
         """
-        del request, user
+        del request
+        if user is not None and await find_file_for(self._gate.host, form_data.file_id, user) is None:
+            raise ValueError(f"cannot find file {form_data.file_id!r}")
         if form_data.content is not None:
             text = {"content": form_data.content}
             await self._gate.host.files.set_data(form_data.file_id, text)

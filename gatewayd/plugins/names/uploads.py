@@ -13,10 +13,10 @@ from pydantic import Field
 from gatewayd.plugins.interfaces import HostUpload
 from gatewayd.plugins.names.answers import AnswerRecord, AnswerText, AnswerTuple, MappedRecord
 from gatewayd.plugins.names.app import ROUTES
-from gatewayd.plugins.names.files import FileModel, find_file
+from gatewayd.plugins.names.files import FileModel, find_file_for
 from gatewayd.plugins.names.gate import Gate, blocking
 from gatewayd.plugins.names.placeholders import refuse
-from gatewayd.plugins.names.users import id_of, role_of
+from gatewayd.plugins.names.users import id_of
 from gatewayd.plugins.names.web import load
 
 IMAGES: Final = "open_webui.routers.images"
@@ -88,8 +88,8 @@ class Uploads:
 
     async def get_file_by_id(self, id: str, user: Any = None, **_: Any) -> FileModel:
         """Return a file of the user, or any to an administrator; HTTPException 404 otherwise."""
-        found = await self._gate.reach(find_file, self._gate.host, id)
-        if found is None or (role_of(user) != "admin" and found.user_id != id_of(user)):
+        found = await self._gate.reach(find_file_for, self._gate.host, id, user)
+        if found is None:
             raise load("fastapi").HTTPException(404, f"cannot find file {id!r}")
         return found
 

@@ -36,6 +36,9 @@ async def test_a_file_is_processed(module: Any, host: Host) -> None:
         process = module.retrieval.process_file
         with pytest.raises(ValueError, match="cannot find file 'f9'"):
             await process(None, form(file_id="f9"), user=USER)
+        for role in ("user", "admin"):
+            with pytest.raises(ValueError, match="cannot find file 'f1'"):
+                await process(None, form(file_id="f1", content="mine"), user={"id": "bob", "role": role})
         alone = await process(None, form(file_id="f1"), user=USER)
         into = await process(None, form(file_id="f1", collection_name="k1", content="given"), user=USER)
         return alone, into
@@ -50,7 +53,7 @@ async def test_a_file_is_processed(module: Any, host: Host) -> None:
     plain = await in_thread(lambda: module.retrieval.process_file(None, form(file_id="f1"), user=USER))
     assert plain == alone
     assert into["collection_name"] == "k1"
-    assert host.files.processed[1:] == [("f1", None), ("f1", "k1"), ("f1", None)]  # type: ignore[attr-defined]
+    assert host.files.processed == [("f1", None), ("f1", "k1"), ("f1", None)]  # type: ignore[attr-defined]
 
 
 async def test_searches(module: Any) -> None:

@@ -88,7 +88,9 @@ async def test_the_owner_must_be_known(module: Any) -> None:
 async def test_files_are_for_their_owner_and_administrators(module: Any) -> None:
     async def plugin() -> tuple[Any, Any]:
         await module.upload_file_handler(None, picture(), user={"id": "bob"}, process=False)
-        for user in ({"id": "eve", "role": "user"}, module.UserModel(id="eve", role="user")):
+        # The role is that of the account now, not the one of a record that the plugin has.
+        others = [{"id": "eve", "role": "user"}, {"id": "eve", "role": "admin"}]
+        for user in (*others, module.UserModel(id="eve", role="admin")):
             with pytest.raises(HTTPException) as refused:
                 await module.get_file_by_id("f1", user=user)
             assert refused.value.status_code == 404

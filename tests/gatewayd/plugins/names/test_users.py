@@ -3,9 +3,12 @@ import inspect
 
 import pytest
 
+from gatewayd.accounts.records import Actor, CredentialKind, Role, User
+from gatewayd.plugins.current import asking
 from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.names.finder import Installed
 from gatewayd.plugins.names.placeholders import NotProvidedError
+from gatewayd.plugins.names.users import is_admin
 from tests.fakes.homes import at_home, load_at_home
 
 USERS = "from open_webui.models.users import Users, UserModel, User\n"
@@ -109,3 +112,13 @@ async def test_groups(installed: Installed) -> None:
     assert await asyncio.to_thread(lambda: groups.get_groups({"member_id": "ada"})) == []
     assert (await asyncio.to_thread(groups.get_group_by_id, "g1")).name == "readers"
     assert await asyncio.to_thread(groups.get_group_by_id, "g2") is None
+
+
+async def test_an_administrator_is_one_by_account_or_by_the_call(host: Host) -> None:
+    assert await is_admin(host, {"id": "ada", "role": "user"})
+    assert not await is_admin(host, {"id": "bob", "role": "admin"})
+    operator = User("host:control", "", "operator", Role.ADMIN)
+    assert not await is_admin(host, "host:control")
+    asking.set(Actor(operator, CredentialKind.CONTROL, (), {}))
+    assert await is_admin(host, "host:control")
+    assert not await is_admin(host, "host:other")
