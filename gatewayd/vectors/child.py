@@ -1,9 +1,9 @@
 """The process that runs one embedding model or cross-encoder: `python -m gatewayd.vectors.child`.
 
-The first request is `{"do": "open", "threads", ...}` with the description of a model (`loading`), answered by
-`{"width"}`. A model in a folder is opened when the process has confined itself to that folder, as `sandbox`
-says. Those that follow have `texts` and `priority` (query, passage), and `purpose` or `query` as the
-model needs it; the answer's bytes are rows of little-endian float32. Passages are worked on by `threads`
+The first request is `{"do": "open", "threads", ...}` with the description of a model (`interfaces`), answered
+by `{"width"}`. A model in a folder is opened when the process has confined itself to that folder, as
+`sandbox` says. Those that follow have `texts` and `priority` (query, passage), and `purpose` or `query` as
+the model needs it; the answer's bytes are rows of little-endian float32. Passages are worked on by `threads`
 patient threads, queries by one of their own.
 
 Texts are computed one by one. Those computed together share the scale that int8 products are rounded to, so
@@ -27,13 +27,17 @@ from gatewayd.memory import return_memory
 from gatewayd.sandbox import confinement
 from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.vectors.lanes import Lane
+from gatewayd.vectors.models import Engine
 from gatewayd.workers import Header, Parent
 
 if TYPE_CHECKING:
-    from gatewayd.vectors.loading import Model
+    from gatewayd.vectors.interfaces import Model
 
 QUERY: Final = "query"
-LOADING: Final = "gatewayd.vectors.loading"
+LOADERS: Final = {
+    Engine.WORDPIECE: "gatewayd.vectors.wordpiece",
+    Engine.FASTEMBED: "gatewayd.vectors.loading",
+}
 """Loaded in the sandbox: a library of it starts a thread, and only threads that begin later are confined."""
 
 
@@ -112,7 +116,7 @@ def _opened(parent: Parent, message: Header) -> Serving | None:
     if message["path"] is not None:
         confinement.enter(Sandbox(message["sandbox"]), [Path(message["path"])])
     try:
-        model = cast("Model", import_module(LOADING).load(message))
+        model = cast("Model", import_module(LOADERS[message["engine"]]).load(message))
     except GatewayError as error:
         parent.refuse(message, error)
         return None

@@ -18,6 +18,7 @@ from tokenizers.normalizers import NFKC, Replace, Sequence
 from tokenizers.pre_tokenizers import Metaspace
 from tokenizers.processors import TemplateProcessing
 
+from gatewayd.vectors import fused, models
 from gatewayd.vectors.fused import Encoder, Floats, Layer, Matrix, Norm, Table, joined, quantised
 
 MARK: Final = b"E5S1"
@@ -104,6 +105,13 @@ class Packed:
         offset, size = self.arrays[name]
         # A copy is aligned, whatever its place in the file.
         return np.array(self.content[offset : offset + size])
+
+
+def fill(part: Path, *, is_reduced: bool) -> None:
+    """Write the graph and the tokenizer into a folder."""
+    packed = read(models.find_source(models.E5_SMALL))
+    packed.tokenizer().save(str(part / models.TOKENIZER))
+    fused.write(packed.encoder(), part / models.GRAPH, is_reduced=is_reduced)
 
 
 def read(path: Path) -> Packed:

@@ -2,8 +2,7 @@
 
 Weights are int8 with a scale for each output, activations are quantised as they come (unsigned, per tensor).
 The graph reads `input_ids` and `attention_mask`, both [batch, tokens] int64, and gives `sentence_embedding`,
-[batch, width] float32: the mean over the tokens of each text. Only builds of models need this module and
-`onnx`.
+[batch, width] float32: the mean over the tokens of each text. Only builds of models need this module.
 """
 
 from collections.abc import Sequence
@@ -12,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+
+from gatewayd.vectors import onnxfile
 
 MICROSOFT: Final = "com.microsoft"
 OPSET: Final = 17
@@ -98,7 +97,7 @@ def write(encoder: Encoder, path: Path, *, is_reduced: bool) -> None:
     """
     writer = _Writer(is_reduced=is_reduced)
     state = writer.embedded(encoder)
-    mask = writer.node("Cast", ["attention_mask"], to=TensorProto.INT32)
+    mask = writer.node("Cast", ["attention_mask"], to=onnxfile.INT32)
     for layer in encoder.layers:
         state = writer.layer(encoder, layer, state, mask)
     writer.finish(writer.mean(state), encoder.positions.shape[1], path)
@@ -109,31 +108,33 @@ class _Writer:
 
     def __init__(self, *, is_reduced: bool) -> None:
         self._is_reduced = is_reduced
-        self._nodes: list[onnx.NodeProto] = []
-        self._constants: list[onnx.TensorProto] = []
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
 
     def constant(self, array: NDArray[np.generic]) -> str:
         """Keep an array and return its name."""
         name = f"c{len(self._constants)}"
-        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        self._constants.append(onnxfile.make_tensor(array, name))
         return name
 
-    def nodes(self, operator: str, inputs: Sequence[str], outputs: int, **options: Any) -> list[str]:
+    def nodes(
+        self, operator: str, inputs: Sequence[str], outputs: int, domain: str = "", **options: float
+    ) -> list[str]:
         """Add a node and return the names of its outputs."""
         number = len(self._nodes)
         names = [f"t{number}.{index}" for index in range(outputs)]
-        self._nodes.append(helper.make_node(operator, inputs, names, name=f"n{number}", **options))
+        self._nodes.append(onnxfile.make_node(operator, inputs, names, f"n{number}", domain, **options))
         return names
 
-    def node(self, operator: str, inputs: Sequence[str], **options: Any) -> str:
+    def node(self, operator: str, inputs: Sequence[str], domain: str = "", **options: float) -> str:
         """Add a node with one output and return its name."""
-        return self.nodes(operator, inputs, 1, **options)[0]
+        return self.nodes(operator, inputs, 1, domain, **options)[0]
 
     def embedded(self, encoder: Encoder) -> str:
         """Return words and positions of the input as vectors."""
         words = self.node("Gather", [self.constant(encoder.words.values), "input_ids"])
         scales = self.node("Gather", [self.constant(encoder.words.scales[:, None]), "input_ids"])
-        words = self.node("Mul", [self.node("Cast", [words], to=TensorProto.FLOAT), scales])
+        words = self.node("Mul", [self.node("Cast", [words], to=onnxfile.FLOAT), scales])
         zero, one, two = (self.constant(np.array([number], np.int64)) for number in (0, 1, 2))
         length = self.node("Slice", [self.node("Shape", ["input_ids"]), one, two, zero])
         positions = self.node("Slice", [self.constant(encoder.positions), zero, length, zero])
@@ -155,7 +156,7 @@ class _Writer:
     def mean(self, state: str) -> str:
         """Return the mean over the tokens that are not padding."""
         one = self.constant(np.array([1], np.int64))
-        mask = self.node("Cast", ["attention_mask"], to=TensorProto.FLOAT)
+        mask = self.node("Cast", ["attention_mask"], to=onnxfile.FLOAT)
         shares = self.node("Div", [mask, self.node("ReduceSum", [mask, one], keepdims=1)])
         sums = self.node("MatMul", [self.node("Unsqueeze", [shares, one]), state])
         return self.node("Squeeze", [sums, one])
@@ -164,15 +165,13 @@ class _Writer:
         """Write the graph whose output is `result`."""
         self.nodes("Identity", [result], 1)
         self._nodes[-1].output[0] = OUTPUT
-        graph = helper.make_graph(
+        graph = onnxfile.make_graph(
             self._nodes,
-            "encoder",
-            [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"]) for name in INPUTS],
-            [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["batch", width])],
+            [onnxfile.make_value(name, onnxfile.INT64, "batch", "tokens") for name in INPUTS],
+            onnxfile.make_value(OUTPUT, onnxfile.FLOAT, "batch", width),
             self._constants,
         )
-        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)]
-        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION), path)
+        onnxfile.write_model(graph, {"": OPSET, MICROSOFT: 1}, IR_VERSION, path)
 
     def _attention(self, matrix: Matrix, state: str, mask: str, heads: int) -> str:
         values, scales = self._weights(matrix)

@@ -1,21 +1,16 @@
-"""Models that fastembed runs, behind one method: a text in, a row of numbers out.
-
-A model is described by a mapping with `task` (embed, rerank), `name` (one that fastembed knows, or any with a
-path), `path` (a folder, or None: downloaded once into the folder `cache`) and `pooling` (mean, cls, none).
-"""
+"""Models that fastembed runs: those that the package does not bring, and e5-small."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
 from fastembed.rerank.cross_encoder import TextCrossEncoder
-from numpy.typing import NDArray
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.records import Purpose
+from gatewayd.vectors.interfaces import Header, Model, Row, unit_row
 from gatewayd.vectors.models import GRAPH
 
 LOCAL: Final = "local/model"
@@ -23,22 +18,6 @@ LOCAL: Final = "local/model"
 
 POOLINGS: Final = {"mean": PoolingType.MEAN, "cls": PoolingType.CLS, "none": PoolingType.DISABLED}
 SAMPLE: Final = "a sample"
-
-Row = NDArray[np.float32]
-Header = Mapping[str, Any]
-
-
-class Model(Protocol):
-    """Computes a row of `width` numbers for a text of a request; from any thread."""
-
-    @property
-    def width(self) -> int:
-        """Return how many numbers a text gets."""
-        ...
-
-    def compute(self, text: str, request: Header) -> Row:
-        """Return the row of a text; `request` is the rest of what was asked."""
-        ...
 
 
 class Embedding:
@@ -57,11 +36,7 @@ class Embedding:
         """Return a vector of length 1."""
         is_query = Purpose(request["purpose"]) is Purpose.QUERY
         (found,) = self._model.query_embed(text) if is_query else self._model.passage_embed([text])
-        row: Row = np.array(found, dtype=np.float32)
-        # A vector of zeros becomes one of no numbers, which is refused.
-        with np.errstate(invalid="ignore"):
-            row /= np.linalg.norm(row)
-        return row
+        return unit_row(found)
 
 
 class CrossEncoder:

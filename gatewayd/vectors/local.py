@@ -1,7 +1,6 @@
 """Embeds with a model on this machine, in a process of its own."""
 
 import asyncio
-import importlib.util
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.extras import Extra, is_installed, refusal
 from gatewayd.ingest.fair_gate import FairGate
 from gatewayd.ingest.prefixes import MARK_LENGTH, Prefixes
 from gatewayd.ingest.records import Purpose, Space
@@ -17,7 +17,7 @@ from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
 from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.tasks import Tasks
 from gatewayd.vectors import models
-from gatewayd.vectors.models import Builtin
+from gatewayd.vectors.models import Builtin, Engine
 from gatewayd.vectors.process import ANSWER_SECONDS, IDLE_SECONDS, OPEN_SECONDS, ModelProcess, Prepare
 from gatewayd.workers import Worker, WorkerDiedError, WorkerOptions
 
@@ -197,8 +197,10 @@ def open_process(options: LocalOptions, opening: Prepare, tasks: Tasks) -> Model
 
 def describe(options: LocalOptions, task: str) -> dict[str, Any]:
     """Return what `vectors.child` opens; not_configured when the model cannot be used as it is given."""
-    if importlib.util.find_spec("fastembed") is None:
-        raise _refused(options.model, "the package fastembed is not installed")
+    builtin = models.find_builtin(options.model) if options.kind is LocalKind.BUILTIN else None
+    extra = Extra.FASTEMBED if builtin is None else builtin.extra
+    if extra is not None and not is_installed(extra):
+        raise refusal(f"cannot use the model {options.model!r}", extra)
     if options.kind is LocalKind.DIRECTORY:
         missing = [name for name in FILES if not Path(options.model, name).is_file()]
         if missing:
@@ -206,6 +208,7 @@ def describe(options: LocalOptions, task: str) -> dict[str, Any]:
         if options.pooling not in POOLINGS:
             raise _refused(options.model, f"its pooling must be {' or '.join(POOLINGS)}")
     return {
+        "engine": Engine.FASTEMBED if builtin is None else builtin.engine,
         "task": task,
         "name": options.model,
         "path": options.model if options.kind is LocalKind.DIRECTORY else None,

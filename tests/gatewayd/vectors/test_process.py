@@ -24,8 +24,8 @@ class Opening:
 
     async def __call__(self) -> Mapping[str, Any]:
         self.count += 1
-        description = {"task": "embed", "name": "m", "path": str(self.folder), "pooling": "none"}
-        return {**description, "cache": "", "threads": 1, "sandbox": "auto"}
+        model = {"engine": "wordpiece", "path": str(self.folder), "pooling": "none"}
+        return {**model, "task": "embed", "name": "m", "cache": "", "threads": 1, "sandbox": "auto"}
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ async def test_a_call_that_ends_the_process_twice_fails(process: ModelProcess, o
     with pytest.raises(
         GatewayError, match="cannot use the model 'm': its process ended with status 1: "
     ) as failure:
-        await process.rows(["x"], {"purpose": "neither", "priority": "passage"})
+        await process.rows(["x"], {"purpose": "passage"})
     assert failure.value.kind is Kind.UNAVAILABLE
     assert opening.count == 2
     assert rows_of(await process.rows(["x"], PASSAGES)).shape == (1, 384)
