@@ -313,6 +313,7 @@ LIMITS = {
     "MiB of a source, and of a request with one": source.LARGEST_SOURCE // 2**20,
     "MiB of a request with all functions": LARGEST_SYNC // 2**20,
     "seconds that a pipe may take to tell its models": int(functions.LISTING_SECONDS),
+    "seconds that a request waits for its pipe to load": int(functions.LOADING_SECONDS),
     "seconds for valves and hooks": int(running.PATIENCE),
     "seconds for the description of valves": int(running.PROMPTNESS),
     "characters of an exception that are kept": invoke.LONGEST,

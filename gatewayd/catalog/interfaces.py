@@ -138,6 +138,18 @@ class EmbeddingSource(Protocol):
 
 
 @runtime_checkable
+class LoadingSource(Protocol):
+    """A source that lists some of its models only once it has loaded them."""
+
+    async def load_model(self, model_id: str) -> bool:
+        """Wait, but not long, for a model that is being loaded; tell whether it has been.
+
+        False at once for any other model.
+        """
+        ...
+
+
+@runtime_checkable
 class MessagesSource(Protocol):
     """A source that itself speaks the messages protocol (4.3), for requests that need no conversion."""
 

@@ -9,7 +9,7 @@ from gatewayd import ids
 from gatewayd.catalog.custom import Candidates, check_base, with_custom
 from gatewayd.catalog.failover import Candidate, Failover
 from gatewayd.catalog.grants import Principals, admits, check_grant, principals_of
-from gatewayd.catalog.interfaces import ModelRecordStore, ModelSource, Viewer
+from gatewayd.catalog.interfaces import LoadingSource, ModelRecordStore, ModelSource, Viewer
 from gatewayd.catalog.listing import SourceListing, states
 from gatewayd.catalog.records import Grant, Model, ModelRecord
 from gatewayd.catalog.spellings import listed_as, spellings
@@ -121,6 +121,8 @@ class Catalog:
         if model_id not in merged:
             merged = await self._models(refresh=False)
         found = merged.get(model_id) or merged.get(listed_as(model_id, merged))
+        if found is None and await self._load(model_id):
+            found = self._current().get(model_id)
         if found is None or not self._may_use(viewer, found[0].model.id):
             raise GatewayError(
                 Kind.NOT_FOUND,
@@ -243,6 +245,16 @@ class Catalog:
         if waiting:
             await _wait(waiting)
         return self._current()
+
+    async def _load(self, model_id: str) -> bool:
+        """Wait for a model, or its base, that a source is still loading; tell whether it has been."""
+        record = self._records.get(model_id)
+        name = model_id if record is None or record.base_model_id is None else record.base_model_id
+        for item in self._listings:
+            if isinstance(item.source, LoadingSource) and await item.source.load_model(name):
+                await self.refresh(item.source)
+                return True
+        return False
 
     def _current(self) -> dict[str, Candidates]:
         if self._merged is None:

@@ -44,6 +44,9 @@ LISTING_SECONDS: Final = 1.0
 """How long one pipe may take to tell its models before the others are listed without it: less than clients
 wait for a first list."""
 
+LOADING_SECONDS: Final = 20.0
+"""How long a request waits for its pipe to load: as long as a start with many plugins takes."""
+
 _MISSING: Final = object()
 _NOBODY: Final = Actor(User("", "", "", Role.PENDING), CredentialKind.CONTROL, (), {})
 
@@ -78,6 +81,20 @@ class FunctionSource:
         self._known = {name: known for name, known in self._known.items() if name in kept}
         listed = await asyncio.gather(*(self._models(plugin) for plugin in pipes))
         return [model for models in listed for model in models]
+
+    async def load_model(self, model_id: str) -> bool:
+        """Wait for the pipe of a model when it is not loaded yet, as after a start."""
+        plugin = self._registry.find(Family.FUNCTION, model_id.partition(".")[0])
+        if plugin is None or plugin.kind is not PluginKind.PIPE or not plugin.is_active:
+            return False
+        if self._registry.find_loaded(plugin.family, plugin.id) is not None:
+            return False
+        try:
+            async with asyncio.timeout(LOADING_SECONDS):
+                await self._registry.loaded(plugin.family, plugin.id)
+        except (GatewayError, TimeoutError):
+            return False
+        return True
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Return what the pipe returns as a completion; plugin_failed when it fails."""

@@ -80,6 +80,26 @@ async def test_refresh_asks_again(tasks: Tasks) -> None:
     assert len(await catalog.list(ADMIN, refresh=True)) == 2
 
 
+class LoadingFake(FakeSource):
+    """Lists a model once it has been asked to load it."""
+
+    async def load_model(self, model_id: str) -> bool:
+        if model_id != "late":
+            return False
+        self.models = (make_model("late"),)
+        return True
+
+
+async def test_a_model_that_is_being_loaded_is_waited_for(tasks: Tasks) -> None:
+    catalog = make_catalog(tasks, LoadingFake("functions"))
+    assert (await catalog.get("late", ADMIN))[0].id == "late"
+    with pytest.raises(GatewayError, match="Model not found: 'never'"):
+        await catalog.get("never", ADMIN)
+    catalog = make_catalog(tasks, LoadingFake("functions"))
+    await catalog.put_record(ModelRecord(id="preset", user_id="u1", name="P", base_model_id="late"))
+    assert (await catalog.get("preset", ADMIN))[0].id == "preset"
+
+
 async def test_user_sees_only_granted_models(tasks: Tasks) -> None:
     catalog = make_catalog(
         tasks, FakeSource("s", [make_model("open"), make_model("group"), make_model("shut")])

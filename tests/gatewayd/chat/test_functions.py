@@ -1,6 +1,7 @@
 """Tests for gatewayd.chat.functions."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -378,6 +379,7 @@ async def test_sources_and_usage_are_passed_on() -> None:
 
 CLEAN = """
 import asyncio
+import threading
 
 class Pipe:
     async def pipe(self, body, __event_emitter__):
@@ -452,6 +454,38 @@ async def test_models_of_an_earlier_source_are_not_listed_while_the_new_one_take
         waiting = replace(first, content=source.format("await asyncio.Event().wait()"))
         await world.registry.adopt(waiting, None)
         assert await listed(world) == {}
+
+
+async def test_a_request_waits_for_a_pipe_that_is_still_loading() -> None:
+    source = """
+    import threading
+    threading._gatewayd_test_gate.wait(15)
+
+    class Pipe:
+        def pipe(self, body):
+            return "loaded"
+    """
+    gate = threading._gatewayd_test_gate = threading.Event()  # type: ignore[attr-defined]
+    async with function_world(function("p", source)) as world:
+        world.functions._seconds = 0.01
+        assert await listed(world) == {}
+        asking = asyncio.ensure_future(content(world))
+        await asyncio.sleep(0)
+        gate.set()
+        assert await asking == "loaded"
+        assert not await world.functions.load_model("p")
+        assert not await world.functions.load_model("nobody")
+    del threading._gatewayd_test_gate  # type: ignore[attr-defined]
+
+
+async def test_a_pipe_that_does_not_load_is_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with function_world(function("p", "class Pipe:\n    x = y\n")) as world:
+        with pytest.raises(GatewayError, match="Model not found: 'p'"):
+            await run(world)
+    monkeypatch.setattr("gatewayd.chat.functions.LOADING_SECONDS", 0.05)
+    slow = "import time\nfor _ in range(1000): time.sleep(0.01)\nclass Pipe: pass"
+    async with function_world(function("p", slow)) as world:
+        assert not await world.functions.load_model("p")
 
 
 async def test_a_function_that_is_off_is_no_model() -> None:
