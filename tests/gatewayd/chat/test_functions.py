@@ -145,6 +145,7 @@ async def test_a_pipe_that_takes_long_to_list_is_left_out_and_asked_once_at_a_ti
     slow = function("slow", source)
     async with function_world(slow, pipe("return ''"), seconds=0.01) as world:
         await world.events.arrived.wait()
+        await world.registry.loaded(slow.family, "p")
         assert [model.id for model in await world.functions.list_models()] == ["p"]
         loaded = await world.registry.loaded(slow.family, "slow")
         assert loaded.value("asked") == 1
