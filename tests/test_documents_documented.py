@@ -29,7 +29,7 @@ from gatewayd.knowledge import retrieval as searching
 from gatewayd.settings import Settings, definitions
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.embedders import OllamaEmbedder, OpenAiEmbedder
-from gatewayd.vectors import loaded, local, models
+from gatewayd.vectors import graph, loaded, local, models, recall
 from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
 from tests.fakes import citing
 from tests.fakes.documenterrors import ERRORS
@@ -204,7 +204,12 @@ def test_every_limit_is_in_the_page() -> None:
     named = {name for _, name in rows(PAGE, "settings")}
     assert named
     assert named <= set(definitions())
-    assert f"Up to {loaded.Rules().threshold} passages" in PAGE
+    text = " ".join(PAGE.split())
+    assert f"more than {loaded.Rules().threshold} passages gets a graph" in text
+    candidates, share = graph.MIN_EF_SEARCH, graph.VECTORS_PER_CANDIDATE
+    assert f"{candidates} up to {round(candidates * share, -3)} passages, and one for every {share}" in text
+    assert f"of {recall.SAMPLE} of its vectors are looked for" in text
+    assert f"less than {recall.MIN_RECALL * 100:g} of 100 of the ten nearest" in text
 
 
 # Embedding ------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ VIEW: View[Health] = View(
         "DATABASE": lambda row: "ok" if row.database else f"failing: {row.database_problem}",
         "SANDBOX": lambda row: row.extraction_sandbox,
         "VECTORS": lambda row: row.vector_index,
+        "RECALL": lambda row: _recall(row),
         "STALLS": lambda row: f"{row.stalls}, the longest {row.longest_stall_ms} ms" if row.stalls else "0",
         "SOURCES": lambda row: [_source(state) for state in row.sources],
     },
@@ -48,3 +49,9 @@ def show(session: Session) -> None:
 
 def _source(state: SourceState) -> str:
     return f"{state.name}: {state.problem or f'{state.models} models'}"
+
+
+def _recall(row: Health) -> str | None:
+    if row.vector_recall is None:
+        return None
+    return f"{row.vector_recall:.3f} with ef_search {row.vector_ef_search}"

@@ -19,6 +19,8 @@ class Health(Reply):
     `extraction_sandbox` says how the processes are confined that read documents: `full`, `off`, or what it is
     without; None where documents are read elsewhere.
     `vector_index` says how vectors are searched: `hnsw`, `pgvector`, or `flat` and why.
+    `vector_recall` (0 to 1) is the lowest recall@10 that was measured of a graph, and `vector_ef_search` the
+    number of candidates that its searches follow.
     `database_problem` says why the database fails.
     `stalls` counts how often the event loop did not turn for 100 ms or longer since the start.
     """
@@ -32,6 +34,8 @@ class Health(Reply):
     sources: list[SourceState] = Field(default_factory=list)
     extraction_sandbox: str | None = None
     vector_index: str | None = None
+    vector_recall: float | None = None
+    vector_ef_search: int | None = None
     stalls: int = 0
     longest_stall_ms: int = 0
     database_problem: str | None = None

@@ -45,6 +45,11 @@ def describe_index(index: VectorIndex) -> str:
     return "hnsw" if is_installed(Extra.GRAPH) else f"flat: {install_hint(Extra.GRAPH)}"
 
 
+def find_recall(index: VectorIndex) -> tuple[float, int] | None:
+    """Return the lowest recall measured of a graph in this process with its ef_search, None without one."""
+    return index.recall if isinstance(index, LazyIndex) else None
+
+
 class LazyIndex:
     """The index in this process; its libraries take a while to load, and many gateways search nothing."""
 
@@ -55,6 +60,12 @@ class LazyIndex:
         self._tasks = tasks
         self._opening = asyncio.Lock()
         self._index: Any = None
+
+    @property
+    def recall(self) -> tuple[float, int] | None:
+        """The lowest recall that was measured of a graph with its ef_search, None without one."""
+        found: tuple[float, int] | None = None if self._index is None else self._index.recall
+        return found
 
     async def load(self) -> VectorIndex:
         """Return the index itself."""

@@ -3,13 +3,14 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from gatewayd import __version__
 from gatewayd.accounts.records import Actor
 from gatewayd.assembly.accounts import Accounts
 from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
 from gatewayd.assembly.documents import Documents
-from gatewayd.assembly.indexes import describe_index
+from gatewayd.assembly.indexes import describe_index, find_recall
 from gatewayd.assembly.live import Live
 from gatewayd.assembly.live_routes import control_live_rows, public_live_rows
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
@@ -275,15 +276,15 @@ def control_rows(parts: Parts) -> Sequence[Route]:
         ).routes(),
         *control_settings.SettingRoutes(accounts.runtime, writes).routes(),
         *control_health.ControlHealthRoutes(
-            parts.health,
-            parts.catalog,
-            __version__,
-            control_health.Workings(
-                parts.documents.confinement, describe_index(parts.documents.engines.index)
-            ),
+            parts.health, parts.catalog, __version__, _workings(parts.documents)
         ).routes(),
         *control_database.ControlDatabaseRoutes(parts.database_check).routes(),
         *control_chat.ControlChatRoutes(
             parts.pipeline, parts.catalog, parts.documents.collections, viewers
         ).routes(),
     ]
+
+
+def _workings(documents: Documents) -> control_health.Workings:
+    index = documents.engines.index
+    return control_health.Workings(documents.confinement, describe_index(index), partial(find_recall, index))

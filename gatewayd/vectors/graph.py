@@ -24,8 +24,11 @@ hnswlib = find_library(Extra.GRAPH)
 LINKS: Final = 16
 CARE: Final = 100
 """How many candidates a new vector's neighbours are chosen from (ef_construction)."""
-WIDTH: Final = 512
-"""How many candidates a search follows (ef): a millisecond, and few are missed even of vectors in a crowd."""
+MIN_EF_SEARCH: Final = 512
+"""How many candidates a search follows at least: a millisecond, and few are missed in a graph of 40,000."""
+MAX_EF_SEARCH: Final = 16_384
+VECTORS_PER_CANDIDATE: Final = 90
+"""With one candidate for so many vectors a search finds as much in a large graph as in a small one."""
 PIECE: Final = 128
 """Rows that are read at once: reading holds the interpreter's lock."""
 LEAST_ROOM: Final = 64
@@ -43,13 +46,15 @@ class Graph:
         self.room = room
         self._index = hnswlib.Index("ip", dimension)
         self._index.init_index(room, M=LINKS, ef_construction=CARE)
-        self._index.set_ef(WIDTH)
         self._label_of: dict[int, int] = {}
         self._label_by_digest: dict[bytes, int] = {}
         self._first: Ids = np.full(room, NOBODY, np.int64)
         self._others: dict[int, tuple[int, ...]] = {}
         self._next = 0
         self._live = 0
+        self._min_ef_search = MIN_EF_SEARCH
+        self.ef_search = 0
+        self._follow_size()
 
     def __len__(self) -> int:
         return len(self._label_of)
@@ -66,6 +71,11 @@ class Graph:
     def free(self) -> int:
         """How many more vectors it can take."""
         return self.room - self._next
+
+    @property
+    def count(self) -> int:
+        """How many vectors it has, with those that were removed."""
+        return self._next
 
     @property
     def waste(self) -> float:
@@ -99,6 +109,7 @@ class Graph:
             self._label_of[passage_id] = label
         if labels:
             self._index.add_items(rows[chosen], np.array(labels), num_threads=1)
+            self._follow_size()
 
     def remove(self, ids: Iterable[int]) -> None:
         """Take passages out; ids that are not in are fine. No later search finds them."""
@@ -118,13 +129,13 @@ class Graph:
 
     def rows(self, ids: Sequence[int]) -> Rows:
         """Return the vectors of ids that are all in; only while nobody writes."""
-        _, rows = self._fetch([self._label_of[passage_id] for passage_id in ids])
+        _, rows = self.fetch([self._label_of[passage_id] for passage_id in ids])
         return rows
 
     def search(self, query: Rows, limit: int) -> Scored:
         """Return about the `limit` passages most similar to a vector of length 1."""
         found: Scored = []
-        for label, score in self._nearest(query, limit):
+        for label, score in self.nearest(query, limit):
             found += ((passage_id, score) for passage_id in self._standing(label))
             if len(found) >= limit:
                 break
@@ -133,9 +144,21 @@ class Graph:
     def similarities(self, query: Rows, ids: Iterable[int]) -> Scored:
         """Return the cosines of those of the ids that are in, in any order."""
         label_of = {one: label for one in ids if (label := self._label_of.get(one)) is not None}
-        labels, rows = self._fetch(list(label_of.values()))
+        labels, rows = self.fetch(list(label_of.values()))
         scores = dict(zip(labels, cosines(rows, query).tolist(), strict=True))
         return [(one, scores[label]) for one, label in label_of.items() if label in scores]
+
+    def widen(self, ef_search: int) -> None:
+        """Have searches follow so many candidates, whatever the size; at most MAX_EF_SEARCH."""
+        self._min_ef_search = min(ef_search, MAX_EF_SEARCH)
+        self._follow_size()
+
+    def labels(self, start: int, end: int) -> list[int]:
+        """Return the labels from one number up to another that stand for passages."""
+        found: list[int] = (
+            np.flatnonzero(self._first[start : min(end, self._next)] != NOBODY) + start
+        ).tolist()
+        return found
 
     def snapshot(self) -> Snapshot:
         """Return a copy of everything, to be written to a file; only while nobody writes."""
@@ -154,10 +177,11 @@ class Graph:
         graph.room = room_for(stored.count)
         graph._index = hnswlib.Index("ip", dimension)
         graph._index.load_index(str(path), graph.room)
-        graph._index.set_ef(WIDTH)
         graph._first = np.full(graph.room, NOBODY, np.int64)
         graph._next = stored.count
         graph._place(*passages, stored)
+        graph.ef_search = 0
+        graph._follow_size()
         return graph
 
     def _place(self, ids: Ids, labels: Ids, stored: StoredVectors) -> None:
@@ -172,7 +196,8 @@ class Graph:
             label = int(labels[row])
             self._others[label] = (*self._others.get(label, ()), int(ids[row]))
 
-    def _nearest(self, query: Rows, limit: int) -> list[tuple[int, float]]:
+    def nearest(self, query: Rows, limit: int) -> list[tuple[int, float]]:
+        """Return about the `limit` labels whose vectors are most similar to a vector of length 1."""
         # A search fails when it meets a vector that is being added, or finds fewer than it was asked for. One
         # for all there are misses some when others come meanwhile.
         for _ in range(2):
@@ -187,10 +212,10 @@ class Graph:
         log.warning(
             "a graph of vectors had to be searched in full", extra={"asked": limit, "live": self._live}
         )
-        labels, rows = self._fetch(np.flatnonzero(self._first[: self._next] != NOBODY).tolist())
+        labels, rows = self.fetch(self.labels(0, self._next))
         return ordered(zip(labels, cosines(rows, query).tolist(), strict=True))[:limit]
 
-    def _fetch(self, labels: list[int]) -> tuple[list[int], Rows]:
+    def fetch(self, labels: list[int]) -> tuple[list[int], Rows]:
         """Return the vectors of labels, without those that are not there (any more, or yet)."""
         held: list[int] = []
         rows = [np.empty((0, self.dimension), np.float32)]
@@ -205,6 +230,12 @@ class Graph:
             else:
                 held += piece
         return held, np.concatenate(rows)
+
+    def _follow_size(self) -> None:
+        ef_search = max(self._min_ef_search, min(self._next // VECTORS_PER_CANDIDATE, MAX_EF_SEARCH))
+        if ef_search != self.ef_search:
+            self._index.set_ef(ef_search)
+            self.ef_search = ef_search
 
     def _standing(self, label: int) -> tuple[int, ...]:
         first = int(self._first[label])

@@ -54,6 +54,13 @@ class LocalIndex:
         """Bytes of memory that the loaded scopes take."""
         return self._cache.size
 
+    @property
+    def recall(self) -> tuple[float, int] | None:
+        """The lowest recall that was measured of a graph with its ef_search, None without one."""
+        measured = [loaded.recall for loaded in self._cache if loaded.recall is not None]
+        least = min(measured, key=lambda found: found.recall, default=None)
+        return None if least is None else (least.recall, least.ef_search)
+
     async def open(self) -> None:
         """Prepare the folder; checkpoints that nobody needs any more are removed in the background."""
         keys = await self._threads.work(self._checkpoints.open)
@@ -176,6 +183,8 @@ class LocalIndex:
             for loaded in self._cache:
                 if loaded.is_unsaved and time.monotonic() - loaded.changed_at >= self._rules.idle:
                     await loaded.save()
+                if loaded.is_due:
+                    self._settle(loaded)
 
 
 def _cosine(score: float) -> float:

@@ -18,6 +18,7 @@ from gatewayd.vectors.checkpoints import Checkpoints, Key
 from gatewayd.vectors.graph import Graph, room_for
 from gatewayd.vectors.matrix import Matrix, Rows, Scored, pack_ids, unpack, unpack_ids
 from gatewayd.vectors.parts import Parts
+from gatewayd.vectors.recall import GraphRecall, RecallCheck
 from gatewayd.vectors.threads import Threads
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,8 @@ class Rules:
 
     From `threshold` vectors on there is a graph, below half of it no more. `tail` of them wait in the matrix
     before the graph takes them over. A graph is built anew when a part of it over `waste` was removed. A
-    checkpoint is written after `changes`, and when there was none for `idle` seconds.
+    checkpoint is written after `changes`, and when there was none for `idle` seconds. What a graph finds is
+    compared with what there is when it is new, when it has grown by `growth`, and every `check` seconds.
     """
 
     threshold: int = 20_000
@@ -50,6 +52,8 @@ class Rules:
     waste: float = 0.3
     changes: int = 10_000
     idle: float = 300.0
+    growth: float = 0.25
+    check: float = 6 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,9 @@ class Loaded:
         self.is_wanted = True
         self.changed_at = time.monotonic()
         self.parts = Parts(Matrix(key.space.dimension))
+        self.recall: GraphRecall | None = None
+        # The graph whose recall was measured last, its size then, and when that was.
+        self._checked: tuple[Graph | None, int, float] = (None, 0, 0.0)
         self._tools = tools
         self._threads = tools.threads
         self._rules = tools.rules
@@ -275,7 +282,21 @@ class Loaded:
             return self._build
         if len(matrix) >= rules.tail:
             return self._absorb
-        return self.save if self._changes >= rules.changes else None
+        if self._changes >= rules.changes:
+            return self.save
+        return self._check_recall if self._is_recall_unknown(graph) else None
+
+    def _is_recall_unknown(self, graph: Graph) -> bool:
+        checked, size, at = self._checked
+        has_grown = len(graph) > (1 + self._rules.growth) * size
+        return checked is not graph or has_grown or time.monotonic() - at >= self._rules.check
+
+    async def _check_recall(self) -> None:
+        """Compare what the graph finds with what there is."""
+        graph = self.parts.graph
+        if graph is not None:
+            self._checked = graph, len(graph), time.monotonic()
+            self.recall = await RecallCheck(graph, self._threads).run(lambda: self.is_wanted)
 
     async def _build(self) -> None:
         """Make a graph of everything, in the place of the one there may be."""
@@ -314,6 +335,7 @@ class Loaded:
             matrix = Matrix(self.key.space.dimension, len(self.parts.ids))
             await self._threads.work(self.parts.copy, sorted(self.parts.ids), matrix)
             self.parts = Parts(matrix)
+            self.recall = None
             await self._threads.work(self._tools.checkpoints.remove, self.key.stem)
 
     # Comparing

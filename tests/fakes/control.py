@@ -164,7 +164,11 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *ModelRoutes(control.catalog, viewers, accounts.users, accounts.groups, writes).routes(),
         *SettingRoutes(accounts.runtime, writes).routes(),
         *ControlHealthRoutes(
-            control.health, control.catalog, "1.2.3", Workings("full", "hnsw"), accounts.clock
+            control.health,
+            control.catalog,
+            "1.2.3",
+            Workings("full", "hnsw", lambda: (0.9621, 1111)),
+            accounts.clock,
         ).routes(),
         *ControlDatabaseRoutes(control.check).routes(),
         *ControlChatRoutes(pipeline, control.catalog, control.documents.collections, viewers).routes(),

@@ -1,6 +1,6 @@
 """`/v1/health`: the state of the daemon."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,10 +37,14 @@ class Sources(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Workings:
-    """How the daemon works, as it was found at the start; None where another program does the work."""
+    """How the daemon works, as it was found at the start; None where another program does the work.
+
+    `find_recall` returns the lowest measured recall of a graph with its ef_search, None while there is none.
+    """
 
     extraction_sandbox: str | None = None
     vector_index: str | None = None
+    find_recall: Callable[[], tuple[float, int] | None] = lambda: None
 
 
 class ControlHealthRoutes:
@@ -80,6 +84,7 @@ class ControlHealthRoutes:
         problem = await self._monitor.database_problem()
         states = [wire.SourceState.model_validate(state) for state in self._sources.source_states()]
         stalls, longest = self._monitor.stalls
+        recall, ef_search = self._workings.find_recall() or (None, None)
         is_warned = any(state.problem is not None for state in states)
         return answer(
             wire.Health(
@@ -92,6 +97,8 @@ class ControlHealthRoutes:
                 sources=states,
                 extraction_sandbox=self._workings.extraction_sandbox,
                 vector_index=self._workings.vector_index,
+                vector_recall=None if recall is None else round(recall, 3),
+                vector_ef_search=ef_search,
                 stalls=stalls,
                 longest_stall_ms=round(longest * 1000),
                 database_problem=problem,

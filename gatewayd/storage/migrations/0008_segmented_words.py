@@ -60,11 +60,12 @@ async def make_words(_: Any, editor: Any) -> None:
     for statement in BEFORE if is_postgres else ():
         await client.execute_script(statement)
     await _segment(client)
-    for statement in AFTER if is_postgres else ():
-        log.info("making the words of all passages anew")
-        await client.execute_script(statement)
     if not is_postgres:
         await _index(client)
+        return
+    log.info("making the words of all passages anew")
+    for statement in AFTER:
+        await client.execute_script(statement)
 
 
 async def _segment(client: Any) -> None:

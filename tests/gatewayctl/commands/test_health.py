@@ -20,12 +20,16 @@ async def test_a_daemon_in_order(ctl: Ctl, control: Control) -> None:
         "sources",
         "extraction_sandbox",
         "vector_index",
+        "vector_recall",
+        "vector_ef_search",
         "stalls",
         "longest_stall_ms",
         "database_problem",
     ]
     assert shown["uptime_seconds"] == 90
     assert (shown["extraction_sandbox"], shown["vector_index"]) == ("full", "hnsw")
+    assert (shown["vector_recall"], shown["vector_ef_search"]) == (0.962, 1111)
+    assert "0.962 with ef_search 1111" in (await ctl("health")).out
     assert shown["sources"] == [{"name": "fake", "models": 2, "problem": None}]
     assert (await ctl("health", "-o", "name")).out == "pass\n"
     assert "fake: 2 models" in (await ctl("health")).out

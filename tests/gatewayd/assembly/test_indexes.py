@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.assembly.gateway import assemble, open_database
-from gatewayd.assembly.indexes import LazyIndex, describe_index, open_index
+from gatewayd.assembly.indexes import LazyIndex, describe_index, find_recall, open_index
 from gatewayd.ingest.records import Scope, ScopeKind, Space
 from gatewayd.settings import load
 from gatewayd.storage.pgvector import PgVectorIndex
@@ -48,6 +48,21 @@ async def test_the_local_index_is_opened_by_the_first_search(state: Path, passag
     assert await index.check(SPACE, SCOPE) == []
     await index.refresh(SCOPE, "f")
     await index.forget(SCOPE)
+    await index.close()
+    await tasks.close()
+
+
+async def test_the_recall_of_graphs_is_that_of_the_index(
+    state: Path, passages: MemoryPassages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = Tasks()
+    index = LazyIndex(passages, state / "vectors", 2**20, tasks)
+    assert find_recall(index) is None
+    opened = await index.load()
+    assert find_recall(index) is None
+    monkeypatch.setattr(type(opened), "recall", (0.97, 600))
+    assert find_recall(index) == (0.97, 600)
+    assert find_recall(PgVectorIndex(tasks)) is None
     await index.close()
     await tasks.close()
 

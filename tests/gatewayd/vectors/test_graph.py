@@ -247,6 +247,35 @@ def test_a_good_recall() -> None:
     assert sum(good) / 1000 >= 0.97
 
 
+def test_searches_follow_more_candidates_in_a_larger_graph(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(module, "MIN_EF_SEARCH", 10)
+    monkeypatch.setattr(module, "MAX_EF_SEARCH", 40)
+    rows = random_rows(1800, 22)
+    graph = filled(rows)
+    assert (graph.ef_search, graph._index.ef) == (20, 20)
+    graph.add(range(1800, 2700), random_rows(900, 23))
+    assert graph.ef_search == 30
+    path = tmp_path / "graph"
+    snapshot = graph.snapshot()
+    path.write_bytes(b"".join(snapshot.pieces()))
+    again = Graph.restored(path, graph.dimension, (snapshot.ids, snapshot.labels))
+    assert (again.ef_search, again._index.ef) == (30, 30)
+    graph.widen(35)
+    assert (graph.ef_search, graph._index.ef) == (35, 35)
+    graph.widen(1000)
+    assert (graph.ef_search, graph._index.ef) == (40, 40)
+
+
+def test_the_labels_of_passages_are_told() -> None:
+    graph = filled(random_rows(20, 24))
+    graph.remove([3, 12])
+    assert graph.labels(2, 6) == [2, 4, 5]
+    assert graph.labels(10, 100) == [10, 11, *range(13, 20)]
+    assert graph.count == 20
+
+
 def test_room_grows_with_the_count() -> None:
     assert room_for(0) == module.LEAST_ROOM
     assert room_for(50_000) == 100_000

@@ -20,8 +20,10 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.records import Scope, VectorBatch
 from gatewayd.tasks import Tasks
 from gatewayd.vectors import index as module
+from gatewayd.vectors.graph import MIN_EF_SEARCH
 from gatewayd.vectors.index import LocalIndex
 from gatewayd.vectors.loaded import Rules
+from gatewayd.vectors.recall import GraphRecall
 from tests.fakes.indexes import (
     SPACE,
     IndexConformance,
@@ -344,6 +346,30 @@ async def test_after_a_rest_a_checkpoint_is_written(tmp_path: Path) -> None:
         await site.index.refresh(collection("c"), "d")
         while site.files == before:
             await asyncio.sleep(0.001)
+
+
+async def test_the_lowest_recall_of_the_graphs_is_told(site: Site) -> None:
+    assert site.index.recall is None
+    for name in "cd":
+        site.passages.put(name, random_rows(40, 1), [name])
+        await found(site.index, collection(name), random_rows(1, 2)[0])
+    await site.rest()
+    assert site.index.recall == (1.0, MIN_EF_SEARCH)
+    for loaded, recall in zip(site.index._cache, (0.97, 0.96), strict=True):
+        loaded.recall = GraphRecall(recall, 600)
+    assert site.index.recall == (0.96, 600)
+
+
+async def test_what_a_graph_finds_is_measured_again_without_a_change(tmp_path: Path) -> None:
+    rules = Rules(threshold=4, tail=2, idle=0.01, check=0.05)
+    async for site in opened(Site(tmp_path, rules=rules)):
+        site.passages.put("c", random_rows(40, 1), ["c"])
+        await found(site.index, collection("c"), random_rows(1, 2)[0])
+        [loaded] = site.index._cache
+        for _ in range(2):
+            loaded.recall = None
+            while loaded.recall is None:
+                await asyncio.sleep(0.001)
 
 
 async def test_a_check_tells_of_damaged_checkpoints(site: Site) -> None:

@@ -1,6 +1,7 @@
 """One scope in memory: what it does by and by."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from gatewayd.vectors.graph import Graph
 from gatewayd.vectors.loaded import FEW_FILES, Loaded, Rules, Tools
 from gatewayd.vectors.matrix import Matrix
 from gatewayd.vectors.parts import Parts
+from gatewayd.vectors.recall import GraphRecall
 from gatewayd.vectors.threads import Threads
 from tests.fakes.indexes import SPACE, MemoryPassages, assert_best, collection, random_rows
 
@@ -322,6 +324,38 @@ async def test_a_comparison_mends_and_tells(site: Site, count: int) -> None:
     ]
     assert await loaded.compare() == []
     await site.assert_right(loaded, 70)
+
+
+async def test_what_a_graph_finds_is_measured_when_it_is_new_or_has_grown(site: Site) -> None:
+    site.passages.put("f", random_rows(40, 1), ["c"])
+    loaded = await site.tended()
+    graph = loaded.parts.graph
+    assert graph is not None
+    assert loaded.recall == GraphRecall(1.0, graph.ef_search)
+    assert not loaded.is_due
+    loaded.recall = None
+    await site.put(loaded, "g", 6, 2)
+    await loaded.tend()
+    assert (len(graph), loaded.recall) == (46, None)
+    await site.put(loaded, "h", 6, 3)
+    await loaded.tend()
+    assert loaded.parts.graph is graph
+    assert (len(graph), loaded.recall) == (52, GraphRecall(1.0, graph.ef_search))
+
+
+async def test_what_a_graph_finds_is_measured_after_a_restart_and_now_and_then(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.passages.put("f", random_rows(40, 1), ["c"])
+    await site.tended()
+    again = await site.opened()
+    assert again.is_due
+    await again.tend()
+    assert again.recall is not None
+    assert not again.is_due
+    later = time.monotonic() + RULES.check
+    monkeypatch.setattr("gatewayd.vectors.loaded.time.monotonic", lambda: later)
+    assert again.is_due
 
 
 async def test_its_size_follows_what_it_holds(site: Site) -> None:
