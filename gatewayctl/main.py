@@ -22,6 +22,7 @@ from gatewayctl.commands import (
     permissions,
     scim,
     scim_tokens,
+    service,
     settings,
     setup,
     stored_chats,
@@ -52,6 +53,7 @@ app.add_typer(events.noun, name="event")
 app.add_typer(functions.noun, name="function")
 app.add_typer(tools.noun, name="tool")
 app.add_typer(tool_servers.noun, name="tool-server")
+app.add_typer(service.noun, name="service")
 app.add_typer(settings.noun, name="setting")
 app.add_typer(database.noun, name="database")
 app.add_typer(scim.noun, name="scim")

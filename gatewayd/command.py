@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 import uvloop
 
 from gatewayd import __version__
-from gatewayd.daemon import Daemon, Invocation, check, migrate_database, start_logging
+from gatewayd.daemon import Daemon, Invocation, check, fetch_model, migrate_database, start_logging
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.observe.outputs import queued_outputs
 from gatewayd.quickstart import Quickstart
@@ -48,6 +48,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("-n", "--check", action="store_true", help="test the configuration and exit")
     parser.add_argument(
         "--migrate", action="store_true", help="bring the database schema up to date and exit"
+    )
+    parser.add_argument(
+        "--fetch-model", action="store_true", help="make the small built-in model ready and exit"
     )
     parser.add_argument(
         "--quickstart", action="store_true", help="try it out: state, administrator, key and model ready"
@@ -99,7 +102,11 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, enviro
         prepare=quickstart.prepare if quickstart else None,
         on_ready=quickstart.greet if quickstart else None,
     )
-    return _run(settings, invocation, migrate_only=chosen.migrate)
+    if chosen.fetch_model:
+        return _run(fetch_model(settings, print))
+    if chosen.migrate:
+        return _run(migrate_database(settings))
+    return _run(Daemon(settings, invocation).run())
 
 
 def _leave(status: int) -> NoReturn:
@@ -124,8 +131,7 @@ def _check(settings: Settings) -> int:
     return EX_OK
 
 
-def _run(settings: Settings, invocation: Invocation, *, migrate_only: bool) -> int:
-    work = migrate_database(settings) if migrate_only else Daemon(settings, invocation).run()
+def _run(work: Coroutine[Any, Any, None]) -> int:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(work)

@@ -6,6 +6,7 @@ The only module that knows the settings, the services and the adapters together.
 import asyncio
 import gc
 import logging
+import os
 import resource
 import signal
 import sys
@@ -13,12 +14,14 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from gatewayd import __version__
 from gatewayd.assembly.gateway import Gateway, assemble, reload
 from gatewayd.assembly.sources import provider_configs
-from gatewayd.errors import GatewayError
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.extras import Extra, is_installed, refusal
 from gatewayd.http.server import Server
 from gatewayd.memory import MemoryKeeper, return_large_blocks
 from gatewayd.observe.logs import LogFormat, configure
@@ -33,6 +36,7 @@ from gatewayd.settings import Settings, changed, definitions
 from gatewayd.storage.location import parse
 from gatewayd.storage.lock import locked
 from gatewayd.storage.migrate import migrate
+from gatewayd.upstream.weights import Progress, fetch_weights, find_weights
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +49,11 @@ STOP_SECONDS: Final = 1.0
 WRITE_SECONDS: Final = 5.0
 """What writes get after the answers: to messages at least, as those of answers that are given up all come at
 once, and of last-used times at most, as many others may wait for a locked database before them."""
+
+NO_MODEL: Final = (
+    "there is no model: name a provider (openai_api_base_urls, ollama_base_urls or [[providers]]), or install"
+    " gatewayd[local] and run gatewayd --fetch-model for a small one"
+)
 
 LOOK_SECONDS: Final = 0.02
 """Between two looks at what a stop waits for."""
@@ -112,6 +121,8 @@ class Daemon:
         _settle_memory()
         self._notifier.ready("serving")
         log.info("ready", extra={"version": __version__})
+        if not gateway.sources.count:
+            log.warning(NO_MODEL)
         if self._invocation.on_ready is not None:
             await self._invocation.on_ready(gateway)
         return gateway, servers
@@ -250,6 +261,32 @@ async def migrate_database(settings: Settings) -> None:
     with locked(settings.data_dir):
         done = await migrate(parse(settings.database_location(), settings.database_pool_size))
     log.info("migrated", extra={"applied": ", ".join(done) or "nothing was pending"})
+
+
+async def fetch_model(settings: Settings, progress: Progress) -> None:
+    """Make the built-in model ready for the next start: what `gatewayd --fetch-model` does.
+
+    Root works as the owner of the state, who will run it.
+    """
+    if settings.enable_builtin_model == "false":
+        raise GatewayError(
+            Kind.NOT_CONFIGURED, "cannot use the built-in model: the setting enable_builtin_model is false"
+        )
+    if not is_installed(Extra.LOCAL):
+        raise refusal("cannot run the built-in model", Extra.LOCAL)
+    weights = find_weights(settings.data_dir, settings.builtin_model_path)
+    if weights is None:
+        _become_owner(settings.data_dir)
+        weights = await fetch_weights(settings.data_dir, progress)
+    progress(f"the built-in model is in {weights}; a daemon that runs takes it with its next start")
+
+
+def _become_owner(folder: Path) -> None:
+    if os.geteuid() == 0 and folder.exists():
+        owner = folder.stat()
+        os.setgroups([])
+        os.setgid(owner.st_gid)
+        os.setuid(owner.st_uid)
 
 
 async def _finished(gateway: Gateway, servers: Sequence[Server], deadline: float, *, listeners: bool) -> bool:

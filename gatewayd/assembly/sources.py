@@ -109,7 +109,7 @@ async def start_builtin(settings: Settings, tasks: Tasks) -> Sequence[ModelSourc
             raise refusal("cannot run the built-in model", Extra.LOCAL, param="enable_builtin_model")
         raise GatewayError(
             Kind.NOT_CONFIGURED,
-            "cannot run the built-in model: install its weights, which gatewayd --quickstart fetches",
+            "cannot run the built-in model: install its weights, which gatewayd --fetch-model does",
             param="enable_builtin_model",
         )
     model = BuiltinModel(weights, settings.data_dir, tasks, threads=settings.builtin_model_threads)

@@ -59,7 +59,9 @@ def _read(path: Path, reading: Reading) -> _Document | None:
     try:
         content = path.read_bytes()
     except OSError as error:
-        reading.refuse(from_file(path, None), "", f"cannot read the file: {(error.strerror or '').lower()}")
+        reason = (error.strerror or "").lower()
+        hint = "; give it to the group of the daemon's user" if isinstance(error, PermissionError) else ""
+        reading.refuse(from_file(path, None), "", f"cannot read the file: {reason}{hint}")
         return None
     try:
         text = content.decode()

@@ -33,6 +33,6 @@ def exposure(path: Path) -> str:
         return f"cannot tell who may read {path}: {error.strerror}"
     if mode & stat.S_IROTH:
         return (
-            f"{path} holds a secret and everybody may read it (mode {stat.S_IMODE(mode):04o}, should be 0600)"
+            f"{path} holds a secret and everybody may read it (mode {stat.S_IMODE(mode):04o}, should be 0640)"
         )
     return ""

@@ -30,8 +30,8 @@ class Step:
 
     `{f}` is the form, `{key}` the newest key, `{file}` the newest file, `{docs}` a directory of two
     documents, `{plugins}` one of sources, `{url}` the address of the daemon, `{token}` the file of its
-    SCIM tokens, which is removed before a step that says so. `{chats}`, `{chat}`, `{task}` and `{call}` are
-    made for the step.
+    SCIM tokens, which is removed before a step that says so, `{image}` a directory. `{chats}`, `{chat}`,
+    `{task}` and `{call}` are made for the step.
     """
 
     line: str
@@ -43,6 +43,7 @@ class Step:
         newest = {"key": newest_key, "file": newest_file, "docs": documents, "plugins": plugins}
         found = {name: find(daemon) for name, find in newest.items() if f"{{{name}}}" in self.line}
         names = {"f": form, "root": ROOT, "nobody": NOBODY, "url": daemon.base_url}
+        names["image"] = str(daemon.state / "image")
         return self.line.format(**names, **found, **made, token=token_file(daemon)).split()
 
 
@@ -84,6 +85,12 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("setup --email x@example.org", 2),
     ],
     "health": [Step("health"), Step("health --bogus", 2)],
+    "service": [
+        Step("service install --prefix {image} --yes -o {f}"),
+        Step("service install --prefix {image} -o {f}", 2),
+        Step("service uninstall --prefix {image} --yes -o {f}"),
+        Step("service uninstall --prefix {image} -o {f}", 2),
+    ],
     "database": [Step("database check"), Step("database check --timeout 0", 2)],
     "chat": [
         Step("chat m hello"),

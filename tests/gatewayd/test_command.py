@@ -70,6 +70,19 @@ def test_migrate_brings_the_schema_up_to_date(state: Path) -> None:
         assert daemon.call("GET", "/health")[0] == 200
 
 
+def test_a_model_that_cannot_be_fetched_says_why(state: Path) -> None:
+    refused = run_daemon(state, "--fetch-model", ENABLE_BUILTIN_MODEL="false")
+    assert refused.returncode == 78
+    assert "the setting enable_builtin_model is false" in refused.stderr
+
+
+def test_a_daemon_without_a_model_says_so(state: Path) -> None:
+    with running_daemon(state) as running:
+        assert "warning gatewayd.daemon" in running.wait_for("there is no model: name a provider")
+    with running_daemon(state, OPENAI_API_BASE_URLS="http://127.0.0.1:1/v1") as running:
+        assert "there is no model" not in running.wait_for("gatewayd.daemon: ready")
+
+
 CLINGING = """
 import asyncio
 import threading

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import http.client
 import json
+import os
 import shutil
 import signal
 import socket
@@ -15,8 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from gatewayd import daemon as composition
 from gatewayd.daemon import _every
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.settings import load
 from tests.conftest import missing
 from tests.fakes.daemon import Daemon, environment, free_port, run_daemon, running_daemon, wait_ready
 from tests.fakes.slow import slow_provider
@@ -344,3 +347,46 @@ def test_clients_are_told_what_they_may_do(state: Path, passwords: str) -> None:
             )
             assert told["oauth"]["providers"] == {}
             assert daemon.call("GET", "/oauth/google/login")[0] == 404
+
+
+async def test_the_model_that_is_there_is_ready(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = tmp_path / "own.gguf"
+    weights.touch()
+    settings = load(None, {}, {"data_dir": state, "builtin_model_path": weights}, default_file=None)
+    told: list[str] = []
+    monkeypatch.setattr(composition, "is_installed", lambda _: True)
+    await composition.fetch_model(settings, told.append)
+    assert told == [
+        f"the built-in model is in {weights}; a daemon that runs takes it with its next start",
+    ]
+
+
+async def test_the_engine_of_the_model_must_be_installed(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(composition, "is_installed", lambda _: False)
+    with pytest.raises(GatewayError, match="the extra 'local' is not installed"):
+        await composition.fetch_model(load(None, {}, {"data_dir": state}, default_file=None), print)
+
+
+async def test_root_fetches_the_model_as_the_owner_of_the_state(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state.mkdir(exist_ok=True)
+    became: list[object] = []
+
+    async def fetch(data_dir: Path, _: object) -> Path:
+        return data_dir / "models" / f"fetched by {became}"
+
+    monkeypatch.setattr(composition, "is_installed", lambda _: True)
+    monkeypatch.setattr(composition, "find_weights", lambda *_: None)
+    monkeypatch.setattr(composition, "fetch_weights", fetch)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    for name in ("setgroups", "setgid", "setuid"):
+        monkeypatch.setattr(os, name, became.append)
+    told: list[str] = []
+    await composition.fetch_model(load(None, {}, {"data_dir": state}, default_file=None), told.append)
+    owner = state.stat()
+    assert f"fetched by {[[], owner.st_gid, owner.st_uid]}" in told[0]

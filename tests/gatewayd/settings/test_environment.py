@@ -137,7 +137,7 @@ def test_only_secrets_in_open_files_are_warned_of(load_text: Load, file: File) -
     name = file("name", "name", mode=0o644)
     settings = load_text("", {"WEBUI_SECRET_KEY_FILE": str(secret), "WEBUI_NAME_FILE": str(name)})
     assert settings.warnings == (
-        f"{secret} holds a secret and everybody may read it (mode 0644, should be 0600)",
+        f"{secret} holds a secret and everybody may read it (mode 0644, should be 0640)",
     )
 
 

@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_read(problems: Problems, tmp_path: Path) -> None:
 )
 def test_open_files_with_secrets_are_warned_of(load_text: Load, file: File, text: str, warned: bool) -> None:
     drop_in = file(text, "conf.d/a.toml", mode=0o644)
-    expected = (f"{drop_in} holds a secret and everybody may read it (mode 0644, should be 0600)",)
+    expected = (f"{drop_in} holds a secret and everybody may read it (mode 0644, should be 0640)",)
     assert load_text().warnings == (expected if warned else ())
 
 
@@ -100,7 +100,7 @@ def test_an_open_key_file_is_warned_of(load_text: Load, file: File) -> None:
     path = file("k", "key", mode=0o604)
     settings = load_text(f"[[providers]]\nname = 'a'\nkey_file = '{path}'")
     assert settings.warnings == (
-        f"{path} holds a secret and everybody may read it (mode 0604, should be 0600)",
+        f"{path} holds a secret and everybody may read it (mode 0604, should be 0640)",
     )
 
 

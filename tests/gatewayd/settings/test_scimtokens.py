@@ -117,6 +117,6 @@ def test_a_file_that_cannot_be_read(problems: Problems, tmp_path: Path) -> None:
 def test_an_open_file_and_a_short_token_are_warned_of(load_text: Load, file: File) -> None:
     path = file("short", "elsewhere", mode=0o644)
     assert load_text(on(path)).warnings == (
-        f"{path} holds a secret and everybody may read it (mode 0644, should be 0600)",
+        f"{path} holds a secret and everybody may read it (mode 0644, should be 0640)",
         "scim_token is shorter than 32 characters, a random one is harder to guess",
     )

@@ -1,0 +1,1 @@
+"""The service on this machine: its units, users, pages and commands. Imported by the commands only."""

@@ -1,0 +1,204 @@
+"""Installs the service, or takes it away, step by step; a step that was made before changes nothing."""
+
+import contextlib
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gatewayctl.failures import CommandError
+from gatewayctl.service import assets
+from gatewayctl.service.assets import Asset
+from gatewayctl.wire.service import ServiceStep
+
+BOOTED: Final = Path("/run/systemd/system")
+"""There when systemd is the service manager (sd_booted(3))."""
+
+HIDDEN: Final = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # noqa: S108 - no file is made there
+"""What the units hide from the programs that they start."""
+
+MAX_COMMAND_SECONDS: Final = 120.0
+SOCKETS: Final = ("gatewayd.socket", "gatewayd-control.socket")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9/._+-]+")
+
+Run = Callable[[Sequence[str]], str]
+"""Runs a command and returns what it said last, "" when it succeeded."""
+
+
+def run_command(command: Sequence[str]) -> str:
+    """Run a program of the service manager; see `Run`."""
+    try:
+        done = subprocess.run(  # noqa: S603 - the commands are written below
+            command, capture_output=True, text=True, check=False, timeout=MAX_COMMAND_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    said = (done.stderr or done.stdout).strip().splitlines()
+    return "" if done.returncode == 0 else (said[-1] if said else f"exit status {done.returncode}")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to install: below `prefix`, for the programs in the folder `programs` of an interpreter.
+
+    `is_image` tells that it is not the running system: commands of the service manager are left out.
+    """
+
+    prefix: Path
+    programs: Path
+    interpreter: Path
+    is_image: bool
+
+    def check(self) -> None:
+        """Raise when the units could not start the programs from where they are."""
+        if not _PLAIN.fullmatch(str(self.programs)):
+            raise _refused(f"the path {str(self.programs)!r} has characters that a unit cannot hold")
+        for path in (self.programs, self.interpreter):
+            if not self.is_image and any(path.is_relative_to(folder) for folder in HIDDEN):
+                raise _refused(
+                    f"the service sees nothing of {path}; install into a directory such as /opt/gatewayd"
+                )
+
+
+class Installation:
+    """The steps, each of which is made when it is asked for; with `dry_run` none is made."""
+
+    def __init__(self, place: Place, run: Run = run_command, *, dry_run: bool = False) -> None:
+        self._place = place
+        self._run = run
+        self._dry_run = dry_run
+
+    def install(self) -> Iterator[ServiceStep]:
+        """Yield each step once it is made; raises CommandError where one cannot be."""
+        self._place.check()
+        folder = _shipped()
+        for asset in assets.own_assets(folder, self._place.programs):
+            yield self._put(asset)
+        yield self._put_configuration(assets.configuration(folder))
+        for name in assets.PROGRAMS:
+            yield self._link(name)
+        yield self._command("systemd-sysusers", self._at(assets.USERS))
+        yield self._command("systemd-tmpfiles", "--create", self._at(assets.DIRECTORIES))
+        yield self._systemctl("daemon-reload")
+
+    def uninstall(self) -> Iterator[ServiceStep]:
+        """Yield each step once it is made; configuration, state and users stay."""
+        if Path(self._at(assets.UNITS / "gatewayd.service")).exists():
+            yield self._systemctl("disable", "--now", *SOCKETS, "gatewayd.service")
+            yield self._systemctl("stop", "gatewayd-ingest@*.timer", "gatewayd-ingest@*.service")
+        for asset in assets.own_assets(_shipped(), self._place.programs):
+            yield self._remove(asset.target, is_own=True)
+        for name in assets.PROGRAMS:
+            target = assets.COMMANDS / name
+            yield self._remove(target, is_own=self._is_linked(Path(self._at(target)), name))
+        yield self._systemctl("daemon-reload")
+        for kept in ("etc/gatewayd", "var/lib/gatewayd"):
+            yield self._step(self._at(Path(kept)), "kept", "remove it by hand if it is not needed")
+
+    def _put(self, asset: Asset) -> ServiceStep:
+        path = Path(self._at(asset.target))
+        before = path.read_bytes() if path.is_file() else None
+        if before == asset.content:
+            return self._step(str(path), "unchanged")
+        self._write(path, asset.content, 0o644)
+        return self._step(str(path), "created" if before is None else "changed")
+
+    def _put_configuration(self, asset: Asset) -> ServiceStep:
+        path = Path(self._at(asset.target))
+        if not os.path.lexists(path):
+            # The directories of tmpfiles.d(5) give it to the daemon's group.
+            self._write(path, asset.content, 0o640)
+            return self._step(str(path), "created", "every setting is at its default, commented out")
+        if path.is_file() and path.read_bytes() == asset.content:
+            return self._step(str(path), "unchanged")
+        return self._step(
+            str(path), "kept", "it was changed; its owner and mode are set to root:gatewayd 0640"
+        )
+
+    def _link(self, name: str) -> ServiceStep:
+        path, program = Path(self._at(assets.COMMANDS / name)), self._place.programs / name
+        if self._is_linked(path, name):
+            return self._step(str(path), "unchanged")
+        exists = os.path.lexists(path)
+        if exists and not path.is_symlink():
+            raise CommandError("conflict", f"cannot link {path}: another program is there", hint="")
+        if not self._dry_run:
+            with _failures(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.unlink(missing_ok=True)
+                path.symlink_to(program)
+        return self._step(str(path), "changed" if exists else "created", f"a link to {program}")
+
+    def _is_linked(self, path: Path, name: str) -> bool:
+        """Tell whether a command is the program itself or a link to it."""
+        program = self._place.programs / name
+        return path == program or (path.is_symlink() and path.readlink() == program)
+
+    def _remove(self, target: Path, *, is_own: bool) -> ServiceStep:
+        path = Path(self._at(target))
+        if not os.path.lexists(path):
+            return self._step(str(path), "unchanged", "it is not there")
+        if not is_own:
+            return self._step(str(path), "kept", "it belongs to another installation")
+        if not self._dry_run:
+            with _failures(path):
+                path.unlink()
+        return self._step(str(path), "removed")
+
+    def _systemctl(self, *arguments: str) -> ServiceStep:
+        if not self._place.is_image and not BOOTED.is_dir():
+            return self._step(f"systemctl {' '.join(arguments)}", "skipped", "systemd does not run here")
+        return self._command("systemctl", *arguments)
+
+    def _command(self, *command: str) -> ServiceStep:
+        text = " ".join(command)
+        if self._place.is_image:
+            return self._step(text, "skipped", "this is not the running system")
+        problem = "" if self._dry_run else self._run(command)
+        if problem:
+            raise CommandError("internal", f"cannot run {text}: {problem}", hint="")
+        return self._step(text, "run")
+
+    def _write(self, path: Path, content: bytes, mode: int) -> None:
+        if self._dry_run:
+            return
+        part = path.with_name(f".{path.name}.part")
+        with _failures(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part.unlink(missing_ok=True)
+            part.write_bytes(content)
+            part.chmod(mode)
+            part.replace(path)
+
+    def _at(self, target: Path) -> str:
+        return str(self._place.prefix / target)
+
+    def _step(self, target: str, outcome: str, detail: str = "") -> ServiceStep:
+        return ServiceStep(target=target, outcome=outcome, detail=detail, dry_run=self._dry_run)
+
+
+def _shipped() -> Path:
+    try:
+        return assets.shipped()
+    except assets.AssetError as error:
+        raise _refused(str(error)) from error
+
+
+@contextlib.contextmanager
+def _failures(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except PermissionError as error:
+        raise CommandError(
+            "forbidden", f"cannot write {path}: permission denied", hint="run it as root"
+        ) from error
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise CommandError("internal", f"cannot write {path}: {reason}", hint="") from error
+
+
+def _refused(reason: str) -> CommandError:
+    return CommandError("conflict", f"cannot install the service: {reason}", hint="")
