@@ -322,7 +322,7 @@ class Loaded:
         return find_stored(self._parts.instance, name, _MISSING)
 
     async def _computed(self, name: str) -> Any:
-        """Return the value of a property; _MISSING when it fails or takes long, which is noted."""
+        """Return the value of a property; _MISSING when it fails or takes long."""
         try:
             return await self.read(name)
         except PluginError:

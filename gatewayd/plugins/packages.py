@@ -9,6 +9,7 @@ from typing import Final
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
 
 DISTRIBUTIONS: Final = {
     "bs4": "beautifulsoup4",
@@ -97,7 +98,7 @@ def _name(text: str) -> str:
 def _is_met(text: str) -> bool:
     try:
         return _is_there(Requirement(text), ())
-    except InvalidRequirement:
+    except (InvalidRequirement, InvalidVersion):
         return False
 
 
@@ -115,6 +116,8 @@ def _is_there(requirement: Requirement, above: tuple[str, ...]) -> bool:
         spec = _find_spec(requirement.name.replace("-", "_"))
         is_module = spec is not None and spec.origin is not None
         return is_module and not (requirement.specifier or requirement.extras)
+    if "Version" not in found.metadata:
+        return False
     if not requirement.specifier.contains(found.version, prereleases=True):
         return False
     if str(requirement) in above:

@@ -37,10 +37,14 @@ class Installation:
 
 
 class Requirements:
-    """Installs each set of required packages once, one set after the other, in a child process."""
+    """Installs each set of required packages once, one set after the other, in a child process.
 
-    def __init__(self, installation: Installation) -> None:
+    Without `installs` somebody else has done so: packages are found, and none is installed.
+    """
+
+    def __init__(self, installation: Installation, *, installs: bool = True) -> None:
         self._installation = installation
+        self._installs = installs
         self._lock = asyncio.Lock()
         self._done: set[str] = set()
 
@@ -63,7 +67,7 @@ class Requirements:
         without, or with another version that is there. Raises PluginError for what is no package.
         """
         packages = _packages(plugin)
-        if not self._installation.is_enabled or not packages:
+        if not (self._installation.is_enabled and self._installs and packages):
             return ""
         for package in packages:
             if package.startswith("-"):

@@ -212,7 +212,8 @@ class PluginService:
         around = Surroundings(loop, RemoteEvents(self._asker), CallValves(), install(host, loop).make_request)
         # The gateway has installed what was missing.
         packages = opening.packages
-        requirements = Requirements(Installation(Path(packages or os.devnull), packages is not None))
+        installation = Installation(Path(packages or os.devnull), packages is not None)
+        requirements = Requirements(installation, installs=False)
         requirements.open()
         loader = Loader(around, Loading(requirements, opening.seconds))
         self._loaded = await loader.load(opening.plugin, self._note)

@@ -26,6 +26,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "Requires-Dist: gw-dist[round] ; extra == 'round'\n"
         "Requires-Dist: pydantic ; extra == 'models'\n"
     )
+    for name, version in (("gw-broken", ""), ("gw-old", "Version: 1.0-final-2\n")):
+        broken = tmp_path / f"{name.replace('-', '_')}-1.dist-info"
+        broken.mkdir()
+        (broken / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\n{version}")
     (tmp_path / "gw_space" / "there").mkdir(parents=True)
     (tmp_path / "gw_space" / "there" / "__init__.py").write_text("raise RuntimeError('imported')\n")
     (tmp_path / "gw_module.py").write_text("raise RuntimeError('imported')\n")
@@ -46,6 +50,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("gw-dist[all]", False),
         ("gw-dist[unknown]", True),
         ("gw-dist[round]", True),
+        ("gw-broken", False),
+        ("gw-old>=1", False),
         ("gw-absent", False),
         ("gw-absent; python_version < '3'", True),
         ("open_webui>=0.9.1", True),

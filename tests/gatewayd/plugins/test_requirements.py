@@ -57,6 +57,17 @@ async def test_what_no_header_names_is_named_by_its_package(tmp_path: Path) -> N
     assert requirements.hint(plugin, ModuleNotFoundError("", name="open_webui.x")) == ""
 
 
+async def test_a_process_of_a_plugin_installs_nothing(tmp_path: Path) -> None:
+    requirements = Requirements(Installation(tmp_path / "packages", True), installs=False)
+    plugin = plugin_of("t", requiring("gatewayd_absent_package"))
+    assert await requirements.ensure(plugin) == ""
+    missing = ModuleNotFoundError("", name="gatewayd_absent_package")
+    assert "requires gatewayd_absent_package: install it" in requirements.hint(plugin, missing)
+    requirements.open()
+    assert sys.path[-1] == str(tmp_path / "packages")
+    requirements.close()
+
+
 async def test_packages_that_are_there_are_not_installed(tmp_path: Path) -> None:
     # pip would fail: there is no index, and no directory to install to can be made.
     (tmp_path / "file").write_text("")
