@@ -8,9 +8,10 @@ import typer
 from gatewayctl.failures import FAILURE
 from gatewayctl.render import View
 from gatewayctl.verbs import Session, add_verb
-from gatewayctl.wire.health import Health, SourceState
+from gatewayctl.wire.health import Health, SourceState, VectorCache
 
 FAIL: Final = "fail"
+MIB: Final = 2**20
 
 VIEW: View[Health] = View(
     name=lambda row: row.status,
@@ -24,6 +25,7 @@ VIEW: View[Health] = View(
         "SANDBOX": lambda row: row.extraction_sandbox,
         "VECTORS": lambda row: row.vector_index,
         "RECALL": lambda row: _recall(row),
+        "VECTOR CACHE": lambda row: _cache(row.vector_cache),
         "STALLS": lambda row: f"{row.stalls}, the longest {row.longest_stall_ms} ms" if row.stalls else "0",
         "SOURCES": lambda row: [_source(state) for state in row.sources],
     },
@@ -55,3 +57,11 @@ def _recall(row: Health) -> str | None:
     if row.vector_recall is None:
         return None
     return f"{row.vector_recall:.3f} with ef_search {row.vector_ef_search}"
+
+
+def _cache(cache: VectorCache | None) -> str | None:
+    if cache is None:
+        return None
+    sizes = f"{cache.size_bytes / MIB:.0f} of {cache.limit_bytes / MIB:.0f} MiB"
+    told = f"{sizes}, {cache.reloads} loaded again" if cache.reloads else sizes
+    return f"{told}: {cache.problem}" if cache.problem else told

@@ -50,6 +50,11 @@ def find_recall(index: VectorIndex) -> tuple[float, int] | None:
     return index.recall if isinstance(index, LazyIndex) else None
 
 
+def find_cache_state(index: VectorIndex) -> Mapping[str, object] | None:
+    """Return the state of the vectors in memory, None when the database searches them."""
+    return index.cache_state if isinstance(index, LazyIndex) else None
+
+
 class LazyIndex:
     """The index in this process; its libraries take a while to load, and many gateways search nothing."""
 
@@ -66,6 +71,17 @@ class LazyIndex:
         """The lowest recall that was measured of a graph with its ef_search, None without one."""
         found: tuple[float, int] | None = None if self._index is None else self._index.recall
         return found
+
+    @property
+    def cache_state(self) -> Mapping[str, object]:
+        """Bytes in memory and at most, how often vectors were loaded again, and what is wrong."""
+        index = self._index
+        return {
+            "size_bytes": index.size if index is not None else 0,
+            "limit_bytes": self._budget,
+            "reloads": index.reloads if index is not None else 0,
+            "problem": index.problem if index is not None else None,
+        }
 
     async def load(self) -> VectorIndex:
         """Return the index itself."""

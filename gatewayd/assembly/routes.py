@@ -10,7 +10,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.assembly.accounts import Accounts
 from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
 from gatewayd.assembly.documents import Documents
-from gatewayd.assembly.indexes import describe_index, find_recall
+from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
 from gatewayd.assembly.live import Live
 from gatewayd.assembly.live_routes import control_live_rows, public_live_rows
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
@@ -287,4 +287,9 @@ def control_rows(parts: Parts) -> Sequence[Route]:
 
 def _workings(documents: Documents) -> control_health.Workings:
     index = documents.engines.index
-    return control_health.Workings(documents.confinement, describe_index(index), partial(find_recall, index))
+    return control_health.Workings(
+        documents.confinement,
+        describe_index(index),
+        partial(find_recall, index),
+        partial(find_cache_state, index),
+    )

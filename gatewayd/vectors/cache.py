@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from gatewayd.ingest.records import Scope, Space
 from gatewayd.vectors.checkpoints import Key
 from gatewayd.vectors.loaded import Loaded
+from gatewayd.vectors.reloads import ReloadWatch
 
 
 class Cache:
     """Loaded scopes in the order of their use. Their sizes are known as of the last `measure`."""
 
-    def __init__(self, budget: int, graphs: int) -> None:
+    def __init__(self, budget: int, graphs: int, reloads: ReloadWatch) -> None:
         self._budget = budget
+        self._reloads = reloads
         self._graphs = graphs
         self._held: OrderedDict[Key, Loaded] = OrderedDict()
         self._sizes: dict[Key, tuple[int, bool]] = {}
@@ -39,7 +41,8 @@ class Cache:
         return loaded
 
     def put(self, loaded: Loaded) -> None:
-        """Hold a scope that is not held, as the last used one."""
+        """Hold a scope that is not held and is about to be loaded, as the last used one."""
+        self._reloads.load(loaded.key)
         self._held[loaded.key] = loaded
         self._spaces.add(loaded.key.space)
 
@@ -58,13 +61,21 @@ class Cache:
     def measure(self, loaded: Loaded) -> Sequence[Loaded]:
         """Learn the size of a scope; let go of what was not used for longest until the rest fits.
 
-        The last used one stays in any case. Returns those that are no longer held.
+        The last used one stays in any case, and those that are being loaded, so that whoever wants one waits
+        for the same. Returns those that are no longer held.
         """
         if loaded in self:
             self._count(loaded.key, loaded.size, has_graph=loaded.has_graph)
         gone: list[Loaded] = []
-        while len(self._held) > 1 and (self._size > self._budget or self._with_graph > self._graphs):
-            oldest = next(iter(self._held.values()))
+        last = next(reversed(self._held.values()), None)
+        for oldest in self:
+            if self._size <= self._budget and self._with_graph <= self._graphs:
+                break
+            if oldest is last or not oldest.is_ready:
+                continue
+            if self._size > self._budget:
+                other = last if last is not None and (loaded is oldest or loaded not in self) else loaded
+                self._reloads.let_go(oldest.key, oldest.size, other.key, other.size)
             self.take(oldest)
             gone.append(oldest)
         return gone

@@ -17,6 +17,7 @@ from gatewayd.vectors.cache import Cache
 from gatewayd.vectors.checkpoints import Checkpoints, Key, scope_stem
 from gatewayd.vectors.loaded import Loaded, Rules, Tools
 from gatewayd.vectors.matrix import one_row
+from gatewayd.vectors.reloads import ReloadWatch
 from gatewayd.vectors.threads import Threads
 
 MOST_GRAPHS: Final = 99
@@ -42,7 +43,8 @@ class LocalIndex:
         if not is_installed(Extra.GRAPH):
             self._rules = replace(self._rules, threshold=sys.maxsize)
         self._tools = Tools(passages, self._checkpoints, self._threads, self._rules)
-        self._cache = Cache(budget, MOST_GRAPHS)
+        self._reloads = ReloadWatch(budget)
+        self._cache = Cache(budget, MOST_GRAPHS, self._reloads)
         self._tasks = tasks
         # Ids of tasks: those that tend a scope, and those that write one that is held no longer.
         self._tending: dict[Loaded, str] = {}
@@ -60,6 +62,16 @@ class LocalIndex:
         measured = [loaded.recall for loaded in self._cache if loaded.recall is not None]
         least = min(measured, key=lambda found: found.recall, default=None)
         return None if least is None else (least.recall, least.ef_search)
+
+    @property
+    def reloads(self) -> int:
+        """How many scopes were loaded again soon after they were let go for want of memory."""
+        return self._reloads.count
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the size of the memory, None when nothing is."""
+        return self._reloads.problem
 
     async def open(self) -> None:
         """Prepare the folder; checkpoints that nobody needs any more are removed in the background."""

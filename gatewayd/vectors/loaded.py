@@ -178,7 +178,7 @@ class Loaded:
         held: dict[str, list[int]] = {}
         async for batches in self._batches():
             await self._threads.work(_take, matrix, held, batches)
-        self._files = {file_id: pack_ids(ids) for file_id, ids in held.items()}
+        self._files = await self._threads.work(_packed, held)
         self.parts = Parts(matrix)
 
     async def _batches(self) -> AsyncIterator[Sequence[VectorBatch]]:
@@ -212,19 +212,16 @@ class Loaded:
             await self._threads.work(self._tools.checkpoints.remove, self.key.stem)
             return False
         self.parts = parts
-        self._files = {file_id: pack_ids(unpack_ids(ids)) for file_id, ids in packed.items()}
+        self._files = await self._threads.work(_sorted, packed)
         await self._threads.work(self._forget_others, behind)
         await self._catch_up(behind)
         return True
 
     async def _is_genuine(self, parts: Parts, packed: Mapping[str, bytes]) -> bool:
         """Compare the newest vectors: a database that was restored gives the same ids once more."""
-        newest = heapq.nlargest(
-            PROBES, packed, key=lambda file_id: max(unpack_ids(packed[file_id]), default=0)
-        )
-        for file_id in newest:
-            ids, rows = unpack(await self._read_file(file_id), self.key.space.dimension)
-            if await self._threads.work(parts.differing, ids, rows):
+        for file_id in await self._threads.work(_newest, packed):
+            batches = await self._read_file(file_id)
+            if await self._threads.work(_differing, parts, batches):
                 return False
         return True
 
@@ -378,6 +375,23 @@ def _take(matrix: Matrix, held: dict[str, list[int]], batches: Sequence[VectorBa
         places = [place for place, one in enumerate(ids) if one not in matrix]
         matrix.add([ids[place] for place in places], rows[places])
         held.setdefault(batch.file_id, []).extend(ids)
+
+
+def _packed(held: Mapping[str, Sequence[int]]) -> dict[str, bytes]:
+    return {file_id: pack_ids(ids) for file_id, ids in held.items()}
+
+
+def _sorted(packed: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {file_id: pack_ids(unpack_ids(ids)) for file_id, ids in packed.items()}
+
+
+def _newest(packed: Mapping[str, bytes]) -> Sequence[str]:
+    """Return the files with the newest passages."""
+    return heapq.nlargest(PROBES, packed, key=lambda file_id: max(unpack_ids(packed[file_id]), default=0))
+
+
+def _differing(parts: Parts, batches: Sequence[VectorBatch]) -> int:
+    return parts.differing(*unpack(batches, parts.matrix.dimension))
 
 
 def _behind(graph: Graph, packed: Mapping[str, bytes]) -> set[str]:

@@ -82,6 +82,9 @@ class FakeHealth:
         return self.problem
 
 
+VECTOR_CACHE = {"size_bytes": 300 << 20, "limit_bytes": 512 << 20, "reloads": 0, "problem": None}
+
+
 @dataclass
 class FakeCheck:
     """A check of a database that finds what it is told."""
@@ -124,6 +127,7 @@ class Control:
     plugins: PluginHouse
     activity: Activity = field(default_factory=Activity)
     check: FakeCheck = field(default_factory=FakeCheck)
+    vector_cache: dict[str, object] = field(default_factory=lambda: dict(VECTOR_CACHE))
 
     @property
     def client(self) -> ControlClient:
@@ -167,7 +171,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
             control.health,
             control.catalog,
             "1.2.3",
-            Workings("full", "hnsw", lambda: (0.9621, 1111)),
+            Workings("full", "hnsw", lambda: (0.9621, 1111), lambda: control.vector_cache),
             accounts.clock,
         ).routes(),
         *ControlDatabaseRoutes(control.check).routes(),

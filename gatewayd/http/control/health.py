@@ -39,12 +39,14 @@ class Sources(Protocol):
 class Workings:
     """How the daemon works, as it was found at the start; None where another program does the work.
 
-    `find_recall` returns the lowest measured recall of a graph with its ef_search, None while there is none.
+    `find_recall` returns the lowest measured recall of a graph with its ef_search, None while there is none,
+    `find_cache` the state of the vectors in memory.
     """
 
     extraction_sandbox: str | None = None
     vector_index: str | None = None
     find_recall: Callable[[], tuple[float, int] | None] = lambda: None
+    find_cache: Callable[[], Mapping[str, object] | None] = lambda: None
 
 
 class ControlHealthRoutes:
@@ -85,7 +87,9 @@ class ControlHealthRoutes:
         states = [wire.SourceState.model_validate(state) for state in self._sources.source_states()]
         stalls, longest = self._monitor.stalls
         recall, ef_search = self._workings.find_recall() or (None, None)
-        is_warned = any(state.problem is not None for state in states)
+        cache = self._vector_cache()
+        problems = [*(state.problem for state in states), cache.problem if cache else None]
+        is_warned = any(each is not None for each in problems)
         return answer(
             wire.Health(
                 status="fail" if problem is not None else "warn" if is_warned else "pass",
@@ -99,8 +103,13 @@ class ControlHealthRoutes:
                 vector_index=self._workings.vector_index,
                 vector_recall=None if recall is None else round(recall, 3),
                 vector_ef_search=ef_search,
+                vector_cache=cache,
                 stalls=stalls,
                 longest_stall_ms=round(longest * 1000),
                 database_problem=problem,
             )
         )
+
+    def _vector_cache(self) -> wire.VectorCache | None:
+        state = self._workings.find_cache()
+        return None if state is None else wire.VectorCache.model_validate(state)

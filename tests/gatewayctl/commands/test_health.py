@@ -22,6 +22,7 @@ async def test_a_daemon_in_order(ctl: Ctl, control: Control) -> None:
         "vector_index",
         "vector_recall",
         "vector_ef_search",
+        "vector_cache",
         "stalls",
         "longest_stall_ms",
         "database_problem",
@@ -35,6 +36,14 @@ async def test_a_daemon_in_order(ctl: Ctl, control: Control) -> None:
     assert "fake: 2 models" in (await ctl("health")).out
     control.health.stalls = (3, 0.25)
     assert "3, the longest 250 ms" in (await ctl("health")).out
+
+
+async def test_a_vector_cache_that_is_too_small_warns(ctl: Ctl, control: Control) -> None:
+    assert "300 of 512 MiB" in (await ctl("health")).out
+    control.vector_cache |= {"reloads": 7, "problem": "collections load each other out"}
+    assert (await ctl("health", "-o", "name")).out == "warn\n"
+    told = " ".join((await ctl("health")).out.split())
+    assert "300 of 512 MiB, 7 loaded again: collections load each other out" in told
 
 
 async def test_a_dead_source_warns_and_a_dead_database_fails(ctl: Ctl, control: Control) -> None:

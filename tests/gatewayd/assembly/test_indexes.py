@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from gatewayd.assembly.gateway import assemble, open_database
-from gatewayd.assembly.indexes import LazyIndex, describe_index, find_recall, open_index
+from gatewayd.assembly.indexes import (
+    LazyIndex,
+    describe_index,
+    find_cache_state,
+    find_recall,
+    open_index,
+)
 from gatewayd.ingest.records import Scope, ScopeKind, Space
 from gatewayd.settings import load
 from gatewayd.storage.pgvector import PgVectorIndex
@@ -42,7 +48,13 @@ async def test_the_local_index_is_opened_by_the_first_search(state: Path, passag
     await index.refresh(SCOPE, "f")
     await index.forget(SCOPE)
     assert not (state / "vectors").exists()
+    unused = {"size_bytes": 0, "limit_bytes": 2**20, "reloads": 0, "problem": None}
+    assert find_cache_state(index) == unused
     assert await index.search(SPACE, SCOPE, ONE, 3) == []
+    used = find_cache_state(index)
+    assert used is not None
+    assert used != unused
+    assert used == unused | {"size_bytes": used["size_bytes"]}
     assert (state / "vectors").is_dir()
     assert await index.similarities(SPACE, SCOPE, ONE, [1]) == {}
     assert await index.check(SPACE, SCOPE) == []
@@ -79,6 +91,7 @@ async def test_a_database_with_vectors_searches_them_itself(state: Path, postgre
         index = await open_index(settings, database, MemoryPassages(Library()), tasks, stack)
         assert isinstance(index, PgVectorIndex)
         assert describe_index(index) == "pgvector"
+        assert find_cache_state(index) is None
         await tasks.close()
 
 

@@ -8,6 +8,7 @@ from gatewayd.ingest.records import Space
 from gatewayd.vectors.cache import Cache
 from gatewayd.vectors.checkpoints import Key
 from gatewayd.vectors.loaded import Loaded
+from gatewayd.vectors.reloads import ReloadWatch
 from tests.fakes.indexes import SPACE, collection, single
 
 
@@ -16,6 +17,7 @@ class Sized(Loaded):
 
     size: Any = 0
     has_graph: Any = False
+    is_ready = True
 
     def __init__(self, name: str, size: int, *, has_graph: bool = False, space: Space = SPACE) -> None:
         self.key = Key(space, collection(name))
@@ -24,8 +26,13 @@ class Sized(Loaded):
 
 
 @pytest.fixture
-def cache() -> Cache:
-    return Cache(100, 2)
+def reloads() -> ReloadWatch:
+    return ReloadWatch(100)
+
+
+@pytest.fixture
+def cache(reloads: ReloadWatch) -> Cache:
+    return Cache(100, 2, reloads)
 
 
 def hold(cache: Cache, *held: Sized) -> list[str]:
@@ -59,6 +66,30 @@ def test_what_grows_makes_others_go(cache: Cache) -> None:
     b.size = 95
     assert cache.measure(b) == [a]
     assert cache.size == 95
+
+
+def test_what_is_being_loaded_stays(cache: Cache) -> None:
+    a, b, c = (Sized(name, 60) for name in "abc")
+    a.is_ready = False
+    assert hold(cache, a) == []
+    assert hold(cache, b, c) == ["b"]
+    assert cache.find(a.key) is a
+    a.is_ready = True
+    assert cache.measure(a) == [c]
+
+
+def test_what_was_let_go_for_want_of_memory_is_told_of_when_it_comes_again(
+    cache: Cache, reloads: ReloadWatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    graphs = [Sized(name, 1, has_graph=True) for name in "xyz"]
+    hold(cache, *graphs, graphs[0])
+    assert reloads.count == 0
+    a, b = Sized("a", 60), Sized("b", 70)
+    hold(cache, a, b, a)
+    assert reloads.count == 1
+    [message] = caplog.messages
+    assert "collection a" in message
+    assert "collection b" in message
 
 
 def test_graphs_are_few(cache: Cache) -> None:

@@ -5,6 +5,7 @@ import contextlib
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
@@ -20,6 +21,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.records import Scope, VectorBatch
 from gatewayd.tasks import Tasks
 from gatewayd.vectors import index as module
+from gatewayd.vectors import loaded as loaded_module
 from gatewayd.vectors.graph import MIN_EF_SEARCH
 from gatewayd.vectors.index import LocalIndex
 from gatewayd.vectors.loaded import Rules
@@ -149,6 +151,69 @@ async def test_what_was_not_used_for_long_makes_room(tmp_path: Path) -> None:
             assert site.index.size <= site.index._cache._budget
 
 
+async def test_collections_that_load_each_other_out_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async for site in opened(Site(tmp_path, budget=0)):
+        query = random_rows(1, 2)[0]
+        for name in "ab":
+            site.passages.put(name, random_rows(3, 1), [name])
+            await found(site.index, collection(name), query)
+        assert (site.index.reloads, site.index.problem) == (0, None)
+        for name in "abab":
+            await found(site.index, collection(name), query)
+        assert site.index.reloads == 4
+        assert caplog.messages == [site.index.problem]
+        assert "collection a (1 MiB) and of collection b (1 MiB)" in caplog.text
+
+
+async def test_a_load_is_shared_when_another_one_makes_room(tmp_path: Path) -> None:
+    passages = Slow()
+    site = Site(tmp_path, budget=0)
+    site.passages = passages
+    site.index = site.made()
+    async for _ in opened(site):
+        for name in "ab":
+            passages.put(name, random_rows(3, 1), [name])
+        query = random_rows(1, 2)[0]
+        first = asyncio.ensure_future(found(site.index, collection("a"), query))
+        await passages.begun.wait()
+        passages.gates["b"] = asyncio.Event()
+        passages.gates["b"].set()
+        await found(site.index, collection("b"), query)
+        second = asyncio.ensure_future(found(site.index, collection("a"), query))
+        await asyncio.sleep(0)
+        passages.go.set()
+        assert await first == await second
+        assert passages.loads == ["a", "b"]
+
+
+async def test_nothing_is_packed_on_the_event_loop_while_vectors_are_loaded(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[int] = set()
+
+    def told(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            threads.add(threading.get_ident())
+            return function(*given)
+
+        return call
+
+    for name in ("pack_ids", "unpack_ids", "unpack"):
+        monkeypatch.setattr(loaded_module, name, told(getattr(loaded_module, name)))
+    site.passages.put("f", random_rows(20, 1), ["c"])
+    query = random_rows(1, 2)[0]
+    await found(site.index, collection("c"), query)
+    await site.rest()
+    await site.reopen()
+    # From its checkpoint.
+    assert len(await found(site.index, collection("c"), query, 50)) == 20
+    assert site.calls("load") == 1
+    assert threads
+    assert threading.get_ident() not in threads
+
+
 async def test_what_makes_room_is_kept_on_disk(tmp_path: Path) -> None:
     async for site in opened(Site(tmp_path, budget=0)):
         for name in "ab":
@@ -175,11 +240,14 @@ class Slow(MemoryPassages):
         super().__init__()
         self.begun = asyncio.Event()
         self.go = asyncio.Event()
+        self.gates: dict[str, asyncio.Event] = {}
+        self.loads: list[str] = []
 
     async def load(self, space: str, scope: Scope) -> AsyncIterator[VectorBatch]:
         batches = [one for name in self.files(space, scope) for one in self.batches(space, name)]
+        self.loads.append(scope.id)
         self.begun.set()
-        await self.go.wait()
+        await self.gates.get(scope.id, self.go).wait()
         for batch in batches:
             yield batch
 
