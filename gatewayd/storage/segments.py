@@ -3,7 +3,7 @@
 The analysers of both databases take a run of Chinese, Japanese, Korean or Thai for one word, so that nothing
 within it is found. Here a run ABC becomes the words AB, BC and, for its end, C. A query for AB finds it, one
 for ABC as the phrase AB BC, and one for B or C as the beginning of a word. Text in other scripts stays as it
-is.
+is. Passages keep what is made of them here: to make something else takes a migration.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""How much a graph finds of what a comparison with all vectors does, and wider searches if it is little."""
+"""How much a graph finds of what a sample with all vectors does, and wider searches if it is little."""
 
 import asyncio
 import logging
@@ -39,7 +39,7 @@ class GraphRecall:
     ef_search: int
 
 
-class Comparison:
+class NeighbourSample:
     """Vectors of a graph as queries: compared with all others, slice by slice, and then searched for."""
 
     def __init__(self, graph: Graph) -> None:
@@ -82,18 +82,18 @@ class RecallCheck:
 
     async def run(self, is_wanted: Callable[[], bool]) -> GraphRecall | None:
         """Return the recall, with the searches widened if it was too low; None once nobody wants it."""
-        comparison = await self._threads.work(Comparison, self._graph)
+        sample = await self._threads.work(NeighbourSample, self._graph)
         for start in range(0, self._graph.count, SLICE):
             if not is_wanted():
                 return None
-            await self._threads.work(comparison.compare, start)
+            await self._threads.work(sample.compare, start)
             await asyncio.sleep(PAUSE_SECONDS)
-        first = found = await self._measure(comparison)
+        first = found = await self._measure(sample)
         while found.recall < MIN_RECALL and found.ef_search < min(MAX_EF_SEARCH, self._graph.count):
             if not is_wanted():
                 return None
             self._graph.widen(2 * found.ef_search)
-            found = await self._measure(comparison)
+            found = await self._measure(sample)
         if found != first:
             told = {"recall_before": first.recall, "ef_search_before": first.ef_search}
             log.info(
@@ -105,10 +105,10 @@ class RecallCheck:
             )
         return found
 
-    async def _measure(self, comparison: Comparison) -> GraphRecall:
+    async def _measure(self, sample: NeighbourSample) -> GraphRecall:
         hits = wanted = 0
-        for start in range(0, len(comparison), QUERIES):
-            more = await self._threads.work(comparison.found, start, start + QUERIES)
+        for start in range(0, len(sample), QUERIES):
+            more = await self._threads.work(sample.found, start, start + QUERIES)
             hits, wanted = hits + more[0], wanted + more[1]
             await asyncio.sleep(PAUSE_SECONDS)
         return GraphRecall(hits / wanted if wanted else 1.0, self._graph.ef_search)

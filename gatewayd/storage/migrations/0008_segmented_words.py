@@ -16,7 +16,9 @@ log = logging.getLogger(__name__)
 
 PAGE: Final = 500
 PROGRESS_SECONDS: Final = 5.0
+# What the storage indexed, and how, when this migration was written.
 INDEXED: Final = "COALESCE(segmented, text)"
+TABLE: Final = "CREATE VIRTUAL TABLE {} USING fts5(text, content='', tokenize='porter unicode61')"
 
 # The column is made again once the texts are segmented: each of these changes would make its words anew.
 BEFORE: Final = ("ALTER TABLE passages DROP COLUMN words",)
@@ -36,7 +38,7 @@ LINKED: Final = (
 )
 
 
-class Progress:
+class MigrationProgress:
     """Tells now and then how much of a work is done."""
 
     def __init__(self, work: str, total: int) -> None:
@@ -70,7 +72,7 @@ async def make_words(_: Any, editor: Any) -> None:
 
 async def _segment(client: Any) -> None:
     [counted] = await client.execute_query_dict("SELECT COUNT(*) AS total FROM passages")
-    progress = Progress("segmented the texts", counted["total"])
+    progress = MigrationProgress("segmented the texts", counted["total"])
     one, two = placeholder(client, 1), placeholder(client, 2)
     query = f"UPDATE passages SET segmented = {one} WHERE id = {two}"  # noqa: S608 - no values
     async for rows in _pages(client):
@@ -94,11 +96,11 @@ async def _index(client: Any) -> None:
     for collection in await client.execute_query_dict("SELECT id, number FROM collections ORDER BY number"):
         name = f"words_{int(collection['number'])}"
         await client.execute_query(f"DROP TABLE IF EXISTS {name}")
-        await client.execute_query(
-            f"CREATE VIRTUAL TABLE {name} USING fts5(text, content='', tokenize='porter unicode61')"
-        )
+        await client.execute_query(TABLE.format(name))
         files = await client.execute_query_dict(LINKED, [collection["id"]])
-        progress = Progress(f"indexed collection {collection['id']}", sum(row["passages"] for row in files))
+        progress = MigrationProgress(
+            f"indexed collection {collection['id']}", sum(row["passages"] for row in files)
+        )
         for row in files:
             await client.execute_query(
                 f"INSERT INTO {name} (rowid, text) SELECT id, {INDEXED} FROM passages "  # noqa: S608 - a number

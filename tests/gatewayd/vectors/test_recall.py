@@ -8,7 +8,7 @@ import pytest
 
 from gatewayd.vectors import recall as module
 from gatewayd.vectors.graph import MIN_EF_SEARCH, Graph, room_for
-from gatewayd.vectors.recall import MIN_RECALL, NEAREST, Comparison, GraphRecall, RecallCheck
+from gatewayd.vectors.recall import MIN_RECALL, NEAREST, GraphRecall, NeighbourSample, RecallCheck
 from gatewayd.vectors.threads import Threads
 from tests.fakes.indexes import Rows, random_rows
 
@@ -65,7 +65,7 @@ def test_the_comparison_is_with_every_vector_but_the_query() -> None:
     rows = random_rows(2500, 3, 16)
     graph = filled(rows)
     graph.remove(range(500))
-    comparison = Comparison(graph)
+    comparison = NeighbourSample(graph)
     assert len(comparison) == module.SAMPLE
     for start in range(0, graph.count, module.SLICE):
         comparison.compare(start)
