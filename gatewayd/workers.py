@@ -266,7 +266,7 @@ class Worker:
 
     async def _notice_end(self) -> None:
         """Stop to read when the process has ended, although one that it started has its end of the pipe."""
-        await self._process.wait()
+        await _wait_exited(self.pid)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS):
                 await self._ended.wait()
@@ -274,7 +274,10 @@ class Worker:
         await self._tasks.stop(self._answers)
 
     async def _end(self) -> None:
-        await self._process.wait()
+        with contextlib.suppress(TimeoutError):
+            # It was killed. The library waits for its pipes, too, which another process may have.
+            async with asyncio.timeout(LAST_WORDS):
+                await self._process.wait()
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -317,6 +320,21 @@ class Worker:
                 ended_by = signal.Signals(-status)
                 return WorkerDiedError(f"was ended by {ended_by.name}{said}", ended_by)
         return WorkerDiedError(f"ended with status {status}{said}")
+
+
+async def _wait_exited(pid: int) -> None:
+    """Wait until a process of ours has ended, whoever has its pipes."""
+    loop, exited = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    loop.add_reader(handle, exited.set)
+    try:
+        await exited.wait()
+    finally:
+        loop.remove_reader(handle)
+        os.close(handle)
 
 
 def frame(header: Header, blob: bytes = b"") -> bytes:

@@ -4,9 +4,28 @@ import os
 import resource
 import signal
 import sys
+import time
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.workers import Parent
+
+
+def _taken(size: int) -> str:
+    try:
+        return f"{len(bytearray(size))}"
+    except MemoryError:
+        return "no memory"
+
+
+def _another(leaves: bool) -> int:
+    """Start a process that has the pipes of this one, in its group or in a session of its own."""
+    pid = os.fork()
+    if pid:
+        return pid
+    if leaves:
+        os.setsid()
+    time.sleep(60)
+    os._exit(0)
 
 
 def main() -> None:  # noqa: C901
@@ -44,6 +63,18 @@ def main() -> None:  # noqa: C901
                 for _ in range(1000):
                     os.write(2, b"\n" * 65536)
                 parent.answer(message, {"said": "enough"})
+            case "speak":
+                for number in range(message["times"]):
+                    parent.say({"said": number}, blob)
+                parent.answer(message, {"said": "enough"})
+            case "hear":
+                parent.say({"heard": message["say"]})
+            case "take memory":
+                parent.answer(message, {"said": _taken(message["bytes"])})
+            case "start another":
+                parent.answer(message, {"pid": _another(message["leaves"])})
+                if message["leaves"]:
+                    os._exit(0)
             case "hang":
                 signal.pause()
 

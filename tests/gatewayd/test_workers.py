@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewayd import workers
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
 from gatewayd.workers import (
@@ -40,6 +41,12 @@ async def start() -> AsyncIterator[Start]:
     yield started
     for worker in workers:
         await worker.close()
+    while tasks.list():
+        await asyncio.sleep(0)
+
+
+async def ended(worker: Worker, tasks: Tasks) -> None:
+    await worker.close()
     while tasks.list():
         await asyncio.sleep(0)
 
@@ -273,3 +280,81 @@ def test_a_child_dies_with_its_parent() -> None:
     )
     os.close(handle)
     assert waited.returncode == 0
+
+
+async def test_a_child_is_heard_without_being_asked() -> None:
+    tasks, heard = Tasks(), []
+
+    async def hear(header: dict[str, object], blob: bytes) -> None:
+        heard.append((header, blob))
+
+    worker = await Worker.start(WorkerOptions(CHILD), tasks, hear)
+    await worker.tell({"do": "hear", "say": "told"})
+    await worker.call({"do": "speak", "times": 3}, b"x")
+    spoken = [({"said": number}, b"x") for number in range(3)]
+    assert heard == [({"heard": "told"}, b""), *spoken, ({"said": "enough"}, b"")]
+    await ended(worker, tasks)
+    await worker.tell({"do": "hear", "say": "nobody"})
+
+
+async def test_a_child_that_says_what_cannot_be_heard_is_ended() -> None:
+    tasks = Tasks()
+
+    async def hear(header: dict[str, object], blob: bytes) -> None:
+        raise ValueError("no")
+
+    worker = await Worker.start(WorkerOptions(CHILD), tasks, hear)
+    assert (await died(worker.call({"do": "speak", "times": 1}))).ended_by is signal.SIGKILL
+    await ended(worker, tasks)
+
+
+async def test_the_header_of_an_answer_is_bounded(start: Start) -> None:
+    worker = await start(header_bytes=1000)
+    assert (await worker.call({"do": "echo", "say": "x" * 900}))[0]
+    assert (await died(worker.call({"do": "echo", "say": "x" * 1000}))).ended_by is signal.SIGKILL
+
+
+async def test_the_memory_that_is_written_to_is_bounded(start: Start) -> None:
+    worker = await start(data_memory=256 << 20)
+    assert (await worker.call({"do": "take memory", "bytes": 100 << 20}))[0]["said"] == str(100 << 20)
+    assert (await worker.call({"do": "take memory", "bytes": 300 << 20}))[0]["said"] == "no memory"
+
+
+@on_both_loops
+async def test_what_a_child_has_started_ends_with_it() -> None:
+    tasks = Tasks()
+    worker = await Worker.start(WorkerOptions(CHILD, has_children=True), tasks)
+    other = (await worker.call({"do": "start another", "leaves": False}))[0]["pid"]
+    assert Path(f"/proc/{other}").exists()
+    worker.kill()
+    await died(worker.call({"do": "echo", "say": ""}))
+    while _runs(other):
+        await asyncio.sleep(0.01)
+    await ended(worker, tasks)
+
+
+@on_both_loops
+async def test_the_end_of_a_child_is_seen_although_another_process_has_its_pipe(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workers, "LAST_WORDS", 0.1)
+    tasks = Tasks()
+    worker = await Worker.start(WorkerOptions(CHILD, has_children=True), tasks)
+    other = (await worker.call({"do": "start another", "leaves": True}))[0]["pid"]
+    try:
+        death = await died(worker.call({"do": "echo", "say": ""}, seconds=None))
+        assert death.reason == "ended with status 0"
+    finally:
+        os.kill(other, signal.SIGKILL)
+        while _runs(other):
+            await asyncio.sleep(0.01)
+        await ended(worker, tasks)
+        # The library sees the end of the pipe that nobody reads any more.
+        await asyncio.sleep(0.1)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False

@@ -27,6 +27,10 @@ MAX_REFUSAL_CHARACTERS: Final = 2_000
 LIMITS: Final = JsonLimits(containers=250_000, values=1_000_000, depth=100, has_exact_integers=False)
 """Of the JSON that a process sends."""
 
+EXCEPTIONS: Final[Mapping[str, type[Exception]]] = {
+    one.__name__: one for one in (TimeoutError, RuntimeError, ValueError, TypeError, LookupError)
+}
+"""What the gateway raises in plugins beside its own errors; a call raises the first two."""
 LOGGED: Final = ("plugin", "family", "doing", "error", "line", "hook", "text", "what")
 """The fields of a line of the log that the gateway is told."""
 
@@ -114,6 +118,19 @@ def error_told(error: GatewayError) -> Headers:
     """Return what the header of an answer says of an error of the gateway."""
     message = error.message[:MAX_REFUSAL_CHARACTERS]
     return {"error": {"kind": error.kind.value, "message": message, "param": error.param, "code": error.code}}
+
+
+def exception_told(error: Exception) -> Headers | None:
+    """Return what the header of an answer says of an exception that plugins know, None for another one."""
+    name = next((base.__name__ for base in type(error).__mro__ if base.__name__ in EXCEPTIONS), None)
+    return None if name is None else {"raised": name, "text": str(error)[:MAX_REFUSAL_CHARACTERS]}
+
+
+def read_exception(header: Mapping[str, Any]) -> Exception | None:
+    """Return the exception in a header of the gateway, None when it has none."""
+    if "raised" in header:
+        return EXCEPTIONS[header["raised"]](header["text"])
+    return read_error(header["error"]) if "error" in header else None
 
 
 def read_error(told: Mapping[str, Any]) -> GatewayError:

@@ -50,10 +50,11 @@ class OutcomeWriter:
             return Payload({"is": "bytes"}, bytes(value))
         if _is_response(value):
             return self._response(value)
-        if isinstance(value, tuple) and len(value) == 2 and _is_response(value[0]):
-            page = self._response(value[0])
-            beside = self.write(value[1], is_loose=True).value
-            return Payload({"is": "pair", "first": page.value, "second": beside}, page.attachment)
+        if isinstance(value, tuple) and len(value) == 2 and is_loose:
+            # A page and a text for the model, or a page and its headers.
+            first = self.write(value[0], is_loose=True)
+            beside = {"is": "value", "value": _json(value[1])}
+            return Payload({"is": "pair", "first": first.value, "second": beside}, first.attachment)
         if isinstance(value, BaseModel) and not is_loose:
             value = value.model_dump(mode="json")
         if is_loose and not isinstance(value, dict | list | str | int | float | bool | None):
@@ -87,8 +88,8 @@ def read_outcome(payload: Payload, opened: Opened) -> Any:
         case "response":
             return _read_response(told, payload.attachment, opened)
         case "pair":
-            page = _read_response(told["first"], payload.attachment, opened)
-            return page, read_outcome(Payload(told["second"]), opened)
+            first = read_outcome(Payload(told["first"], payload.attachment), opened)
+            return first, read_outcome(Payload(told["second"]), opened)
         case other:
             raise ValueError(f"a call gave {str(other)[:40]!r}")
 

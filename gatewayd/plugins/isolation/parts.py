@@ -4,13 +4,14 @@ It is made of the interfaces of `plugins.interfaces`. A call for what is not in 
 is refused.
 """
 
+import functools
 import inspect
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic import ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.plugins import interfaces
@@ -35,49 +36,53 @@ _STRICT: Final = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True, slots=True)
 class HostMethod:
-    """One method of a part; `fields` checks its arguments, of which the scope is none."""
+    """One method of a part; `function` is that of the interface."""
 
-    signature: inspect.Signature
-    fields: Any
-    has_scope: bool
+    name: str
+    function: Any
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The parameters, the scope among them."""
+        return _signature(self.function)
+
+    @property
+    def has_scope(self) -> bool:
+        """Whether it takes the call that it is asked in."""
+        return SCOPE in self.signature.parameters
 
     def read(self, arguments: Any) -> dict[str, Any]:
-        """Return arguments as the method takes them; invalid_request for others."""
+        """Return arguments as the method takes them, without the scope; invalid_request for others."""
+        fields = _fields(self.name, self.function)
         try:
-            checked = self.fields.model_validate(arguments)
+            checked = fields.model_validate(arguments)
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
             raise invalid(f"cannot answer: the argument {where[:100]!r} does not fit") from None
-        return {name: getattr(checked, name) for name in self.fields.model_fields}
+        return {name: getattr(checked, name) for name in fields.model_fields}
 
 
 def find_method(part: Any, method: Any) -> HostMethod:
     """Return a method; not_found when plugins may not ask for it."""
-    known = _METHODS.get((str(part), str(method)))
-    if known is None:
-        raise GatewayError(
-            Kind.NOT_FOUND, f"cannot answer: plugins may not ask {part!s:.60} for {method!s:.60}"
-        )
-    return known
+    interface = PARTS.get(str(part))
+    function = None if interface is None else vars(interface).get(str(method))
+    if not inspect.isfunction(function) or str(method).startswith("_"):
+        asked = f"{part!s:.60} for {method!s:.60}"
+        raise GatewayError(Kind.NOT_FOUND, f"cannot answer: plugins may not ask {asked}")
+    return HostMethod(f"{part}_{method}", function)
 
 
-def _methods() -> Mapping[tuple[str, str], HostMethod]:
-    found = {}
-    for part, interface in PARTS.items():
-        for name, function in vars(interface).items():
-            if inspect.isfunction(function) and not name.startswith("_"):
-                found[part, name] = _method(f"{part}_{name}", function)
-    return found
-
-
-def _method(name: str, function: Any) -> HostMethod:
+@functools.cache
+def _signature(function: Any) -> inspect.Signature:
     signature = inspect.signature(function)
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+@functools.cache
+def _fields(name: str, function: Any) -> type[BaseModel]:
+    """Return what checks the arguments of a method but the scope."""
     hints = typing.get_type_hints(function)
-    taken = [one for one in signature.parameters if one not in ("self", SCOPE)]
-    fields: dict[str, Any] = {one: (hints[one], ...) for one in taken}
-    model = create_model(name, __config__=_STRICT, **fields)
-    without_self = signature.replace(parameters=list(signature.parameters.values())[1:])
-    return HostMethod(without_self, model, SCOPE in signature.parameters)
-
-
-_METHODS: Final = _methods()
+    fields: dict[str, Any] = {
+        one: (hints[one], ...) for one in _signature(function).parameters if one != SCOPE
+    }
+    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)

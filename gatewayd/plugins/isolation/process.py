@@ -18,8 +18,10 @@ from gatewayd.plugins.isolation.messages import (
     MAX_HEADER_BYTES,
     MAX_MESSAGE_BYTES,
     MAX_QUESTION_ANSWER_BYTES,
+    Headers,
     Payload,
     error_told,
+    exception_told,
     pack,
     read_failed,
     unpack,
@@ -245,11 +247,17 @@ class PluginProcess:
                 await self._started().tell({"do": "answer", "ask": number, **more}, blob)
                 return
             outcome.error = GatewayError(Kind.TOO_LARGE, "cannot answer: the answer is too large")
-        error = outcome.error
-        if not isinstance(error, GatewayError):
+        await self.tell({"do": "answer", "ask": number, **self._told(outcome.error)})
+
+    def _told(self, error: BaseException) -> Headers:
+        """Return what the plugin is told of a question that failed."""
+        if isinstance(error, GatewayError):
+            return error_told(error)
+        told = exception_told(error) if isinstance(error, Exception) else None
+        if told is None:
             log.warning("a question of a plugin failed", exc_info=error, extra={"plugin": self._plugin.id})
-            error = GatewayError(Kind.INTERNAL, "cannot answer: the gateway failed")
-        await self.tell({"do": "answer", "ask": number, **error_told(error)})
+            return error_told(GatewayError(Kind.INTERNAL, "cannot answer: the gateway failed"))
+        return told
 
 
 def failure_of(plugin: Plugin, text: str) -> PluginError:

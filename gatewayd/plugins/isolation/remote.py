@@ -17,7 +17,7 @@ from gatewayd.plugins.isolation.messages import (
     Headers,
     Payload,
     pack_at_once,
-    read_error,
+    read_exception,
     unpack_at_once,
 )
 from gatewayd.plugins.isolation.outcomes import read_outcome
@@ -31,12 +31,13 @@ class Asker:
     """Asks the gateway, on the loop that its answers come to."""
 
     def __init__(self, say: Say) -> None:
+        self.loop = asyncio.get_running_loop()
         self._say = say
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Payload]] = {}
 
     async def ask(self, header: Mapping[str, Any], payload: Payload) -> Payload:
-        """Return the answer to a question; raises the GatewayError that the gateway answers with.
+        """Return the answer to a question; raises GatewayError, or an exception that plugins know.
 
         Being cancelled takes the question back.
         """
@@ -58,8 +59,9 @@ class Asker:
         answer = self._waiting.get(header["ask"])
         if answer is None or answer.done():
             return
-        if "error" in header:
-            answer.set_exception(read_error(header["error"]))
+        error = read_exception(header)
+        if error is not None:
+            answer.set_exception(error)
         else:
             answer.set_result(unpack_at_once(header, blob))
 
@@ -155,11 +157,17 @@ def make_remote_host(asker: Asker, data_dir: str, secret_key: str) -> Host:
 def lender(asker: Asker, call: int) -> Callable[[int], Callable[..., Any]]:
     """Return what makes the functions that call the tools of a call, by their numbers."""
 
+    async def ask(number: int, arguments: dict[str, Any]) -> Any:
+        header = {"do": "tool", "call": call}
+        told = await asker.ask(header, Payload({"number": number, "arguments": arguments}))
+        return read_outcome(told, _no_stream)
+
     def lent(number: int) -> Callable[..., Any]:
         async def run(**arguments: Any) -> Any:
-            header = {"do": "tool", "call": call}
-            told = await asker.ask(header, Payload({"number": number, "arguments": arguments}))
-            return read_outcome(told, _no_stream)
+            work = ask(number, arguments)
+            if asyncio.get_running_loop() is asker.loop:
+                return await work
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, asker.loop))
 
         return run
 

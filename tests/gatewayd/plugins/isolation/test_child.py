@@ -78,3 +78,20 @@ async def test_what_cannot_leave_the_process_is_a_failure_of_the_call(isolating:
         with pytest.raises(PluginError, match="more than the 16777216 that may leave its process"):
             await loaded.call("pipe", scope_of(), {"body": {"large": 1}})
         assert loaded.is_alive
+
+
+async def test_the_tools_of_a_request_are_called_from_the_loop_of_the_plugin(isolating: Isolating) -> None:
+    content = """
+        class Pipe:
+            async def pipe(self, body, __tools__):
+                tool = __tools__["add"]
+                return [tool["spec"], await tool["callable"](a=1, b=2)]
+    """
+
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    tools = {"add": {"callable": add, "spec": {"name": "add"}}}
+    async with isolated(content, isolating) as (loaded, _):
+        told = await loaded.call("pipe", scope_of(tools=tools), {"body": {}})
+        assert told == [{"name": "add"}, 3]

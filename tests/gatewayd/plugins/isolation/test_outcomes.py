@@ -72,6 +72,9 @@ def test_pages_are_known_as_pages() -> None:
     assert read_result(across(page), "t").embeds == ("<p>",)
     told = read_result(across((page, {"a": 1}), is_loose=True), "t")
     assert (told.embeds, told.text) == (("<p>",), '{\n  "a": 1\n}')
+    pair = across(("<p>", {"Content-Disposition": "inline"}), is_loose=True)
+    assert pair == ("<p>", {"Content-Disposition": "inline"})
+    assert across((1, 2)) == [1, 2]
     plain = across(Response("text"))
     assert (plain.body, plain.status_code) == (b"text", 200)
 

@@ -8,7 +8,13 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.records import Target
 from gatewayd.plugins.interfaces import Host, HostUpload
 from gatewayd.plugins.isolation.calls import CallActor
-from gatewayd.plugins.isolation.messages import Payload, error_told, pack_at_once, unpack_at_once
+from gatewayd.plugins.isolation.messages import (
+    Payload,
+    error_told,
+    exception_told,
+    pack_at_once,
+    unpack_at_once,
+)
 from gatewayd.plugins.isolation.remote import Asker, RemoteEvents, make_remote_host
 from tests.fakes.plugins import actor_of, scope_of
 
@@ -16,7 +22,7 @@ from tests.fakes.plugins import actor_of, scope_of
 class Gateway:
     """Answers questions with what is given, and keeps them."""
 
-    def __init__(self, *answers: Payload | GatewayError) -> None:
+    def __init__(self, *answers: Payload | Exception) -> None:
         self.answers = list(answers)
         self.heard: list[tuple[dict[str, Any], Payload]] = []
         self.asker = Asker(self.say)
@@ -27,8 +33,9 @@ class Gateway:
         if "ask" not in header or not self.answers:
             return
         answer = self.answers.pop(0)
-        if isinstance(answer, GatewayError):
-            self.asker.take({"ask": header["ask"], **error_told(answer)}, b"")
+        if isinstance(answer, Exception):
+            told = error_told(answer) if isinstance(answer, GatewayError) else exception_told(answer)
+            self.asker.take({"ask": header["ask"], **(told or {})}, b"")
         else:
             more, data = pack_at_once(answer)
             self.asker.take({"ask": header["ask"], **more}, data)
@@ -54,6 +61,13 @@ async def test_an_error_of_the_gateway_is_raised() -> None:
     with pytest.raises(GatewayError, match="cannot do it") as caught:
         await gateway.host.users.find("u")
     assert (caught.value.kind, caught.value.param) == (Kind.FORBIDDEN, "p")
+
+
+@pytest.mark.parametrize("error", [TimeoutError("nobody"), RuntimeError("it failed"), KeyError("k")])
+async def test_an_exception_that_plugins_know_is_raised(error: Exception) -> None:
+    gateway = Gateway(error)
+    with pytest.raises((TimeoutError, RuntimeError, LookupError), match=r"nobody|it failed|k"):
+        await RemoteEvents(gateway.asker).call(Target("u"), {})
 
 
 async def test_an_upload_has_its_content_beside_it() -> None:
