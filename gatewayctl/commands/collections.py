@@ -66,7 +66,7 @@ FILES: View[CollectionFile] = View(
         "STATUS": lambda row: row.file.status,
         "PATH": lambda row: row.path,
         "ORIGIN": lambda row: row.origin,
-        "ERROR": lambda row: row.file.error,
+        "REMARK": lambda row: row.file.error or row.file.warning,
         "ID": lambda row: row.file.id,
     },
 )

@@ -31,7 +31,7 @@ ROWS: View[File] = View(
         "SIZE": lambda file: file.size,
         "PASSAGES": lambda file: file.passages,
         "USER": lambda file: file.user or file.user_id,
-        "ERROR": lambda file: file.error,
+        "REMARK": lambda file: file.error or file.warning,
         "ID": lambda file: file.id,
     },
 )

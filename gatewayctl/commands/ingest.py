@@ -243,6 +243,8 @@ class Command:
 def _complain_of(report: Report) -> None:
     for outcome in report.failures():
         sys.stderr.write(f"gatewayctl: {clean(outcome.path)}: {clean(outcome.error or '')}\n")
+    for outcome in report.warnings():
+        sys.stderr.write(f"gatewayctl: {clean(outcome.path)}: {clean(outcome.warning or '')}\n")
     for note in report.notes:
         sys.stderr.write(f"gatewayctl: {note}\n")
 
@@ -262,5 +264,6 @@ def _object(report: Report, plan: Plan, seconds: float) -> Mapping[str, Any]:
         "seconds": round(seconds, 3),
         "dry_run": plan.dry_run,
         "failures": [asdict(outcome) for outcome in report.failures()],
+        "warnings": [asdict(outcome) for outcome in report.warnings()],
         "notes": report.notes,
     }

@@ -64,12 +64,16 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one file; `path` can be shown, `id` is the daemon's."""
+    """What became of one file; `path` can be shown, `id` is the daemon's.
+
+    `warning` says what of a completed one cannot be found.
+    """
 
     path: str
     outcome: What
     id: str | None = None
     error: str | None = None
+    warning: str | None = None
 
 
 @dataclass
@@ -83,9 +87,16 @@ class Report:
     skipped: int = 0
     is_partial: bool = False
 
-    def add(self, path: str, what: What, file_id: str | None = None, error: str | None = None) -> None:
+    def add(
+        self,
+        path: str,
+        what: What,
+        file_id: str | None = None,
+        error: str | None = None,
+        warning: str | None = None,
+    ) -> None:
         """Settle a file."""
-        outcome = Outcome(shown(path), what, file_id, error)
+        outcome = Outcome(shown(path), what, file_id, error, warning)
         self.outcomes[path] = outcome
         if what is What.FAILED:
             self.is_partial = True
@@ -103,6 +114,10 @@ class Report:
     def failures(self) -> Iterator[Outcome]:
         """Yield the files that failed."""
         return (outcome for outcome in self.outcomes.values() if outcome.outcome is What.FAILED)
+
+    def warnings(self) -> Iterator[Outcome]:
+        """Yield the files of which something cannot be found."""
+        return (outcome for outcome in self.outcomes.values() if outcome.warning is not None)
 
 
 def shown(name: str) -> str:

@@ -185,7 +185,7 @@ class Run:
             if file is None:
                 report.add(place, What.FAILED, file_id, "it was deleted before it was processed")
             elif file.status == "completed":
-                report.add(place, what, file_id)
+                report.add(place, what, file_id, warning=file.warning)
             elif file.status == "failed":
                 report.add(place, What.FAILED, file_id, file.error or "processing it failed")
             else:

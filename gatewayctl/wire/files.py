@@ -13,7 +13,8 @@ class File(Reply):
     """A file; `status` is stored, pending, completed or failed, and `error` says why it failed.
 
     `checksum` is what the client called the version that it sent, else the SHA-256 of the bytes. `passages`
-    and `characters` are what was extracted.
+    and `characters` are what was extracted. `blank_pages` counts the pages without text, of which `warning`
+    tells.
     """
 
     id: str
@@ -28,6 +29,8 @@ class File(Reply):
     passages: int = 0
     characters: int = 0
     pages: int | None = None
+    blank_pages: int = 0
+    warning: str | None = None
     collections: list[str] = Field(default_factory=list)
     updated_at: str | None = None
     created_at: str | None = None

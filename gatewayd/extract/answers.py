@@ -54,7 +54,13 @@ def pack(document: Document, chunks: Sequence[Chunk], limits: AnswerLimits) -> t
         orjson.dumps([_row(each) for each in page])
         for page in (chunks[start : start + TABLE_ROWS] for start in range(0, len(chunks), TABLE_ROWS))
     ]
-    header = {"pages": document.pages, "title": document.title, "text": len(text), "tables": len(tables)}
+    header = {
+        "pages": document.pages,
+        "blank_pages": document.blank_pages,
+        "title": document.title,
+        "text": len(text),
+        "tables": len(tables),
+    }
     blob = b"".join([text, *(len(table).to_bytes(4) + table for table in tables)])
     if len(blob) > limits.total:
         raise GatewayError(
@@ -84,10 +90,12 @@ def _unpacked(header: Mapping[str, Any], blob: memoryview, limits: AnswerLimits)
         raise ValueError("the text is blank, too long or holds NUL")
     tables = blob[header["text"] :]
     chunks = tuple(_chunks(tables, header["tables"], len(text), limits.chunk))
-    pages, title = header["pages"], header["title"]
+    pages, blank_pages, title = header["pages"], header["blank_pages"], header["title"]
     if not _is_page(pages) or not _is_label(title):
         raise ValueError("pages is a number and title a short text")
-    return Extraction(text, chunks, pages, title)
+    if blank_pages is None or not _is_page(blank_pages):
+        raise ValueError("blank_pages is a number")
+    return Extraction(text, chunks, pages, title, min(blank_pages, pages or 0))
 
 
 def _text(encoded: memoryview) -> str:

@@ -37,6 +37,7 @@ class Draft:
         self._begun = 0
         self._begun_pieces = 0
         self._is_visible = False
+        self._blank_pages = 0
         self._columns: tuple[int, int] | None = None
 
     def write(self, text: str) -> None:
@@ -70,6 +71,7 @@ class Draft:
         else:
             del self._pieces[self._begun_pieces :]
             self._length = self._begun
+            self._blank_pages += page is not None
         self._begun, self._begun_pieces = self._length, len(self._pieces)
         self._is_visible = False
         self._columns = None
@@ -80,7 +82,8 @@ class Draft:
         """Return the document; `nothing` is the reason when there is no text."""
         if not self._parts:
             raise DocumentError(nothing)
-        return Document("".join(self._pieces), tuple(self._parts), pages, one_line(title))
+        text, parts = "".join(self._pieces), tuple(self._parts)
+        return Document(text, parts, pages, one_line(title), self._blank_pages)
 
 
 def cleaned(text: str) -> str:

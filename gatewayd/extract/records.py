@@ -63,9 +63,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text that is not blank, its parts in order, how many pages or slides it has, and its title."""
+    """A text that is not blank, its parts in order, how many pages or slides it has, its title, and how many
+    of the pages have no text."""
 
     text: str
     parts: tuple[Part, ...]
     pages: int | None = None
     title: str | None = None
+    blank_pages: int = 0

@@ -76,7 +76,7 @@ class Processor:
             await self._stores.passages.unstage(file_id)
             if file.status is not FileStatus.COMPLETED:
                 now = self._clock()
-                nothing = replace(file, text_hash=None, characters=0, chunks=0, pages=None)
+                nothing = replace(file, text_hash=None, characters=0, chunks=0, pages=None, blank_pages=0)
                 failed = replace(nothing, status=FileStatus.FAILED, error=sentence, updated_at=now)
                 await self._stores.files.change(failed)
                 removed = await self._remove_failed(failed)
@@ -221,6 +221,7 @@ async def _described(file: File, extraction: Extraction) -> File:
         characters=len(text),
         chunks=len(extraction.chunks),
         pages=extraction.pages,
+        blank_pages=extraction.blank_pages,
     )
 
 
@@ -232,4 +233,5 @@ def _merged(current: File, described: File) -> File:
         characters=described.characters,
         chunks=described.chunks,
         pages=described.pages,
+        blank_pages=described.blank_pages,
     )

@@ -26,7 +26,8 @@ class File:
     `name` is for people and never a path. `digest` is the SHA-256 of the bytes in hexadecimal; `checksum` is
     what the client calls the version it sent, the digest where it says nothing. `text_hash` is the SHA-256 of
     the extracted text, None until there is one. `data` is the client's own metadata. `error` is a sentence
-    for the owner, set exactly when the status is failed.
+    for the owner, set exactly when the status is failed. `blank_pages` counts those of its pages or slides
+    that have no text.
     """
 
     id: str
@@ -42,6 +43,7 @@ class File:
     characters: int = 0
     chunks: int = 0
     pages: int | None = None
+    blank_pages: int = 0
     data: Mapping[str, Any] = field(default_factory=dict)
     updated_at: int = 0
     created_at: int = 0
@@ -106,6 +108,7 @@ class Extraction:
     chunks: tuple[Chunk, ...]
     pages: int | None = None
     title: str | None = None
+    blank_pages: int = 0
 
     def passage(self, chunk: Chunk) -> str:
         """Return the text of a chunk, below the names of its columns where it has some."""

@@ -44,11 +44,19 @@ def show_status(file: File) -> Shown:
     return shown
 
 
+def warning_of(file: File) -> str | None:
+    """Return a sentence about what of a file cannot be found, None when nothing is known to be missing."""
+    if not file.blank_pages:
+        return None
+    return f"{file.blank_pages} of its {file.pages} pages have no text (scanned?)"
+
+
 def _meta(file: File) -> Shown:
-    return {
+    meta = {
         "name": file.name,
         "content_type": file.content_type,
         "size": file.size,
         "file_hash": file.checksum,
         "data": dict(file.data),
     }
+    return {**meta, "pages": file.pages, "blank_pages": file.blank_pages} if file.blank_pages else meta

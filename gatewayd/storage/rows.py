@@ -253,6 +253,7 @@ class FileRow(Model):
     characters = Whole()
     chunks = Whole()
     pages = Whole(null=True)
+    blank_pages = Whole(db_default=0)
     data = Json()
     updated_at = Whole()
     created_at = Whole(db_index=True)

@@ -111,6 +111,9 @@ def _extraction(
         cut(text, parts, options.rules),
         pages=max(numbers, default=None),
         title=_title(pages[0][1]),
+        blank_pages=sum(
+            part.page is not None and not page.strip() for part, (page, _) in zip(parts, pages, strict=True)
+        ),
     )
 
 

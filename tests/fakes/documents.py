@@ -47,11 +47,18 @@ def written_pdf(text: str) -> bytes:
 
 
 def scanned_pdf(pages: int = 2) -> bytes:
+    return partly_scanned_pdf(pages)
+
+
+def partly_scanned_pdf(pages: int, text: str = "") -> bytes:
+    """Return a PDF of pictures of pages, with a page of text behind them if there is one."""
     document = pymupdf.open()
     image = pymupdf.Pixmap(pymupdf.csRGB, pymupdf.IRect(0, 0, 60, 80), False)
     image.clear_with(200)
     for _ in range(pages):
         document.new_page().insert_image(pymupdf.Rect(0, 0, 300, 400), pixmap=image)
+    if text:
+        document.new_page().insert_text((72, 72), text)
     return bytes(document.tobytes())
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gatewayd.ingest.records import FileStatus
+from gatewayd.ingest.records import File, FileStatus
 from gatewayd.knowledge.records import Collection, Link
 from gatewayd.storage import migrations
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.database import Database
-from gatewayd.storage.files import TortoiseFiles
+from gatewayd.storage.files import columns_of
 from gatewayd.storage.location import Location
 from gatewayd.storage.migrate import migrate_open
 from gatewayd.storage.rows import CollectionRow
@@ -37,7 +37,8 @@ async def make_former(location: Location, files: Mapping[str, Sequence[str]]) ->
         await migrate_open(database, PACKAGE)
         await TortoiseCollections().add(Collection("a", "u", "a"))
         for file_id, texts in files.items():
-            await TortoiseFiles().add(document(file_id, status=FileStatus.COMPLETED, chunks=len(texts)))
+            file = document(file_id, status=FileStatus.COMPLETED, chunks=len(texts))
+            await _add_file(database.engine, file)
             await _add_passages(database.engine, file_id, texts)
             await _link(database.engine, file_id)
         if location.is_sqlite:
@@ -51,6 +52,16 @@ async def find_former(database: Database, word: str) -> list[int]:
     if not database.location.is_sqlite:
         query = "SELECT id FROM passages WHERE words @@ plainto_tsquery('english', $1) ORDER BY id"
     return [row["id"] for row in await database.engine.execute_query_dict(query, [word])]
+
+
+async def _add_file(client: Any, file: File) -> None:
+    columns = {"id": file.id, **columns_of(file)}
+    # That is of a later version.
+    del columns["blank_pages"]
+    places = ", ".join(placeholder(client, place) for place in range(1, len(columns) + 1))
+    await client.execute_query(
+        f"INSERT INTO files ({', '.join(columns)}) VALUES ({places})", [*columns.values()]
+    )
 
 
 async def _add_passages(client: Any, file_id: str, texts: Sequence[str]) -> None:

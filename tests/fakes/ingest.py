@@ -532,9 +532,12 @@ class PlainExtractor:
 
 
 def extraction_of(text: str, rules: ChunkRules | None = None) -> Extraction:
-    """Return a text cut as one part."""
+    """Return a text cut as one part; where it has form feeds, these end its pages."""
     rules = rules or ChunkRules(size=200, overlap=20)
-    return Extraction(text, cut(text, [Part(0, len(text))], rules))
+    chunks = cut(text, [Part(0, len(text))], rules)
+    pages = text.split("\f") if "\f" in text else []
+    blank = [page for page in pages if not page.strip()]
+    return Extraction(text, chunks, len(pages) or None, blank_pages=len(blank))
 
 
 class NoGrants:

@@ -8,6 +8,7 @@ from gatewayd.catalog.grants import READ, WRITE
 from gatewayd.http.control.principals import Principals
 from gatewayd.http.control.writes import timestamp
 from gatewayd.ingest.records import File
+from gatewayd.ingest.shapes import warning_of
 from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.records import Collection, Link
 
@@ -85,6 +86,8 @@ def _file(file: File, email: str, collections: list[str]) -> WireFile:
         passages=file.chunks,
         characters=file.characters,
         pages=file.pages,
+        blank_pages=file.blank_pages,
+        warning=warning_of(file),
         collections=collections,
         updated_at=timestamp(file.updated_at),
         created_at=timestamp(file.created_at),

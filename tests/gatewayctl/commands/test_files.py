@@ -40,6 +40,19 @@ async def test_add_show_list(ctl: Ctl, owner: None, note: Path) -> None:
     assert (await ctl("file", "show", "none")).code == 5
 
 
+async def test_pages_without_text_are_told(ctl: Ctl, owner: None, tmp_path: Path) -> None:
+    scan = tmp_path / "scan.pdf"
+    scan.write_text("\f" * 9 + "the only text")
+    told = "9 of its 10 pages have no text (scanned?)"
+    assert told in (await ctl("file", "add", str(scan), "--wait")).out
+    assert told in (await ctl("file", "list")).out
+    [listed] = json.loads((await ctl("file", "list", "-o", "json")).out)
+    assert (listed["status"], listed["pages"], listed["blank_pages"]) == ("completed", 10, 9)
+    await ctl("collection", "create", "c")
+    await ctl("collection", "add", "c", listed["id"])
+    assert told in (await ctl("collection", "files", "c")).out
+
+
 async def test_add_into_a_collection_under_another_name(ctl: Ctl, owner: None, note: Path) -> None:
     await ctl("collection", "create", "c")
     added = await ctl("file", "add", str(note), "-c", "c", "--name", "about.md", "--wait")

@@ -145,6 +145,16 @@ async def test_a_file_that_fails_is_told_each_time_but_not_sent_again(
     assert await held(ctl) == ids
 
 
+async def test_pages_without_text_are_told(ctl: Ctl, owner: None, folder: Path) -> None:
+    (folder / "scan.pdf").write_text("\f" * 9 + "the only text")
+    told = "9 of its 10 pages have no text (scanned?)"
+    first = await ctl("ingest", str(folder), "-c", "docs")
+    assert (first.code, f"scan.pdf: {told}" in first.err) == (0, True)
+    report = json.loads((await ctl("ingest", str(folder), "-c", "more", "-o", "json")).out)
+    assert [(each["path"], each["warning"]) for each in report["warnings"]] == [("scan.pdf", told)]
+    assert report["failures"] == []
+
+
 async def test_a_file_that_is_too_large_does_not_keep_the_others(ctl: Ctl, owner: None, folder: Path) -> None:
     with (folder / "big.txt").open("wb") as file:
         file.truncate(40 * LIMIT)

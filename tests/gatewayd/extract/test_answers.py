@@ -24,12 +24,12 @@ def test_an_answer_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None
         Chunk(number, number, number + 2, number or None, "A > B", (0, number) if 0 < number < 3 else None)
         for number in range(8)
     )
-    document = Document(TEXT, (Part(0, len(TEXT)),), pages=3, title="T")
+    document = Document(TEXT, (Part(0, len(TEXT)),), pages=3, title="T", blank_pages=1)
     header, blob = pack(document, chunks, LIMITS)
     assert header["tables"] == 3
-    assert unpack(header, blob, LIMITS) == Extraction(TEXT, chunks, 3, "T")
+    assert unpack(header, blob, LIMITS) == Extraction(TEXT, chunks, 3, "T", 1)
     # What is read on the event loop does not grow with the document.
-    assert len(orjson.dumps(header)) < 100
+    assert len(orjson.dumps(header)) < 120
 
 
 def test_an_answer_is_at_most_as_long_as_one_of_the_longest_text() -> None:
@@ -45,7 +45,7 @@ def test_an_answer_is_at_most_as_long_as_one_of_the_longest_text() -> None:
 def lie(*rows: Any, text: bytes = b"words", **header: Any) -> tuple[dict[str, Any], bytes]:
     """Return an answer that is right but for what is said."""
     table = orjson.dumps(rows or [(0, 0, 5, None, None, None)])
-    fields = {"pages": None, "title": None, "text": len(text), "tables": 1, **header}
+    fields = {"pages": None, "blank_pages": 0, "title": None, "text": len(text), "tables": 1, **header}
     return fields, text + len(table).to_bytes(4) + table
 
 
@@ -81,6 +81,9 @@ def lie(*rows: Any, text: bytes = b"words", **header: Any) -> tuple[dict[str, An
         # With the names of its columns it is longer than a chunk.
         lie((0, 2, 5, None, None, (0, 2))),
         lie(pages=1 << 31),
+        lie(blank_pages=-1),
+        lie(blank_pages="1"),
+        lie(blank_pages=None),
         lie(title="x" * 1001),
         lie(title="a\0b"),
         # A text of a few characters has chunks that fill the disk.
@@ -102,5 +105,6 @@ def test_what_is_no_answer_is_the_fault_of_the_document(answer: tuple[dict[str, 
 def test_what_the_lies_differ_from_is_right() -> None:
     assert len(unpack(*lie(*((number, 0, 5, None, None, None) for number in range(20))), LIMITS).chunks) == 20
     assert unpack(*lie(), LIMITS) == Extraction("words", (Chunk(0, 0, 5),))
+    assert unpack(*lie(pages=2, blank_pages=3), LIMITS).blank_pages == 2
     columns = unpack(*lie((0, 2, 4, None, None, (0, 2))), LIMITS)
     assert columns == Extraction("words", (Chunk(0, 2, 4, columns=(0, 2)),))

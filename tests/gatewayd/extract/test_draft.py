@@ -24,6 +24,15 @@ def test_nothing_remains_of_a_part_without_anything_to_see() -> None:
     document = draft.finish()
     assert document.text == "one\ntwo\n"
     assert [part.page for part in document.parts] == [2, 4]
+    assert document.blank_pages == 2
+
+
+def test_only_pages_can_be_blank() -> None:
+    draft = Draft(100)
+    for label in ("empty", "full"):
+        draft.write(label if label == "full" else " ")
+        draft.end_part(label=label)
+    assert draft.finish().blank_pages == 0
 
 
 def test_a_document_without_text_is_refused_with_the_reason_given() -> None:

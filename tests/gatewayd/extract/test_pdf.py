@@ -4,10 +4,16 @@ from tests.fakes.reading import reading, refusal
 
 def test_pages_are_numbered_and_empty_ones_skipped() -> None:
     document = reading(documents.pdf(["first page", "", "third page"], title="Birds"))
-    assert document.pages == 3
+    assert (document.pages, document.blank_pages) == (3, 1)
     assert document.title == "Birds"
     found = [(part.page, document.text[part.start : part.end].strip()) for part in document.parts]
     assert found == [(1, "first page"), (3, "third page")]
+
+
+def test_scanned_pages_are_counted() -> None:
+    document = reading(documents.partly_scanned_pdf(9, "the last page"))
+    assert (document.pages, document.blank_pages) == (10, 9)
+    assert [part.page for part in document.parts] == [10]
 
 
 def test_words_cut_at_the_end_of_a_line_are_joined() -> None:

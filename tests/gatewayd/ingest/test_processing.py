@@ -24,6 +24,15 @@ async def test_a_text_that_is_known_is_not_embedded_again(ingest: Ingest) -> Non
     assert twin.text_hash == first.text_hash
 
 
+async def test_pages_without_text_are_stored_with_the_file(ingest: Ingest) -> None:
+    file = await ingest.completed("a.pdf", "\f" * 9 + "the only text")
+    assert (file.pages, file.blank_pages) == (10, 9)
+    await ingest.queue.close()
+    failed = await ingest.upload("b.pdf", "one\f")
+    await ingest.processor.fail(failed.id, "it is torn")
+    assert ingest.library.tables.files[failed.id].blank_pages == 0
+
+
 async def test_a_processed_file_is_told_to_the_index(ingest: Ingest) -> None:
     await ingest.queue.close()
     file = await ingest.upload("a.txt", LONG)

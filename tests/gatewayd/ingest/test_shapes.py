@@ -1,7 +1,9 @@
 """Tests for gatewayd.ingest.shapes."""
 
+from dataclasses import replace
+
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.ingest.shapes import show_file, show_metadata, show_status
+from gatewayd.ingest.shapes import show_file, show_metadata, show_status, warning_of
 
 META = {"name": "a.txt", "content_type": "text/plain", "size": 5, "file_hash": "v1", "data": {"k": "v"}}
 
@@ -44,6 +46,14 @@ def test_files() -> None:
         "created_at": 1,
         "updated_at": 2,
     }
+
+
+def test_pages_without_text_are_told() -> None:
+    scanned = replace(file(), pages=10, blank_pages=9)
+    assert show_file(scanned)["meta"] == {**META, "pages": 10, "blank_pages": 9}
+    assert warning_of(scanned) == "9 of its 10 pages have no text (scanned?)"
+    whole = replace(file(), pages=10)
+    assert (show_file(whole)["meta"], warning_of(whole)) == (META, None)
 
 
 def test_status() -> None:

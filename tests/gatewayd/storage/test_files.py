@@ -26,6 +26,7 @@ FULL = File(
     characters=5,
     chunks=1,
     pages=3,
+    blank_pages=2,
     data={"author": ["x", None], "n": 1.5},
     updated_at=2,
     created_at=1,

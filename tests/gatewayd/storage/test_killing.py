@@ -159,7 +159,7 @@ async def die(apps, editor):
     os.kill(os.getpid(), signal.SIGKILL)
 
 class Migration(migrations.Migration):
-    dependencies = [("gatewayd", "0008_segmented_words")]
+    dependencies = [("gatewayd", "0009_blank_pages")]
     operations = [
         ops.AddField(model_name="UserRow", name="nickname", field=Name(max_length=10, null=True)),
         ops.RunPython(die),
@@ -184,7 +184,7 @@ def deadly(tmp_path: Path) -> Path:
     """Return the directory of the package `deadly`: this version's migrations and one that kills."""
     package = tmp_path / "packages" / "deadly"
     shutil.copytree(ROOT / "gatewayd" / "storage" / "migrations", package)
-    (package / "0009_deadly.py").write_text(DEADLY)
+    (package / "0010_deadly.py").write_text(DEADLY)
     return package.parent
 
 
@@ -212,7 +212,7 @@ async def test_a_migration_that_is_killed_has_changed_nothing(
             check(status)
             assert await TortoiseUsers().find("a") == user("a")
     if engine == "sqlite":
-        with closing(sqlite3.connect(tmp_path / "gatewayd.db.before-0009_deadly")) as copy:
+        with closing(sqlite3.connect(tmp_path / "gatewayd.db.before-0010_deadly")) as copy:
             assert copy.execute("SELECT id FROM users").fetchall() == [("a",)]
 
 
@@ -252,9 +252,12 @@ async def test_the_words_are_made_anew_wholly_or_not_at_all(
     killed: list[int] = []
     with changing(url, MIGRATION_SCRIPT) as process:
         for number in statements_until_done(process):
-            killed.append(number)
             async with Database.open(location) as database:
-                assert (await read_status(database)).pending == [MIGRATION]
+                pending = (await read_status(database)).pending
+                if pending[0] != MIGRATION:
+                    # It was killed in a later one.
+                    continue
+                killed.append(number)
                 assert ("passages", "segmented") not in {
                     (row["table"], row["column"]) for row in await database.engine.columns()
                 }

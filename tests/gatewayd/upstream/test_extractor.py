@@ -51,7 +51,12 @@ async def test_pages_keep_their_numbers(
     assert found.text == "Page of a\n\nPage of b\n\nNotes"
     texts = [(chunk.page, found.text[chunk.start : chunk.end]) for chunk in found.chunks]
     assert texts == [(1, "Page of a"), (2, "Page of b"), (None, "Notes")]
-    assert found.pages == 2
+    assert (found.pages, found.blank_pages) == (2, 0)
+    fake.script(
+        json_reply([pages[0], {"page_content": " \n", "metadata": {"page": 1}}, {"page_content": ""}])
+    )
+    found = await extractor.extract(document, "a.pdf", None, OTHER_WORK)
+    assert (found.pages, found.blank_pages) == (2, 1)
     assert fake.requests[0].headers["Content-Type"] == "application/octet-stream"
 
 

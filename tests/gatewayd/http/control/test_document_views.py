@@ -21,7 +21,16 @@ async def views(tmp_path: Path) -> tuple[World, DocumentViews, str]:
 
 async def test_a_file_is_shown_whole(tmp_path: Path) -> None:
     world, shown, ann = await views(tmp_path)
-    file = a_file("f1", ann, status=FileStatus.FAILED, error="it is torn", pages=3, chunks=2, characters=9)
+    file = a_file(
+        "f1",
+        ann,
+        status=FileStatus.FAILED,
+        error="it is torn",
+        pages=3,
+        blank_pages=2,
+        chunks=2,
+        characters=9,
+    )
     await world.shelve(file, "text")
     for collection_id in ("c1", "c2"):
         await world.store.add(Collection(collection_id, ann, f"name of {collection_id}"))
@@ -41,11 +50,13 @@ async def test_a_file_is_shown_whole(tmp_path: Path) -> None:
         "passages": 2,
         "characters": 9,
         "pages": 3,
+        "blank_pages": 2,
+        "warning": "2 of its 3 pages have no text (scanned?)",
         "collections": ["name of c1", "name of c2"],
         "updated_at": None,
         "created_at": "1970-01-01T00:00:01Z",
     }
-    assert (second.user, second.collections) == ("", [])
+    assert (second.user, second.collections, second.warning) == ("", [], None)
     [member] = await shown.members([(Link("c1", "f1", ann, origin="/srv", path="a"), file)])
     assert (member.file, member.origin, member.path) == (first, "/srv", "a")
 

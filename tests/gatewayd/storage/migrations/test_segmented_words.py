@@ -37,7 +37,7 @@ async def test_passages_that_were_there_are_found_by_words_of_every_script(
     await make_former(location, FILES)
     with caplog.at_level(logging.INFO):
         async with Database.open(location) as database:
-            assert await migrate_open(database) == [MIGRATION]
+            assert (await migrate_open(database))[0] == MIGRATION
     assert "segmented the texts: 42 of 42 passages" in caplog.text
     told = {
         "sqlite": "indexed collection a: 42 of 42 passages",
