@@ -293,7 +293,8 @@ class Loaded:
         graph = self.parts.graph
         if graph is not None:
             self._checked = graph, len(graph), time.monotonic()
-            self.recall = await RecallCheck(graph, self._threads).run(lambda: self.is_wanted)
+            check = RecallCheck(graph, self._threads, self.key.scope.id)
+            self.recall = await check.run(lambda: self.is_wanted)
 
     async def _build(self) -> None:
         """Make a graph of everything, in the place of the one there may be."""

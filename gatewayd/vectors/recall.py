@@ -74,11 +74,12 @@ class NeighbourSample:
 
 
 class RecallCheck:
-    """Measures the recall of one graph, and corrects it, in slices with pauses between them."""
+    """Measures the recall of the graph of a scope, and corrects it, in slices with pauses between them."""
 
-    def __init__(self, graph: Graph, threads: Threads) -> None:
+    def __init__(self, graph: Graph, threads: Threads, scope_id: str) -> None:
         self._graph = graph
         self._threads = threads
+        self._scope_id = scope_id
 
     async def run(self, is_wanted: Callable[[], bool]) -> GraphRecall | None:
         """Return the recall, with the searches widened if it was too low; None once nobody wants it."""
@@ -94,16 +95,20 @@ class RecallCheck:
                 return None
             self._graph.widen(2 * found.ef_search)
             found = await self._measure(sample)
-        if found != first:
-            told = {"recall_before": first.recall, "ef_search_before": first.ef_search}
-            log.info(
-                "searches of a graph are wider: recall@%d is %.3f with ef_search %d",
+        self._tell(first, found)
+        return found
+
+    def _tell(self, first: GraphRecall, found: GraphRecall) -> None:
+        if first.recall < MIN_RECALL:
+            before = {"recall_before": first.recall, "ef_search_before": first.ef_search}
+            log.log(
+                logging.INFO if found.recall >= MIN_RECALL else logging.WARNING,
+                "recall@%d of a graph was too low: it is %.3f with ef_search %d",
                 NEAREST,
                 found.recall,
                 found.ef_search,
-                extra={**told, "vectors": self._graph.count},
+                extra={"scope": self._scope_id, "vectors": self._graph.count, **before},
             )
-        return found
 
     async def _measure(self, sample: NeighbourSample) -> GraphRecall:
         hits = wanted = 0

@@ -36,7 +36,7 @@ async def test_a_search_that_finds_enough_stays_as_it_is(
     threads: Threads, caplog: pytest.LogCaptureFixture
 ) -> None:
     graph = filled(random_rows(3000, 1, 16))
-    found = await RecallCheck(graph, threads).run(lambda: True)
+    found = await RecallCheck(graph, threads, "c").run(lambda: True)
     assert found is not None
     assert found.recall >= 0.99
     assert found.ef_search == graph.ef_search == MIN_EF_SEARCH
@@ -50,15 +50,30 @@ async def test_searches_that_find_too_little_are_widened(
     graph = filled(random_rows(6000, 2, 384))
     narrowed(graph)
     with caplog.at_level(logging.INFO):
-        found = await RecallCheck(graph, threads).run(lambda: True)
+        found = await RecallCheck(graph, threads, "c").run(lambda: True)
     assert found is not None
     assert found.recall >= MIN_RECALL
     assert found.ef_search == graph.ef_search
     assert graph.ef_search > 10
     [record] = caplog.records
     assert f"with ef_search {graph.ef_search}" in record.getMessage()
+    assert record.levelno == logging.INFO
+    assert record.__dict__["scope"] == "c"
     assert record.__dict__["recall_before"] < MIN_RECALL
     assert record.__dict__["ef_search_before"] == 10
+
+
+async def test_a_recall_that_stays_too_low_is_warned_of(
+    threads: Threads, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "MAX_EF_SEARCH", 10)
+    graph = filled(random_rows(6000, 2, 384))
+    narrowed(graph)
+    found = await RecallCheck(graph, threads, "c").run(lambda: True)
+    assert found is not None
+    assert found.recall < MIN_RECALL
+    [record] = caplog.records
+    assert record.levelno == logging.WARNING
 
 
 def test_the_comparison_is_with_every_vector_but_the_query() -> None:
@@ -82,9 +97,9 @@ def test_the_comparison_is_with_every_vector_but_the_query() -> None:
 @pytest.mark.parametrize("count", [0, 1, 3])
 async def test_few_vectors_have_few_neighbours(threads: Threads, count: int) -> None:
     graph = filled(random_rows(count, 4, 16)) if count else Graph(16, 10)
-    assert await RecallCheck(graph, threads).run(lambda: True) == GraphRecall(1.0, MIN_EF_SEARCH)
+    assert await RecallCheck(graph, threads, "c").run(lambda: True) == GraphRecall(1.0, MIN_EF_SEARCH)
 
 
 async def test_it_ends_when_nobody_wants_it(threads: Threads) -> None:
     graph = filled(random_rows(300, 5, 16))
-    assert await RecallCheck(graph, threads).run(lambda: False) is None
+    assert await RecallCheck(graph, threads, "c").run(lambda: False) is None
