@@ -13,6 +13,13 @@ from gatewayctl.wire.health import Health, SourceState, VectorCache
 FAIL: Final = "fail"
 MIB: Final = 2**20
 
+
+def _recall(row: Health) -> str | None:
+    if row.vector_recall is None:
+        return None
+    return f"{row.vector_recall:.3f} with ef_search {row.vector_ef_search}"
+
+
 VIEW: View[Health] = View(
     name=lambda row: row.status,
     columns={
@@ -24,7 +31,7 @@ VIEW: View[Health] = View(
         "DATABASE": lambda row: "ok" if row.database else f"failing: {row.database_problem}",
         "SANDBOX": lambda row: row.extraction_sandbox,
         "VECTORS": lambda row: row.vector_index,
-        "RECALL": lambda row: _recall(row),
+        "RECALL": _recall,
         "VECTOR CACHE": lambda row: _cache(row.vector_cache),
         "STALLS": lambda row: f"{row.stalls}, the longest {row.longest_stall_ms} ms" if row.stalls else "0",
         "SOURCES": lambda row: [_source(state) for state in row.sources],
@@ -51,12 +58,6 @@ def show(session: Session) -> None:
 
 def _source(state: SourceState) -> str:
     return f"{state.name}: {state.problem or f'{state.models} models'}"
-
-
-def _recall(row: Health) -> str | None:
-    if row.vector_recall is None:
-        return None
-    return f"{row.vector_recall:.3f} with ef_search {row.vector_ef_search}"
 
 
 def _cache(cache: VectorCache | None) -> str | None:

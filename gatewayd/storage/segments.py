@@ -46,15 +46,9 @@ def segmented(text: str) -> str | None:
 
 def segmented_query(text: str) -> SegmentedQuery:
     """Return a query as its words are looked for."""
-    phrases: dict[str, None] = {}
-
-    def replaced(match: re.Match[str]) -> str:
-        pairs = _pairs(_letters(match[0]))
-        if len(pairs) > 1 and len(phrases) < MAX_PHRASES:
-            phrases[" ".join(pairs[:MAX_PHRASE_PAIRS])] = None
-        return f" {' '.join(pairs)} "
-
-    return SegmentedQuery(_RUN.sub(replaced, text), tuple(phrases))
+    runs = [_pairs(_letters(run)) for run in _RUN.findall(text)]
+    phrases = dict.fromkeys(" ".join(pairs[:MAX_PHRASE_PAIRS]) for pairs in runs if len(pairs) > 1)
+    return SegmentedQuery(_RUN.sub(_queried, text), tuple(phrases)[:MAX_PHRASES])
 
 
 def is_letter(word: str) -> bool:
@@ -65,6 +59,10 @@ def is_letter(word: str) -> bool:
 def _indexed(match: re.Match[str]) -> str:
     letters = _letters(match[0])
     return f" {' '.join(letters[at : at + 2] for at in range(len(letters)))} "
+
+
+def _queried(match: re.Match[str]) -> str:
+    return f" {' '.join(_pairs(_letters(match[0])))} "
 
 
 def _pairs(letters: str) -> list[str]:
