@@ -1,14 +1,13 @@
 """What went wrong, as a sentence, a hint and an exit code.
 
-The kinds are those of the daemon and six of our own: `cancelled`, `usage`, `unreachable`,
+The kinds are those of the daemon and seven of our own: `cancelled`, `usage`, `system`, `unreachable`,
 `protocol_mismatch`, `busy` and `stopped`.
 """
 
-import json
 from dataclasses import dataclass
 from typing import Final
 
-from gatewayctl.safe import clean
+from gatewayctl.safe import as_json, clean
 
 OK: Final = 0
 FAILURE: Final = 1
@@ -52,6 +51,7 @@ TABLE: Final[dict[str, Row]] = {
     "timeout": Row(FAILURE, "no answer came in time", "try again"),
     "cancelled": Row(FAILURE, "a question at the terminal was answered with no"),
     "usage": Row(USAGE, "the command line is wrong", "see gatewayctl --help"),
+    "system": Row(FAILURE, "the operating system refused something, for example a full disk"),
     "unreachable": Row(
         UNREACHABLE,
         "no daemon answers on the control socket",
@@ -112,7 +112,7 @@ class CommandError(Exception):
             "param": self.param,
             "request_id": self.request_id,
         }
-        return json.dumps({"error": error}, ensure_ascii=False)
+        return as_json({"error": error})
 
 
 def unsendable(reason: str = "it is not UTF-8 text") -> CommandError:

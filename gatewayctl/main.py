@@ -33,12 +33,14 @@ from gatewayctl.commands import (
 )
 from gatewayctl.failures import CommandError
 from gatewayctl.render import Output
+from gatewayctl.streams import discard, prepared_streams
 from gatewayctl.verbs import Session
 
 app = typer.Typer(
     name="gatewayctl",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 app.add_typer(users.noun, name="user")
 app.add_typer(groups.noun, name="group")
@@ -100,6 +102,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     session = Session(output=wanted_output(given))
     try:
+        with prepared_streams():
+            code = _run(given, session)
+            sys.stdout.flush()
+    except CommandError as error:
+        return report(error, session)
+    except BrokenPipeError:
+        discard(sys.stdout)
+        return failures.OK
+    return code
+
+
+def _run(given: Sequence[str], session: Session) -> int:
+    try:
         code = app(args=given, prog_name="gatewayctl", standalone_mode=False, obj=session)
     except CommandError as error:
         return report(error, session)
@@ -107,6 +122,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return report(CommandError("cancelled", "cancelled: nothing was changed"), session)
     except typer.TyperException as error:
         return report(_misused(error), session)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        return report(_refused(error), session)
     return code if isinstance(code, int) else failures.OK
 
 
@@ -132,6 +151,12 @@ def wanted_output(arguments: Sequence[str]) -> Output:
         if value in set(Output):
             wanted = Output(value)
     return wanted
+
+
+def _refused(error: OSError) -> CommandError:
+    """Return the failure for what no command expects of the system."""
+    reason = (error.strerror or str(error)).lower()
+    return CommandError("system", f"cannot go on: {reason}{f': {error.filename}' if error.filename else ''}")
 
 
 def _misused(error: typer.TyperException) -> CommandError:

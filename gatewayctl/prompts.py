@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from gatewayctl.failures import CommandError
+from gatewayctl.safe import clean
 
 FROM_FILE: Final = "@"
 
@@ -21,7 +22,7 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise usage(f"cannot ask {question!r} without a terminal: add --yes", param="--yes")
-    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.write(f"{clean(question)} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise CommandError("cancelled", "not confirmed: nothing was changed")

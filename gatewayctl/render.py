@@ -1,7 +1,6 @@
 """What is shown: tables for people, stable JSON and bare names for programs, drawn with rich."""
 
 import io
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,15 +9,22 @@ from types import TracebackType
 from typing import Any, Final, Generic, TextIO, TypeVar
 
 from pydantic import BaseModel
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleDimensions
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from gatewayctl.safe import clean, clean_lines
+from gatewayctl.safe import as_json, clean, clean_lines
 
 # Wide enough that a table in a pipe is never folded.
 PIPE_WIDTH: Final = 1_000_000
+# Spaces between two columns.
+GAP: Final = 2
+# No text is cut to less.
+MIN_TEXT: Final = 4
+# The cell of a value that there is not.
+NOTHING: Final = "-"
 # Loaded where an answer is drawn on a terminal: its libraries take a sixth of the time of a command.
 MARKDOWN: Final = "gatewayctl.markdown"
 
@@ -42,6 +48,17 @@ class View(Generic[Row]):
     columns: Mapping[str, Callable[[Row], object]]
 
 
+class Column:
+    """A column of a table: `width` is that of the longest cell, `needed` without the heading."""
+
+    def __init__(self, heading: str, cells: Sequence[str], is_whole: bool) -> None:
+        self.heading = heading
+        self.cells = cells
+        self.is_whole = is_whole
+        self.needed = max(map(cell_len, cells), default=0)
+        self.width = max(self.needed, cell_len(heading))
+
+
 class Renderer:
     """Writes answers to a stream in one form."""
 
@@ -58,12 +75,13 @@ class Renderer:
         """Write a list: a table, one JSON array, one JSON object a line, or one name a line."""
         match self.output:
             case Output.TABLE:
-                self._table(list(view.columns), [_cells(row, view) for row in rows])
+                names = [clean(view.name(row)) for row in rows]
+                self._table(list(view.columns), [_cells(row, view) for row in rows], names)
             case Output.JSON:
-                self._line(_json([row.model_dump(mode="json") for row in rows], indent=2))
+                self._line(as_json([row.model_dump(mode="json") for row in rows], indent=2))
             case Output.JSONL:
                 for row in rows:
-                    self._line(_json(row.model_dump(mode="json")))
+                    self._line(as_json(row.model_dump(mode="json")))
             case Output.NAME:
                 for row in rows:
                     self._line(clean(view.name(row)))
@@ -74,15 +92,15 @@ class Renderer:
             case Output.TABLE:
                 self._fields(zip(view.columns, _cells(row, view), strict=True))
             case Output.JSON:
-                self._line(_json(row.model_dump(mode="json"), indent=2))
+                self._line(as_json(row.model_dump(mode="json"), indent=2))
             case Output.JSONL:
-                self._line(_json(row.model_dump(mode="json")))
+                self._line(as_json(row.model_dump(mode="json")))
             case Output.NAME:
                 self._line(clean(view.name(row)))
 
     def json(self, value: Mapping[str, Any]) -> None:
         """Write an object as it is: indented for json, on one line for jsonl."""
-        self._line(_json(value, indent=2 if self.output is Output.JSON else None))
+        self._line(as_json(value, indent=2 if self.output is Output.JSON else None))
 
     def say(self, sentence: str) -> None:
         """Write one line for people."""
@@ -111,13 +129,21 @@ class Renderer:
         if not last.endswith("\n"):
             self._stream.write("\n")
 
-    def _table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def _table(self, headings: Sequence[str], rows: Sequence[list[str]], names: Sequence[str]) -> None:
+        """Write rows; on a terminal that is too narrow names and ids stay whole, and other texts are cut."""
+        cells = [[row[place] for row in rows] for place in range(len(headings))]
+        columns = [
+            Column(heading, own, heading.endswith("ID") or own == list(names))
+            for heading, own in zip(headings, cells, strict=True)
+        ]
+        if self._stream.isatty():
+            columns = fitted(columns, self._console().width)
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in headings:
-            table.add_column(heading, overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
-        self._print(table)
+        for column in columns:
+            table.add_column(column.heading, overflow="ellipsis", no_wrap=True, width=column.width)
+        for row in zip(*(column.cells for column in columns), strict=True):
+            table.add_row(*map(Text, row))
+        self._print(table, sum(column.width + GAP for column in columns))
 
     def _fields(self, fields: Iterable[tuple[str, str]]) -> None:
         table = Table(box=None, pad_edge=False, show_header=False)
@@ -127,9 +153,12 @@ class Renderer:
             table.add_row(heading, Text(cell))
         self._print(table)
 
-    def _print(self, table: Table) -> None:
+    def _print(self, table: Table, width: int = 0) -> None:
         if self._stream.isatty():
-            self._console().print(table)
+            console = self._console()
+            # The terminal folds a line that is too long; cut here, it would lose ids.
+            console.size = ConsoleDimensions(max(width, console.width), console.height)
+            console.print(table)
             return
         page = io.StringIO()
         Console(file=page, width=PIPE_WIDTH, color_system=None, highlight=False).print(table)
@@ -186,14 +215,29 @@ def _cells(row: Row, view: View[Row]) -> list[str]:
 def _cell(value: object) -> str:
     match value:
         case None:
-            return "-"
+            return NOTHING
         case bool():
             return "yes" if value else "no"
         case list() | tuple():
-            return ", ".join(_cell(item) for item in value) or "-"
+            return ", ".join(_cell(item) for item in value) or NOTHING
         case _:
-            return clean(str(value)) or "-"
+            return clean(str(value)) or NOTHING
 
 
-def _json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)
+def fitted(columns: Sequence[Column], room: int) -> list[Column]:
+    """Return columns for a line of `room` characters, as far as those that stay whole let them fit.
+
+    Columns that say nothing are left out first, then headings are cut, then the widest texts.
+    """
+    if _line_width(columns) <= room:
+        return list(columns)
+    kept = [column for column in columns if column.is_whole or set(column.cells) != {NOTHING}]
+    texts = [column for column in kept if not column.is_whole]
+    for least in (lambda column: max(column.needed, MIN_TEXT), lambda _: MIN_TEXT):
+        while _line_width(kept) > room and (wide := [one for one in texts if one.width > least(one)]):
+            max(wide, key=lambda one: one.width).width -= 1
+    return kept
+
+
+def _line_width(columns: Sequence[Column]) -> int:
+    return sum(column.width + GAP for column in columns) - GAP

@@ -5,6 +5,7 @@ HTTP/1.1 with the standard library, which starts four times as fast as a client 
 
 import http.client
 import json
+import os
 import socket
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -19,6 +20,9 @@ from gatewayctl.failures import CommandError, unsendable
 from gatewayctl.wire import base
 
 TIMEOUT_SECONDS: Final = 60.0
+ROOT_REFUSED: Final = (
+    "root itself is kept out, by the file system, a security module or a container: run as the daemon's user"
+)
 BROKEN: Final = "cannot read the daemon's answer: the connection broke"
 
 ReplyType = TypeVar("ReplyType", bound=BaseModel)
@@ -142,7 +146,9 @@ class Transport:
             return _timeout()
         if isinstance(error, PermissionError):
             return CommandError(
-                "forbidden", f"cannot open the control socket {self._path}: permission denied"
+                "forbidden",
+                f"cannot open the control socket {self._path}: permission denied",
+                hint=ROOT_REFUSED if is_root() else None,
             )
         if isinstance(error, FileNotFoundError):
             reason = "there is no such socket"
@@ -185,14 +191,16 @@ def _check(reply: http.client.HTTPResponse) -> None:
 
 
 def _refused(problem: base.Problem, request_id: str | None) -> CommandError:
-    wait = problem.retry_after
-    return CommandError(
-        problem.kind,
-        problem.message,
-        param=problem.param,
-        request_id=request_id,
-        hint=f"try again in {wait} seconds" if wait else None,
-    )
+    hint = f"try again in {problem.retry_after} seconds" if problem.retry_after else None
+    if problem.kind == "forbidden" and is_root():
+        # Its usual hint is to be root.
+        hint = ""
+    return CommandError(problem.kind, problem.message, param=problem.param, request_id=request_id, hint=hint)
+
+
+def is_root() -> bool:
+    """Tell whether the command runs as root."""
+    return os.geteuid() == 0
 
 
 def _timeout() -> CommandError:

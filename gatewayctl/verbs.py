@@ -1,7 +1,6 @@
 """What all commands share: the session they run in, and the options that stand after the verb."""
 
 import inspect
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,10 @@ import typer
 from typer.core import TyperGroup
 
 from gatewayctl.client import ControlClient, default_socket
+from gatewayctl.completion import completing, groups, users
 from gatewayctl.render import Output, Renderer, Row, View
 from gatewayctl.safe import clean_lines
+from gatewayctl.streams import discard
 from gatewayctl.transport import Transport
 from gatewayctl.wire.base import Outcome, Written
 
@@ -28,12 +29,17 @@ OutputOption = Annotated[
     Output | None, typer.Option("--output", "-o", help="The form of the answer; also before the noun.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-UserRef = Annotated[str, typer.Argument(metavar="USER", help="The user's id or e-mail address.")]
+UserRef = Annotated[
+    str,
+    typer.Argument(metavar="USER", help="The user's id or e-mail address.", autocompletion=completing(users)),
+]
 ProviderName = Annotated[
     str | None,
     typer.Option("--provider", metavar="NAME", help="Whose id it is; scim_auth_provider if not given."),
 ]
-GroupRef = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id or name.")]
+GroupRef = Annotated[
+    str, typer.Argument(metavar="GROUP", help="The group's id or name.", autocompletion=completing(groups))
+]
 
 
 @dataclass
@@ -139,8 +145,7 @@ def _runner(function: Callable[..., None]) -> Callable[..., None]:
             function(session, **values)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Point the stream elsewhere, or the interpreter complains when it flushes at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard(sys.stdout)
             raise typer.Exit(0) from None
 
     own = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)

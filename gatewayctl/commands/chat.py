@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gatewayctl.completion import completing, models
 from gatewayctl.live.citations import citations
 from gatewayctl.prompts import usage
 from gatewayctl.render import Output
@@ -30,7 +31,12 @@ noun = Noun(
 def run(
     session: Session,
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="The id of the model; - takes the first one.")
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="The id of the model; - takes the first one.",
+            autocompletion=completing(models),
+        ),
     ] = "-",
     prompt: Annotated[
         list[str] | None, typer.Argument(metavar="PROMPT", help="The question; - reads standard input.")

@@ -5,7 +5,9 @@ from typing import Annotated, Final
 
 import typer
 
+from gatewayctl import completion
 from gatewayctl.commands.files import FileIds, leave, wait_for
+from gatewayctl.completion import completing
 from gatewayctl.failures import CommandError
 from gatewayctl.ingesting.stop import Stop, StoppedError
 from gatewayctl.paging import everything
@@ -104,6 +106,10 @@ def _number(value: float | None) -> str | None:
     return None if value is None else f"{value:.3f}"
 
 
+def _ranked(value: float | None, rank: int | None) -> str | None:
+    return None if rank is None else f"#{rank} {_number(value) or ''}".rstrip()
+
+
 def _teaser(row: Passage) -> str:
     return begun(row.text, TEASER)
 
@@ -120,16 +126,22 @@ FOUND: View[Passage] = View(
 EXPLAINED: View[Passage] = View(
     name=FOUND.name,
     columns={
-        "DENSE RANK": lambda row: row.dense_rank,
-        "DENSE": lambda row: _number(row.dense),
-        "LEXICAL RANK": lambda row: row.lexical_rank,
-        "LEXICAL": lambda row: _number(row.lexical),
+        **{heading: read for heading, read in FOUND.columns.items() if heading != "TEXT"},
+        "DENSE": lambda row: _ranked(row.dense, row.dense_rank),
+        "LEXICAL": lambda row: _ranked(row.lexical, row.lexical_rank),
         "SIMILARITY": lambda row: _number(row.similarity),
-        **FOUND.columns,
+        "TEXT": _teaser,
     },
 )
 
-Ref = Annotated[str, typer.Argument(metavar="COLLECTION", help="The collection's name or id.")]
+Ref = Annotated[
+    str,
+    typer.Argument(
+        metavar="COLLECTION",
+        help="The collection's name or id.",
+        autocompletion=completing(completion.collections),
+    ),
+]
 Description = Annotated[str | None, typer.Option("--description", help="What the collection is for.")]
 Readers = Annotated[
     list[str] | None,

@@ -1,6 +1,5 @@
 """`gatewayctl event`: what happens at messages while they are made, and answers to what plugins ask."""
 
-import json
 import sys
 import time
 from contextlib import closing
@@ -14,6 +13,7 @@ from gatewayctl.live.following import GAP, Follower, Happening, Whose
 from gatewayctl.live.lines import line_of, question_of
 from gatewayctl.prompts import read_secret, usage
 from gatewayctl.render import Output, View
+from gatewayctl.safe import as_json
 from gatewayctl.values import read_json
 from gatewayctl.verbs import Noun, Session
 from gatewayctl.wire.events import Call, CallAnswer
@@ -141,7 +141,7 @@ def _show(session: Session, event: Happening) -> None:
         case Output.NAME:
             session.renderer.say(event.call_id or event.id or event.type)
         case Output.JSON | Output.JSONL:
-            sys.stdout.write(f"{json.dumps(event.model_dump(), ensure_ascii=False)}\n")
+            sys.stdout.write(f"{as_json(event.model_dump())}\n")
     sys.stdout.flush()
 
 

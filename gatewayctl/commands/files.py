@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
+from gatewayctl.completion import completing, files
 from gatewayctl.failures import FAILURE, CommandError
 from gatewayctl.ingesting.folder import READ, IrregularError, reason, regular
 from gatewayctl.ingesting.reading import ReadError, Stream, place_of
@@ -61,8 +62,12 @@ WRITTEN: View[FileWritten] = View(name=lambda file: file.id, columns={})
 # A file that fails for one of these does not keep the others from being uploaded.
 OF_THE_FILE: Final = frozenset({"invalid_request", "too_large", "empty_content", "usage"})
 
-FileId = Annotated[str, typer.Argument(metavar="FILE", help="The id of the file.")]
-FileIds = Annotated[list[str], typer.Argument(metavar="FILE", help="Ids of files.")]
+FileId = Annotated[
+    str, typer.Argument(metavar="FILE", help="The id of the file.", autocompletion=completing(files))
+]
+FileIds = Annotated[
+    list[str], typer.Argument(metavar="FILE", help="Ids of files.", autocompletion=completing(files))
+]
 Owner = Annotated[
     str | None,
     typer.Option("--user", metavar="USER", help="Who owns them; the first administrator if not given."),

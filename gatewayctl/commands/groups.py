@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from gatewayctl.commands.users import ROWS as USER_ROWS
+from gatewayctl.completion import completing, users
 from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import View
 from gatewayctl.values import by_name, parse_flags, tree_of
@@ -67,7 +68,10 @@ Allow = Annotated[
     list[str] | None,
     typer.Option("--allow", metavar="PERMISSION", help="A permission it adds, e.g. features.api_keys."),
 ]
-UserRefs = Annotated[list[str], typer.Argument(metavar="USER", help="Ids or e-mail addresses.")]
+UserRefs = Annotated[
+    list[str],
+    typer.Argument(metavar="USER", help="Ids or e-mail addresses.", autocompletion=completing(users)),
+]
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="The name of the group.")]
 
 

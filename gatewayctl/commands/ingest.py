@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from gatewayctl.failures import PARTIAL, CommandError
-from gatewayctl.ingesting.folder import Folder
+from gatewayctl.ingesting.folder import Folder, reason
 from gatewayctl.ingesting.reading import Reader
 from gatewayctl.ingesting.records import Outcome, Report, What
 from gatewayctl.ingesting.rules import Rules
@@ -151,7 +151,10 @@ def _check(plan: Plan, *, watch: bool) -> None:
 def _origin(directory: Path, given: str | None) -> str:
     """Return what the collection calls the directory."""
     # Links on the way are kept: they often name what stays, and what they lead to changes.
-    origin = os.path.normpath(directory.absolute()) if given is None else given
+    try:
+        origin = os.path.normpath(directory.absolute()) if given is None else given
+    except OSError as error:
+        raise usage(f"cannot tell where {directory} is: {reason(error)}", param="DIR") from error
     if not origin or not origin.isprintable():
         raise usage("cannot use the name of the directory: give another one with --origin", param="--origin")
     return origin
@@ -246,7 +249,7 @@ def _complain_of(report: Report) -> None:
     for outcome in report.warnings():
         sys.stderr.write(f"gatewayctl: {clean(outcome.path)}: {clean(outcome.warning or '')}\n")
     for note in report.notes:
-        sys.stderr.write(f"gatewayctl: {note}\n")
+        sys.stderr.write(f"gatewayctl: {clean(note)}\n")
 
 
 def _summary(report: Report, seconds: float, *, dry_run: bool) -> str:

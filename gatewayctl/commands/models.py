@@ -6,6 +6,7 @@ import typer
 
 from gatewayctl.client import ControlClient
 from gatewayctl.commands import access
+from gatewayctl.completion import completing, models
 from gatewayctl.prompts import confirm, read_text
 from gatewayctl.render import View
 from gatewayctl.safe import begun
@@ -43,7 +44,9 @@ DETAIL: View[Model] = View(
 )
 WRITTEN: View[ModelWritten] = View(name=lambda model: model.id, columns={})
 
-ModelId = Annotated[str, typer.Argument(metavar="MODEL", help="The id of the model.")]
+ModelId = Annotated[
+    str, typer.Argument(metavar="MODEL", help="The id of the model.", autocompletion=completing(models))
+]
 NewModelId = Annotated[str, typer.Argument(metavar="MODEL", help="The id of the new model.")]
 Base = Annotated[str, typer.Option("--base", metavar="MODEL", help="The model that it stands on.")]
 Name = Annotated[str | None, typer.Option("--name", help="What it is called; the id if not given.")]

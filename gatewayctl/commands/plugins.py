@@ -11,6 +11,7 @@ import typer
 
 from gatewayctl.commands import access
 from gatewayctl.commands.files import complain, leave
+from gatewayctl.completion import completing, plugins
 from gatewayctl.failures import CommandError
 from gatewayctl.ingesting.folder import reason
 from gatewayctl.prompts import confirm, usage
@@ -34,7 +35,10 @@ LONGEST_CELL: Final = 60
 # A file that fails for one of these does not keep the others from being installed.
 OF_THE_FILE: Final = frozenset({"invalid_request", "too_large", "usage", "conflict", "plugin_failed"})
 
-PluginId = Annotated[str, typer.Argument(metavar="ID", help="The id, as list shows it.")]
+PluginId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The id, as list shows it.", autocompletion=completing(plugins)),
+]
 Paths = Annotated[
     list[Path], typer.Argument(metavar="PATH", help="A Python file, or a directory for every *.py in it.")
 ]

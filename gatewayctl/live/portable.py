@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gatewayctl.prompts import read_whole, usage
+from gatewayctl.safe import as_json
 from gatewayctl.values import read_json
 
 BATCH_BYTES: Final = 8 * 1024 * 1024
@@ -47,14 +48,14 @@ def batches(chats: Iterable[Record], size: int) -> Iterator[Sequence[Record]]:
 def as_lines(chats: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield one JSON object a line."""
     for chat in chats:
-        yield f"{json.dumps(chat, ensure_ascii=False)}\n"
+        yield f"{as_json(chat)}\n"
 
 
 def as_array(chats: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield one JSON array in pieces; nothing before the first chat is there."""
     is_first = True
     for chat in chats:
-        yield f"{'[' if is_first else ','}\n{json.dumps(chat, ensure_ascii=False)}"
+        yield f"{'[' if is_first else ','}\n{as_json(chat)}"
         is_first = False
     yield "[]\n" if is_first else "\n]\n"
 

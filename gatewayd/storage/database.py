@@ -93,7 +93,7 @@ class Database:
                 # A server may be down for a while, a file that cannot be opened stays so.
                 if isinstance(error, GatewayError) and not location.is_sqlite:
                     kind = error.kind
-                sentence = f"cannot open the database: {error}"
+                sentence = f"cannot open the database {location.address}: {error}"
                 raise GatewayError(kind, sentence, param="database_url") from error
             yield database
 

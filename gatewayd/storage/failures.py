@@ -5,8 +5,11 @@ constraint are taken: the rest may hold values, and values may be secret. The dr
 without its detail.
 """
 
+import os
 import re
+import socket
 import sqlite3
+import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
@@ -81,6 +84,9 @@ SQLSTATES: Final = {
     "58": BROKEN,
 }
 
+SEVERAL_ERRORS: Final = re.compile(r"\[Errno (\d+)\]")
+"""The numbers in the error of asyncio for a host that has several addresses."""
+
 UNIQUE: Final = frozenset({"SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY"})
 FIELDS: Final = {"email": "e-mail address", "user_name": "user name", "external_id": "external id"}
 
@@ -139,13 +145,26 @@ def _reason(error: Exception) -> Reason:
         return known or Reason(Kind.INTERNAL, f"the database refused (SQLSTATE {state})")
     if getattr(error, "is_given_up", False):
         return GIVEN_UP
-    if isinstance(error, ValueError):
-        return UNSTORABLE
     if isinstance(error, TimeoutError):
         return LATE
-    if isinstance(error, OSError) or getattr(error, "is_lost_connection", False):
+    # Before ValueError: a certificate that is refused is both.
+    if isinstance(error, OSError):
+        return LOST._replace(text=f"{LOST.text}{_system_cause(error)}")
+    if isinstance(error, ValueError):
+        return UNSTORABLE
+    if getattr(error, "is_lost_connection", False):
         return LOST
     return Reason(Kind.INTERNAL, f"the database refused ({type(error).__name__})")
+
+
+def _system_cause(error: OSError) -> str:
+    """Return why the system could not connect, in brackets: of several addresses, the reason of the first."""
+    if isinstance(error, ssl.SSLError):
+        return f" (TLS: {(getattr(error, 'reason', None) or 'failed').replace('_', ' ').lower()})"
+    if isinstance(error, socket.gaierror):
+        return f" ({(error.strerror or 'the name cannot be resolved').lower()})"
+    numbers = [error.errno] if error.errno else [int(found) for found in SEVERAL_ERRORS.findall(str(error))]
+    return f" ({os.strerror(numbers[0]).lower()})" if numbers else ""
 
 
 def _taken_columns(error: Exception) -> Sequence[str]:

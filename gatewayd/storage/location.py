@@ -46,6 +46,15 @@ class Location:
         """The name of the connection; tortoise caches statements by name, and the engines' differ."""
         return "sqlite" if self.is_sqlite else "postgresql"
 
+    @property
+    def address(self) -> str:
+        """Where the database is, without the user's name and password."""
+        if self.path is not None:
+            return str(self.path)
+        host = str(self.credentials["host"])
+        bracketed = f"[{host}]" if ":" in host else host
+        return f"{bracketed}:{self.credentials['port']}/{self.credentials['database']}"
+
     def config(self) -> dict[str, Any]:
         """Return the configuration that tortoise opens."""
         return {

@@ -11,7 +11,7 @@ from gatewayd.errors import Kind
 def test_every_kind_of_the_daemon_has_a_row() -> None:
     assert {kind.value for kind in Kind} <= set(TABLE)
     own = set(TABLE) - {kind.value for kind in Kind}
-    assert own == {"cancelled", "usage", "unreachable", "protocol_mismatch", "busy", "stopped"}
+    assert own == {"cancelled", "usage", "system", "unreachable", "protocol_mismatch", "busy", "stopped"}
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,7 @@ def test_every_kind_of_the_daemon_has_a_row() -> None:
         ("unavailable", 1),
         ("timeout", 1),
         ("cancelled", 1),
+        ("system", 1),
         ("usage", 2),
         ("unreachable", 3),
         ("unauthenticated", 4),

@@ -106,3 +106,33 @@ def test_what_draws_markdown_is_not_loaded_before_it_is_needed() -> None:
     program = "import sys, gatewayctl.main; print([name for name in sys.modules if 'markdown' in name])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("path", [[], ["user"], ["user", "list"], ["chat"], ["health"]])
+def test_help_has_a_short_name(path: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*path, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert main([*path, "-h"]) == 0
+    assert capsys.readouterr().out == told
+    assert "Usage:" in told
+
+
+def test_what_the_system_refuses_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "/a/file")
+
+    monkeypatch.setattr("gatewayctl.transport.Transport.call", refuse, raising=False)
+    assert main(["--socket", str(tmp_path / "s"), "health"]) == 1
+    assert capsys.readouterr().err == "gatewayctl: cannot go on: permission denied: /a/file\n"
+
+
+def test_a_directory_that_is_gone_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert main(["--socket", str(tmp_path / "s"), "ingest", ".", "--collection", "c"]) == 2
+    assert capsys.readouterr().err.startswith("gatewayctl: cannot tell where . is: no such file")

@@ -2,11 +2,12 @@
 
 import io
 import json
+import re
 
 import pytest
 from pydantic import BaseModel, Field
 
-from gatewayctl.render import Bars, Output, Renderer, View
+from gatewayctl.render import Bars, Column, Output, Renderer, View, fitted
 from tests.fakes.control import Terminal
 
 
@@ -148,3 +149,54 @@ def test_bars_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = bars(Terminal())
     assert "processing" in shown
     assert "50%" in shown
+
+
+class Passage(BaseModel):
+    id: str
+    file: str
+    text: str
+
+
+PASSAGES: View[Passage] = View(
+    name=lambda row: row.id,
+    columns={"TEXT": lambda row: row.text, "KEY": lambda row: row.id, "FILE": lambda row: row.file},
+)
+
+
+@pytest.mark.parametrize("columns", ["80", "40"])
+def test_a_narrow_terminal_cuts_texts_and_no_ids(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    rows = [Passage(id=f"{number:036}", file="handbook.pdf", text="many words " * 20) for number in range(2)]
+    stream = Terminal()
+    Renderer(Output.TABLE, stream).many(rows, PASSAGES)
+    heading, *lines = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue()).splitlines()
+    assert heading.split()[0] == "TEXT"
+    # The id and four letters of each text, where the terminal has no room.
+    widest = max(int(columns), 36 + 2 * (4 + 2))
+    for row, line in zip(rows, lines, strict=True):
+        assert row.id in line
+        assert "…" in line
+        assert len(line) <= widest
+
+
+def test_what_says_nothing_is_left_out_of_a_narrow_terminal() -> None:
+    columns = [
+        Column("ID", ["x" * 30], True),
+        Column("ERROR", ["-"], False),
+        Column("TEXT", ["y" * 30], False),
+    ]
+    assert [column.heading for column in fitted(columns, 80)] == ["ID", "ERROR", "TEXT"]
+    narrow = fitted(columns, 60)
+    assert [(column.heading, column.width) for column in narrow] == [("ID", 30), ("TEXT", 28)]
+
+
+def test_json_cannot_steer_a_terminal_and_stays_the_same() -> None:
+    evil = Row(name="a\x9b2J\u202e\x7fü")
+    for output in (Output.JSON, Output.JSONL):
+        text = rendered(output, [evil])
+        assert text.isascii() is False
+        assert not set(text) & set("\x9b\u202e\x7f")
+        (found,) = json.loads(text) if output is Output.JSON else [json.loads(text)]
+        assert found == evil.model_dump()

@@ -109,6 +109,26 @@ async def test_a_refusal_carries_its_request_and_when_to_try_again(tmp_path: Pat
     assert (error.request_id, error.param, error.hint) == ("r1", "p", "try again in 7 seconds")
 
 
+@pytest.mark.parametrize(("user", "is_advised"), [(0, False), (1000, True)])
+async def test_nobody_who_is_root_is_told_to_be_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, is_advised: bool
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    body = b'{"error": {"kind": "forbidden", "message": "cannot use model x"}}'
+    async with answering(tmp_path, reply(body, status="403 Forbidden")) as path:
+        refused = await failure(health(path))
+
+    def forbid(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("gatewayctl.transport.UnixConnection.connect", forbid)
+    closed = await failure(health(tmp_path / "s"))
+    for error in (refused, closed):
+        assert error.exit_code == 4
+        assert ("run as root" in error.hint) is is_advised
+    assert ("run as the daemon's user" in closed.hint) is not is_advised
+
+
 async def test_a_silent_daemon_times_out(tmp_path: Path) -> None:
     hold = asyncio.Event()
     async with answering(tmp_path, hold=hold) as path:

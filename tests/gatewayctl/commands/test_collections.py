@@ -73,7 +73,8 @@ async def test_query(ctl: Ctl, control: Control, owner: None) -> None:
     assert "zip.md" in told.out
     explained = await ctl("collection", "query", "c", "gzip", "--explain", "--threshold", "0")
     heading = explained.out.splitlines()[0]
-    assert heading.startswith("DENSE RANK  DENSE  LEXICAL RANK  LEXICAL  SIMILARITY  SCORE  FILE")
+    assert heading.split() == ["SCORE", "FILE", "PAGE", "DENSE", "LEXICAL", "SIMILARITY", "TEXT"]
+    assert "#1 " in explained.out.splitlines()[1]
     answer = json.loads((await ctl("collection", "query", "c", "gzip", "-o", "json")).out)
     assert (answer["warnings"], answer["passages"][0]["lexical_rank"]) == ([], 1)
     lines = (await ctl("collection", "query", "c", "gzip", "--dense", "-o", "jsonl")).out.splitlines()

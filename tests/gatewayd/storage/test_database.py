@@ -324,6 +324,23 @@ async def test_what_cannot_be_opened_is_a_matter_of_configuration(nowhere: list[
         assert refused.value.kind is Kind.NOT_CONFIGURED
         assert refused.value.param == "database_url"
         assert "Traceback" not in refused.value.message
+        assert str(location.path) in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("server", "told"),
+    [
+        ("localhost:1", "localhost:1/gatewayd: .*(connection refused)"),
+        ("no-such-host.invalid:5433", "no-such-host.invalid:5433/gatewayd: .*(.*name.*)"),
+    ],
+)
+async def test_a_server_that_cannot_be_reached_is_named_with_the_cause(server: str, told: str) -> None:
+    pattern = told.replace("(", r"\(").replace(")", r"\)")
+    with pytest.raises(GatewayError, match=f"^cannot open the database {pattern}$") as refused:
+        async with Database.open(parse(f"postgresql://ada:secret@{server}/gatewayd")):
+            pass
+    assert refused.value.kind is Kind.UNAVAILABLE
+    assert "secret" not in refused.value.message
 
 
 async def test_a_server_that_is_down_may_come_back(tmp_path: Path) -> None:

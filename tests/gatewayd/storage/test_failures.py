@@ -1,4 +1,6 @@
+import socket
 import sqlite3
+import ssl
 import traceback
 from pathlib import Path
 
@@ -155,3 +157,17 @@ async def test_a_traceback_shows_no_values_of_a_row(migrated_postgres: str, post
     shown = "".join(traceback.format_exception(caught.value))
     assert "NotNullViolationError" in shown
     assert "(secret" not in shown
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (ConnectionRefusedError(111, "Connect call failed ('10.0.0.1', 5432)"), " (connection refused)"),
+        (OSError("Multiple exceptions: [Errno 113] x ('::1'), [Errno 111] y"), " (no route to host)"),
+        (socket.gaierror(-2, "Name or service not known"), " (name or service not known)"),
+        (ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] x"), " (TLS: failed)"),
+        (ConnectionResetError(), ""),
+    ],
+)
+def test_a_lost_connection_tells_its_cause_and_no_address(error: OSError, cause: str) -> None:
+    assert failure("save", error).message == f"cannot save: the database cannot be reached{cause}"

@@ -1,0 +1,98 @@
+"""The standard streams of a command: what cannot be written to them is a failure with a sentence."""
+
+import codecs
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from io import TextIOWrapper
+from typing import Any, Final, TextIO, cast
+
+from gatewayctl.failures import CommandError
+from gatewayctl.safe import escaped
+
+ESCAPES: Final = "gatewayctl.escapes"
+"""The error handler of codecs that writes what an encoding lacks as JSON does."""
+
+
+class GuardedStream:
+    """A text stream whose failures are `CommandError`, but for a reader that has left (BrokenPipeError)."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        with self._guarded():
+            return self._stream.write(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write texts; what `lines` raises is passed on."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Write what is kept back."""
+        with self._guarded():
+            self._stream.flush()
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            discard(self._stream)
+            reason = (error.strerror or str(error)).lower()
+            raise CommandError("system", f"cannot write the answer: {reason}") from error
+
+
+@contextmanager
+def prepared_streams() -> Iterator[None]:
+    """Put streams in place that can be used: closed ones are replaced, the answer's is guarded.
+
+    Raises CommandError when there is no standard output.
+    """
+    if sys.stdout is None:
+        raise CommandError("system", "cannot write the answer: standard output is closed")
+    former = sys.stdin, sys.stdout, sys.stderr
+    with ExitStack() as stack:
+        stack.callback(_restore, *former)
+        # In the order of their descriptors, which a file takes that is opened meanwhile.
+        sys.stdin = sys.stdin or stack.enter_context(_nothing("r"))
+        sys.stderr = sys.stderr or stack.enter_context(_nothing("w"))
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper) and stream.errors != ESCAPES:
+                stack.callback(stream.reconfigure, errors=stream.errors)
+                stream.reconfigure(errors=ESCAPES)
+        sys.stdout = cast("TextIO", GuardedStream(sys.stdout))
+        yield
+
+
+def discard(stream: TextIO) -> None:
+    """Send what is still to be written to a stream nowhere: the interpreter writes it when it ends."""
+    with suppress(OSError):
+        descriptor = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(descriptor, stream.fileno())
+        os.close(descriptor)
+
+
+def _nothing(mode: str) -> TextIO:
+    return cast("TextIO", open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123
+
+
+def _restore(stdin: TextIO, stdout: TextIO, stderr: TextIO) -> None:
+    sys.stdin, sys.stdout, sys.stderr = stdin, stdout, stderr
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return escaped(error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(ESCAPES, _escape)
