@@ -87,6 +87,7 @@ def test_what_small_methods_may_call_is_told() -> None:
     assert [words.split() for _, words in rows(PAGE, "inline")] == [
         sorted({*inline.BUILTINS, "isinstance"}),
         sorted(inline.METHODS - set(texts)),
+        sorted(translation.ADDITIONS),
         texts,
     ]
     assert repeated_calls.MAX_GIVEN_UP == 3

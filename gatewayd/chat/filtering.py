@@ -22,7 +22,7 @@ from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.loaded import EVENT, STREAM
 from gatewayd.plugins.records import Family, Plugin, PluginKind
 from gatewayd.plugins.registry import Registry
-from gatewayd.plugins.repeated_calls import Result
+from gatewayd.plugins.repeated_calls import RepeatedCall, Result
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ class PluginFilter:
         self._loaded = loaded
         self._exchange = exchange
         self._has_failed = False
-        self._hook = loaded.repeated(STREAM, EVENT, exchange.scope)
+        self._hook: RepeatedCall | None = None
         # A policy holds to the end of an answer, whatever takes its place meanwhile.
         loaded.keep_for(self)
 
@@ -166,6 +166,8 @@ class PluginFilter:
 
     async def stream(self, chunk: Chunk) -> Chunk:
         """Let the filter change each event; one that it fails on passes as it was."""
+        if self._hook is None:
+            self._hook = self._loaded.repeated(STREAM, EVENT, self._exchange.scope)
         before = chunk.data
         try:
             results = await self._hook.run(before, self._arguments)
@@ -260,13 +262,14 @@ def _ordered(loaded: Sequence[PluginHandle], wanted: Sequence[str]) -> Sequence[
 def _chain(chosen: Sequence[PluginHandle], exchange: Exchange, runs_outlets: bool) -> Chain:
     filters = [(item, PluginFilter(item, exchange)) for item in chosen]
     handles_files = any(item.flag("file_handler") for item in chosen)
-    inlets: list[ChatFilter] = [made for item, made in filters if item.has("inlet")]
+    readers = {item.plugin.id: made for item, made in filters if item.has("inlet")}
+    inlets: list[ChatFilter] = list(readers.values())
     if handles_files:
         inlets.append(FilesDropped(exchange))
     outlets = tuple(made for item, made in filters if item.has("outlet")) if runs_outlets else ()
     exchange.begin(has_outlets=bool(outlets))
     streams = tuple(made for item, made in filters if item.has(STREAM) and not item.is_idle(STREAM))
-    exchange.scope.filtered |= {item.plugin.id for item in chosen if not item.has("inlet")}
+    exchange.scope.filtered |= {item.plugin.id for item in chosen} - readers.keys()
     return Chain(tuple(inlets), streams, outlets, handles_files)
 
 

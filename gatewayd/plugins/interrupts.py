@@ -8,7 +8,7 @@ import ctypes
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from gatewayd.plugins.invoke import Outcome, attempt
 
@@ -23,13 +23,28 @@ def interrupt(thread: threading.Thread) -> None:
         _raise_in(thread.ident, ctypes.py_object(Interrupted))
 
 
+class _Running(threading.local):
+    """What runs in a thread."""
+
+    code: "Stoppable | None" = None
+
+
+_running: Final = _Running()
+
+
+def is_stopped() -> bool:
+    """Tell whether the code that runs in this thread was told to stop, although it may have caught that."""
+    return _running.code is not None and _running.code.is_told
+
+
 class Stoppable:
     """Code that runs in some thread, and can be stopped from others as long as it does."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._thread: int | None = None
-        self._is_told = False
+        self.is_told = False
+        """Whether it was stopped while it ran."""
 
     def run(self, work: Callable[[], Any]) -> Outcome:
         """Run code here and return what came of it; it fails with Interrupted when it was stopped in time."""
@@ -40,18 +55,20 @@ class Stoppable:
     def stop(self) -> None:
         """Raise Interrupted in the code if it runs now; only the first time, as it may clean up."""
         with self._lock:
-            if self._thread is not None and not self._is_told:
-                self._is_told = True
+            if self._thread is not None and not self.is_told:
+                self.is_told = True
                 _raise_in(self._thread, ctypes.py_object(Interrupted))
 
     def _run(self, work: Callable[[], Any]) -> Outcome:
+        _running.code = self
         with self._lock:
             self._thread = threading.get_ident()
         outcome = attempt(work)
         with self._lock:
-            if self._is_told:
+            if self.is_told:
                 _raise_in(threading.get_ident(), None)
             self._thread = None
+        _running.code = None
         return outcome
 
 

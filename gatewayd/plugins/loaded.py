@@ -9,6 +9,7 @@ import types
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import FunctionType
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind
@@ -35,6 +36,9 @@ STREAM: Final = "stream"
 
 EVENT: Final = "event"
 """The parameter under which it gets one."""
+
+INLINE: Final = {STREAM: EVENT, "inlet": "body"}
+"""Methods that may run without a crossing, and the parameter of the value that each returns."""
 
 _MISSING: Final = object()
 _PROPERTIES: Final = (property, functools.cached_property)
@@ -81,7 +85,7 @@ class Loaded:
 
     def has(self, method: str) -> bool:
         """Tell whether the plugin has a method of that name."""
-        return callable(self.value(method))
+        return type(self._static(method)) is FunctionType or callable(self.value(method))
 
     def value(self, name: str, default: Any = None) -> Any:
         """Return an attribute of the instance, its class, or else of the module.
@@ -106,7 +110,10 @@ class Loaded:
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return whether an attribute counts as true; one that does not tell is the default."""
-        told = attempt(partial(bool, self.value(name, default)))
+        value = self.value(name, default)
+        if type(value) is bool:
+            return value
+        told = attempt(partial(bool, value))
         return default if told.error is not None else told.value
 
     def priority(self) -> int:
@@ -130,6 +137,11 @@ class Loaded:
         PluginError for whatever the plugin raises. Cancelling reaches asynchronous code, and plain code
         unless it is blocked: then it is left behind in its thread.
         """
+        inline = self._find_inline(method)
+        if inline is not None:
+            value = arguments.get(inline.name)
+            if inline.change(value):
+                return value
         with self._runner.calls.busy():
             bound = self._bind(method, scope, await self._user_settings(method, scope))
             begin = partial(_call, bound, arguments)
@@ -174,7 +186,7 @@ class Loaded:
             self._runner.ask("load", self._priority), *(self._computed(name) for name in names)
         )
         self._snapshot = _Snapshot(priority, dict(zip(names, values, strict=True)))
-        if self._parts.kind is PluginKind.FILTER and not self._inline and self.has(STREAM):
+        if self._parts.kind is PluginKind.FILTER and not self._inline:
             self._inline = await self._runner.ask("load", self._translated)
 
     async def take(self, plugin: Plugin) -> bool:
@@ -307,8 +319,12 @@ class Loaded:
         """Return what runs without a crossing; runs in a thread."""
         instance = self._parts.instance
         cls = valves.find_class(instance, valves.VALVES)
-        made = attempt(partial(make_inline, instance, STREAM, EVENT, self.plugin.content, cls)).value
-        return {} if made is None else {STREAM: made}
+        source = self.plugin.content
+        made = {
+            method: attempt(partial(make_inline, instance, method, name, source, cls)).value
+            for method, name in INLINE.items()
+        }
+        return {method: one for method, one in made.items() if one is not None}
 
     def _priority(self) -> int:
         """Return the priority of the valves as they are set now; runs in a thread."""

@@ -12,6 +12,7 @@ class OpenCalls:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._open = 0
+        self._owners: set[weakref.ref[object]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -36,7 +37,7 @@ class OpenCalls:
     def keep_for(self, owner: object) -> None:
         """Count an object as an open call for as long as it is there."""
         self.enter()
-        weakref.finalize(owner, self.leave_soon).atexit = False
+        self._owners.add(weakref.ref(owner, self._forget))
 
     def enter(self) -> None:
         """Count a call that begins."""
@@ -47,6 +48,10 @@ class OpenCalls:
         """Count one that has ended; from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._leave)
+
+    def _forget(self, owner: weakref.ref[object]) -> None:
+        self._owners.discard(owner)
+        self.leave_soon()
 
     def _leave(self) -> None:
         self._open -= 1

@@ -4,6 +4,7 @@ Values and results are JSON as bytes, so that nothing which one side changes lat
 values that are there go to the plugin in one crossing: a crossing costs more than most calls.
 """
 
+import asyncio
 import contextvars
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -13,14 +14,14 @@ from typing import Any, Final, Protocol
 
 import orjson
 
+from gatewayd.plugins.homes import StoppedError
 from gatewayd.plugins.inline.methods import InlineMethod
-from gatewayd.plugins.interrupts import Interrupted
-from gatewayd.plugins.invoke import Outcome, attempt, attempt_async
+from gatewayd.plugins.interrupts import Interrupted, is_stopped
+from gatewayd.plugins.invoke import Outcome, PluginError, attempt, attempt_async
 from gatewayd.plugins.running import Runner, runs_at_home
 
 Result = bytes | str
 """What came of a value: JSON, or the problem because of which there is none."""
-
 
 Arguments = Callable[[], Mapping[str, Any]]
 """Makes arguments once somebody needs them."""
@@ -42,7 +43,7 @@ class RepeatedCall(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BoundMethod:
     """A method as it is at one moment; `given` makes arguments of those of the gateway's, in the plugin."""
 
@@ -83,7 +84,13 @@ class MethodCalls:
         made = self._run_inline(values)
         if len(made) == len(values):
             return made
-        return [*made, *await self._cross(values[len(made) :], arguments())]
+        rest = values[len(made) :]
+        try:
+            return [*made, *await self._cross(rest, arguments())]
+        except PluginError as failure:
+            if not made:
+                raise
+            return [*made, *[failure.message] * len(rest)]
 
     def _run_inline(self, values: Sequence[bytes]) -> list[bytes]:
         """Return results of the first values, as many as the method gives inline."""
@@ -109,7 +116,9 @@ class MethodCalls:
                 await self._runner.run(repeated.method, batch.settle, batch.settle, bound.context.copy())
         finally:
             batch.stop()
-        return [self._result(outcome) for outcome in batch.outcomes]
+        results = [self._result(outcome) for outcome in batch.outcomes]
+        # A task that has cancelled itself, and caught that, gets no further value.
+        return results + [StoppedError().message] * (len(values) - len(results))
 
     def _result(self, outcome: Outcome) -> Result:
         if outcome.error is not None:
@@ -146,7 +155,7 @@ class CallBatch:
         """Call a plain method for each value."""
         arguments = self._given()
         for value in self._values:
-            if self._is_stopped:
+            if self._is_stopped or is_stopped():
                 return
             outcome = attempt(lambda: self._call(arguments, value))  # noqa: B023 - called at once
             if isinstance(outcome.error, Interrupted):
@@ -157,7 +166,7 @@ class CallBatch:
         """Call a method that is awaited for each value."""
         arguments = self._given()
         for value in self._values:
-            if self._is_stopped:
+            if self._is_stopped or _is_cancelled():
                 return
             self.outcomes.append(await _awaited(attempt(lambda: self._call(arguments, value))))  # noqa: B023
 
@@ -168,13 +177,21 @@ class CallBatch:
     async def settle(self) -> None:
         """Await what a plain method gave to be awaited."""
         for place, outcome in enumerate(self.outcomes):
-            if inspect.isawaitable(outcome.value) and not self._is_stopped:
+            if self._is_stopped or _is_cancelled():
+                return
+            if inspect.isawaitable(outcome.value):
                 self.outcomes[place] = await _awaited(outcome)
 
     def _call(self, arguments: dict[str, Any], value: bytes) -> Any:
         if self._name is None:
             return self._function(**arguments)
         return self._function(**arguments, **{self._name: orjson.loads(value)})
+
+
+def _is_cancelled() -> bool:
+    """Tell whether this task was cancelled, although the plugin may have caught that."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _awaited(outcome: Outcome) -> Outcome:

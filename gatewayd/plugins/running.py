@@ -30,6 +30,9 @@ PROMPTNESS: Final = 10.0
 REACTION: Final = 0.5
 """Seconds for plain code to end once it was interrupted; what still runs then is told."""
 
+_VALUES: Final = frozenset({dict, list, str, int, bool, type(None)})
+"""Types of which it is known that nothing is to be awaited or iterated."""
+
 _AWAITED_FLAGS: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _AWAITED: Final = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
@@ -145,7 +148,7 @@ class Runner:
         else:
             on_left = partial(self._loop.call_later, REACTION, self._note_left, doing)
             outcome = await self._threads.run(begin, context, on_left)
-            if outcome.error is None and inspect.isawaitable(outcome.value):
+            if outcome.error is None and _is_awaitable(outcome.value):
                 again = partial(_awaited, partial(_same, outcome.value))
                 outcome = await self._home.attempt(again, context.copy())
         if outcome.error is not None:
@@ -178,7 +181,13 @@ class Runner:
         return PluginError(self._plugin.kind.value, self._plugin.id, late)
 
 
+def _is_awaitable(value: Any) -> bool:
+    return type(value) not in _VALUES and inspect.isawaitable(value)
+
+
 def _is_iterated(value: Any) -> bool:
+    if type(value) in _VALUES:
+        return False
     return isinstance(value, ThreadProducer) or any(
         hasattr(type(value), name) for name in ("__anext__", "__next__")
     )

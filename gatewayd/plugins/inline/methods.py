@@ -20,6 +20,7 @@ MAX_STEPS_TOGETHER: Final = 8_000
 """Steps for values that come together."""
 
 _OPERATIONS: Final = (
+    "add",
     "binary",
     "builtin",
     "compare",
@@ -43,14 +44,15 @@ _FAILURES: Final = (ArithmeticError, LookupError, NameError, RuntimeError, TypeE
 
 
 class InlineMethod:
-    """A translated method; one run at a time, on one loop.
+    """A translated method; one run at a time, on one loop. It gets its value under `name`.
 
     A run that is given up has changed nothing.
     """
 
     def __init__(
-        self, code: CodeType, run: Callable[[Any], Any], operations: Operations, is_idle: bool
+        self, name: str, code: CodeType, run: Callable[[Any], Any], operations: Operations, is_idle: bool
     ) -> None:
+        self.name = name
         self._code = code
         self._run = run
         self._operations = operations
@@ -84,17 +86,36 @@ class InlineMethod:
         """
         if len(value) > MAX_VALUE_BYTES:
             return None
-        operations = self._operations
+        operations, made = self._operations, None
         try:
             given = orjson.loads(value)
             operations.begin(min(steps, MAX_STEPS))
-            if type(given) is not dict or self._run(given) is not given:
-                return None
-            made = orjson.dumps(given) if operations.has_stored else value
-            operations.commit()
+            if type(given) is dict and self._run(given) is given:
+                changed = orjson.dumps(given) if operations.has_stored else value
+                operations.commit()
+                made = changed
         except _FAILURES:
-            return None
+            made = None
+        operations.end()
         return made
+
+    def change(self, value: Any) -> bool:
+        """Let the method change an object and return it.
+
+        False where it has to run in its thread; then the object is as it was.
+        """
+        operations, is_changed = self._operations, False
+        operations.begin(MAX_STEPS)
+        try:
+            if type(value) is dict and self._run(value) is value:
+                operations.commit()
+                is_changed = True
+        except _FAILURES:
+            is_changed = False
+        if not is_changed:
+            operations.undo()
+        operations.end()
+        return is_changed
 
 
 def make_inline(
@@ -121,4 +142,4 @@ def make_inline(
     )
     names: dict[str, Any] = {operation(one): getattr(operations, one) for one in _OPERATIONS}
     run = FunctionType(translated.code, {"__builtins__": {}, **names})
-    return InlineMethod(function.__code__, run, operations, translated.is_idle)
+    return InlineMethod(name, function.__code__, run, operations, translated.is_idle)

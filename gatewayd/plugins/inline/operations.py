@@ -1,11 +1,11 @@
 """What a translated method may do: operations on JSON values, each of which takes a bounded time.
 
-Values are exactly of the types of JSON, so no code of the plugin runs for any of them. Only plain values are
-stored, so that an event stays a tree and does not grow beyond what is paid for.
+Values are exactly of the types of JSON, so no code of the plugin runs for any of them. Only plain values and
+new objects of such are stored, so that a value stays a tree and does not grow beyond what is paid for.
 """
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -60,6 +60,7 @@ BUILTINS: Final = frozenset({"bool", "len", "str"})
 TYPES: Final = {one.__name__: one for one in (bool, dict, float, int, list, str)}
 
 _SETTERS: Final = (object.__setattr__, BaseModel.__setattr__)
+_ADDED: Final = object()
 _NUMBERS: Final = frozenset({bool, float, int})
 _PLAIN: Final = _NUMBERS | {str, type(None)}
 
@@ -124,13 +125,13 @@ class Operations:
         self._most = self._steps = 0
         self._read_off: dict[str, Any] | None = None
         self._set: dict[str, Any] = {}
+        self._undo: list[tuple[Any, Any, Any]] = []
         self.has_stored = False
         """Whether the run has changed a value that it was given."""
 
     def begin(self, steps: int) -> None:
         """Begin a run of so many steps at most."""
-        self._set = {}
-        self._read_off = None
+        self.end()
         self.has_stored = False
         self._most = self._steps = steps
         self._pay(self._nodes)
@@ -145,16 +146,31 @@ class Operations:
         if self._set:
             self._attributes.find(self._instance).update(self._set)
 
+    def undo(self) -> None:
+        """Take back what the run has stored in the value."""
+        while self._undo:
+            holder, key, before = self._undo.pop()
+            if before is MISSING or before is _ADDED:
+                del holder[key]
+            else:
+                holder[key] = before
+
+    def end(self) -> None:
+        """Forget what the run had to do with."""
+        self._set = {}
+        self._undo = []
+        self._read_off = None
+
     def leave(self) -> None:
         """Give the run up."""
         raise LeftError
 
-    def each(self, value: Any) -> tuple[Any, ...]:
-        """Return the elements of a list, which cannot change on the way."""
+    def each(self, value: Any) -> Iterator[Any]:
+        """Return the elements of a list, none of which is added on the way."""
         if type(value) is not list:
             raise LeftError
         self._pay(1 + len(value) * self._nodes)
-        return tuple(value)
+        return _elements(value)
 
     def binary(self, name: str, left: Any, right: Any) -> Any:
         """Add two texts, or calculate with two numbers."""
@@ -209,7 +225,24 @@ class Operations:
         if not (is_member or is_element):
             raise LeftError
         self.has_stored = True
+        self._undo.append((holder, key, holder.get(key, MISSING) if is_member else holder[key]))
         holder[key] = value
+
+    def add(self, holder: Any, place: Any, *members: Any) -> None:
+        """Put a new object into a list, at its end for None; names and plain values of it alternate.
+
+        Nothing else refers to the object, so that a value stays a tree.
+        """
+        if type(holder) is not list or type(place) not in (int, type(None)):
+            raise LeftError
+        if any(type(one) not in _PLAIN for one in members):
+            raise LeftError
+        self._read(len(holder) + sum(len(one) if type(one) is str else 1 for one in members))
+        count = len(holder)
+        place = count if place is None else min(max(place + count, 0) if place < 0 else place, count)
+        self.has_stored = True
+        self._undo.append((holder, place, _ADDED))
+        holder.insert(place, dict(zip(members[::2], members[1::2], strict=True)))
 
     def update(self, name: str, holder: Any, key: Any, value: Any) -> None:
         """Set what `store` sets to a result of it and another value."""
@@ -310,4 +343,12 @@ class Operations:
     def _pay(self, steps: int) -> None:
         self._steps -= steps
         if self._steps < 0:
+            raise LeftError
+
+
+def _elements(value: list[Any]) -> Iterator[Any]:
+    count = len(value)
+    for place in range(count):
+        yield value[place]
+        if len(value) != count:
             raise LeftError

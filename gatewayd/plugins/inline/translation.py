@@ -7,6 +7,7 @@ What has no translation becomes a call of `leave`, which gives the run up.
 import ast
 import inspect
 from dataclasses import dataclass
+from io import StringIO
 from tokenize import TokenError
 from types import CodeType, FunctionType
 from typing import Any, Final
@@ -17,6 +18,9 @@ MAX_NODES: Final = 300
 """Nodes of the syntax tree of a method."""
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
+ADDITIONS: Final = {"append": 1, "insert": 2}
+"""Methods that add to a list, and how many arguments they take; the last is an object."""
 
 _GENERATORS: Final = inspect.CO_ASYNC_GENERATOR | inspect.CO_GENERATOR
 
@@ -68,7 +72,7 @@ def translate(function: FunctionType, source: str, name: str) -> Translation | N
 
 def _definition(function: FunctionType, source: str) -> Definition | None:
     """Return the syntax tree of a function of a source; None where it is not what stands there."""
-    lines = source.splitlines(keepends=True)[function.__code__.co_firstlineno - 1 :]
+    lines = StringIO(source, newline=None).readlines()[function.__code__.co_firstlineno - 1 :]
     try:
         # Methods are indented; taking that away would change texts of several lines.
         found = ast.parse("if True:\n" + "".join(inspect.getblock(lines))).body[0]
@@ -158,6 +162,10 @@ class _Translator:
                 return ast.For(
                     target, _call("each", self._expression(each)), self.statements(body), otherwise
                 )
+            case ast.Expr(
+                value=ast.Call(func=ast.Attribute(value=holder, attr=name), args=given, keywords=[])
+            ):
+                return ast.Expr(self._addition(holder, name, given) or self._expression(node.value))
             case ast.Expr(value=value):
                 return ast.Expr(self._expression(value))
             case (
@@ -169,6 +177,19 @@ class _Translator:
                 return self._change(target, type(op).__name__, self._expression(value))
             case _:
                 return ast.Expr(_left())
+
+    def _addition(self, holder: ast.expr, name: str, given: list[ast.expr]) -> ast.expr | None:
+        """Return the addition of an object to a list, None for another call."""
+        count = ADDITIONS.get(name)
+        if count != len(given) or not isinstance(added := given[-1], ast.Dict):
+            return None
+        place = self._expression(given[0]) if count == 2 else ast.Constant(None)
+        members: list[ast.expr] = []
+        for key, value in zip(added.keys, added.values, strict=True):
+            if not isinstance(key, ast.Constant) or type(key.value) is not str:
+                return None
+            members += [key, self._expression(value)]
+        return _call("add", self._expression(holder), place, *members)
 
     def _assignment(self, target: ast.expr, value: ast.expr) -> ast.stmt:
         match target:

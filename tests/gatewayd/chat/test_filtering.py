@@ -12,6 +12,7 @@ from gatewayd.chat.filtering import EMPTY
 from gatewayd.chat.scopes import make_scope
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.records import Plugin
+from gatewayd.plugins.running import Runner
 from tests.fakes.functions import FunctionWorld, ask, function, function_world
 from tests.fakes.models import make_actor, make_model
 
@@ -182,6 +183,37 @@ async def test_none_and_no_return_keep_the_body_as_it_was_left() -> None:
     """
     async with function_world(function("f", source)) as world:
         assert await question(world) == "changed in place"
+
+
+@pytest.mark.parametrize(
+    ("line", "crossings"),
+    [
+        ('body["messages"][0]["content"] += " small"', []),
+        ('body["messages"].append({"role": "user", "content": "small"})', []),
+        ("print(body)", ["inlet"]),
+        ('raise ValueError("no")', ["inlet"]),
+    ],
+)
+async def test_a_small_inlet_needs_no_crossing(
+    line: str, crossings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    run = Runner.run
+
+    async def counted(self: Runner, doing: str, *rest: Any) -> Any:
+        done.append(doing)
+        return await run(self, doing, *rest)
+
+    source = (
+        f"class Filter:\n    def inlet(self, body, __user__=None):\n        {line}\n        return body\n"
+    )
+    async with function_world(function("f", source)) as world:
+        monkeypatch.setattr(Runner, "run", counted)
+        if "raise" in line:
+            assert (await refused(world)).message == "no"
+        else:
+            assert ("small" in str(await asked(world))) == ("small" in line)
+        assert done == crossings
 
 
 async def test_an_inlet_may_route_to_another_model() -> None:

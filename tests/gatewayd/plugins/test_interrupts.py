@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from gatewayd.plugins.interrupts import Interrupted, Stoppable, interrupt
+from gatewayd.plugins.interrupts import Interrupted, Stoppable, interrupt, is_stopped
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -61,3 +61,21 @@ def test_a_thread_is_interrupted() -> None:
     interrupt(thread)
     thread.join()
     assert not thread.is_alive()
+
+
+def test_code_that_catches_its_stop_knows_of_it() -> None:
+    code = Stoppable()
+
+    def work() -> tuple[bool, bool]:
+        before = is_stopped()
+        with contextlib.suppress(Interrupted):
+            code.stop()
+            for _ in range(1000):
+                pass
+        return before, is_stopped()
+
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append((code.run(work).value, is_stopped())))
+    thread.start()
+    thread.join()
+    assert found == [((False, True), False)]

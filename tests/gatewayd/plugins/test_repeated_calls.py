@@ -117,6 +117,31 @@ async def test_what_is_given_up_inline_crosses_with_all_that_follows_it(crossing
         assert crossings == ["stream"]
 
 
+async def test_what_ran_inline_stays_although_the_crossing_for_the_rest_fails() -> None:
+    source = """
+    from pydantic import BaseModel
+
+    class Filter:
+        class Valves(BaseModel):
+            word: str
+
+        def __init__(self):
+            self.valves = None
+
+        def stream(self, event):
+            event["seen"] = True
+            if event["n"]:
+                print(event)
+            return event
+    """
+    async with make_registry(plugin_of("f", source)) as plugged:
+        found = await results(plugged, VALUES[:3])
+        assert found[0] == b'{"n":0,"seen":true}'
+        assert [isinstance(one, str) and "cannot use its valves" in one for one in found[1:]] == [True, True]
+        with pytest.raises(PluginError, match="cannot use its valves"):
+            await results(plugged, VALUES[1:3])
+
+
 async def test_a_method_that_gives_up_again_and_again_is_not_tried_any_more(crossings: list[str]) -> None:
     async with make_registry(plugin_of("f", SMALL)) as plugged:
         loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
@@ -200,6 +225,23 @@ async def test_a_stopped_method_gets_no_further_value(prefix: str, again: str) -
         # What still ran would have got another value by now.
         await asyncio.sleep(0.02)
         assert loaded.value("seen") == [0]
+
+
+async def test_a_task_that_cancels_itself_gets_no_further_value_and_no_value_is_lost() -> None:
+    source = """
+    import asyncio
+
+    class Filter:
+        async def stream(self, event):
+            asyncio.current_task().cancel()
+            try:
+                await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                return event
+    """
+    async with make_registry(plugin_of("f", source)) as plugged:
+        found = await results(plugged, VALUES)
+        assert found == [VALUES[0], *["it was stopped before it was done"] * 4]
 
 
 def test_a_batch_that_was_stopped_calls_nothing() -> None:

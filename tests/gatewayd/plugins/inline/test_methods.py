@@ -52,6 +52,12 @@ ALIKE = [
     return event
     """,
     """
+    for one in event["choices"]:
+        event["choices"][0] = 5
+        event["x"] = one["index"]
+    return event
+    """,
+    """
     content: str = event["choices"][0]["delta"]["content"]
     if content.startswith("A ") and content.find("word") > 0:
         event["x"] = content.strip("Ad").lower().count("e")
@@ -341,3 +347,78 @@ def test_another_function_than_the_one_that_was_translated_is_told_apart() -> No
     assert not hook.inline.is_of(hook.instance.stream.__func__)
     hook.instance.stream = lambda event: event
     assert not hook.inline.is_of(hook.instance.stream)
+
+
+CHANGING = """
+event["messages"].insert(0, {"role": "system", "content": "Be " + "brief."})
+event["messages"].append({"role": "user", "content": "x"})
+event["messages"].insert(-1, {"role": "user"})
+event["messages"][1]["content"] += "!"
+event["new"] = 1
+event["n"] = event["n"] + 1
+self.seen = 1
+"""
+
+
+def conversation() -> Event:
+    return {"messages": [{"role": "user", "content": "hi"}], "n": 1}
+
+
+def test_an_object_is_changed_in_place() -> None:
+    hook = Hook(CHANGING + "return event")
+    assert hook.inline is not None
+    value = conversation()
+    assert hook.inline.change(value)
+    assert value == hook.really(conversation())
+    assert [one["role"] for one in value["messages"]] == ["system", "user", "user", "user"]
+
+
+@pytest.mark.parametrize("end", ["raise ValueError('no')", "return None", "return dict(event)", "x = 1 / 0"])
+def test_what_is_given_up_leaves_the_object_as_it_was(end: str) -> None:
+    hook = Hook(CHANGING + end)
+    assert hook.inline is not None
+    value = conversation()
+    assert not hook.inline.change(value)
+    assert value == conversation()
+    assert list(value) == list(conversation())
+    assert vars(hook.instance) == {}
+
+
+def test_only_new_objects_are_added_and_to_no_list_that_is_looped_over() -> None:
+    for body in (
+        "x = {'a': 1}\nevent['messages'].append(x)",
+        "event['messages'].append({'a': event})",
+        "event['messages'].append({'a': {}})",
+        "event['messages'].append({event['n']: 1})",
+        "event['messages'].append({**event})",
+        "event['messages'].append({}, 1)",
+        "event['messages'].insert('0', {})",
+        "event['n'].append({})",
+        "event['messages'].append(event['messages'][0])",
+        "for one in event['messages']:\n    event['messages'].append({})",
+    ):
+        hook = Hook(body + "\nreturn event")
+        assert hook.inline is not None
+        value = conversation()
+        assert not hook.inline.change(value)
+        assert value == conversation()
+
+
+def test_nothing_of_a_value_is_kept() -> None:
+    for end in ("return event", "return None"):
+        hook = Hook(CHANGING + end)
+        assert hook.inline is not None
+        content = "unique" * 2
+        value = {"messages": [{"content": content}], "n": 1}
+        before = sys.getrefcount(content)
+        hook.inline.change(value)
+        hook.inline.run(orjson.dumps(value))
+        value.clear()
+        assert sys.getrefcount(content) < before
+
+
+def test_only_objects_are_changed() -> None:
+    hook = Hook("return event")
+    assert hook.inline is not None
+    assert not hook.inline.change(None)
+    assert not hook.inline.change([])

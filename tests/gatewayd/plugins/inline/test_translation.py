@@ -62,6 +62,11 @@ def test_texts_of_several_lines_stay_as_they_are() -> None:
     assert hook.run({}) == hook.really({})
 
 
+def test_lines_are_counted_as_the_language_does() -> None:
+    hook = Hook("event['x'] = 1\nreturn event", head="text = 'a\x0cb\u2028c'  # \x1c\n")
+    assert hook.run({}) == {"x": 1}
+
+
 def test_names_that_mean_others_inside_a_class_are_left_alone() -> None:
     hook = Hook("event['x'] = self.__x\nreturn event", more="def __init__(self):\n    self.__x = 1")
     assert hook.run({}) is None
