@@ -41,6 +41,7 @@ from gatewayd.plugins.connections import read_connections
 from gatewayd.plugins.directory import read_builtin
 from gatewayd.plugins.inline import methods, translation
 from gatewayd.plugins.inline import operations as inline
+from gatewayd.plugins.isolation import messages
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.names.catalogue import MODULES, PACKAGE
 from gatewayd.plugins.records import PluginKind
@@ -315,6 +316,7 @@ LIMITS = {
     "MiB of a request with all functions": LARGEST_SYNC // 2**20,
     "seconds that a pipe may take to tell its models": int(functions.LISTING_SECONDS),
     "seconds that a request waits for its pipe to load": int(functions.LOADING_SECONDS),
+    "MiB of a message of a process of a plugin": messages.MAX_MESSAGE_BYTES // 2**20,
     "seconds for valves and hooks": int(running.PATIENCE),
     "seconds for the description of valves": int(running.PROMPTNESS),
     "characters of an exception that are kept": invoke.LONGEST,

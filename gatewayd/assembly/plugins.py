@@ -29,7 +29,7 @@ from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.isolation.loader import IsolatedLoader, IsolationChoice, IsolationMode
 from gatewayd.plugins.isolation.plugin import IsolationOptions
 from gatewayd.plugins.isolation.process import ProcessOptions
-from gatewayd.plugins.isolation.questions import Answering
+from gatewayd.plugins.isolation.questions import QuestionParts
 from gatewayd.plugins.loading import Loading
 from gatewayd.plugins.names.finder import Installed, install
 from gatewayd.plugins.registry import Registry, Sources
@@ -132,7 +132,7 @@ def make_extensions(parts: PluginParts) -> Extensions:
     names, switches = Names(), Switches()
     switches.configure(settings)
     around = Surroundings(asyncio.get_running_loop(), live.events, values, names.make_request)
-    isolation = make_isolation(settings, Answering(around, names.host), parts.tasks)
+    isolation = make_isolation(settings, QuestionParts(around, names.host), parts.tasks)
     loading = Loading(Requirements(installation(settings)), settings.plugin_load_timeout, isolation)
     registry = Registry(store, around, loading, plugin_sources(settings), parts.tasks)
     current = parts.accounts.current.of
@@ -173,7 +173,7 @@ async def open_extensions(extensions: Extensions, host: Host, stack: AsyncExitSt
     await extensions.registry.open()
 
 
-def make_isolation(settings: Settings, answering: Answering, tasks: Tasks) -> IsolatedLoader:
+def make_isolation(settings: Settings, answering: QuestionParts, tasks: Tasks) -> IsolatedLoader:
     """Return what loads plugins in processes of their own."""
     choice = IsolationChoice(
         IsolationMode(settings.plugin_isolation),

@@ -12,7 +12,7 @@ from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.isolation.loader import IsolatedLoader, IsolationChoice, IsolationMode
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin, IsolationOptions
 from gatewayd.plugins.isolation.process import ProcessOptions
-from gatewayd.plugins.isolation.questions import Answering
+from gatewayd.plugins.isolation.questions import QuestionParts
 from gatewayd.tasks import Tasks
 from tests.fakes.plugins import Plugged, make_registry, plugin_of, scope_of
 
@@ -31,7 +31,7 @@ class Isolating:
 
     def __call__(self, around: Surroundings, tasks: Tasks) -> IsolatedLoader:
         options = IsolationOptions(ProcessOptions(self.memory, self.seconds, self.environment), None, 20.0)
-        answering = Answering(around, lambda: self.host or make_host({}, self.folder))
+        answering = QuestionParts(around, lambda: self.host or make_host({}, self.folder))
         return IsolatedLoader(IsolationChoice(self.mode, most=self.most), answering, options, tasks)
 
 

@@ -26,14 +26,14 @@ from gatewayd.plugins.isolation.messages import (
     LOGGED,
     MAX_ERROR_CHARACTERS,
     Headers,
-    Payload,
+    PipeData,
     error_told,
     failure_told,
     pack_at_once,
     unpack_at_once,
 )
 from gatewayd.plugins.isolation.outcomes import OutcomeWriter
-from gatewayd.plugins.isolation.remote import Asker, RemoteEvents, lender, make_remote_host
+from gatewayd.plugins.isolation.remote import GatewayAsker, RemoteEvents, lender, make_remote_host
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import Loader, Loading
@@ -52,7 +52,7 @@ LOOK_SECONDS: Final = 0.5
 _user_valves: Final[ContextVar[Mapping[str, Any]]] = ContextVar("gatewayd_user_valves")
 
 
-class Voice:
+class GatewayVoice:
     """Writes to the gateway what it did not ask for."""
 
     def __init__(self, parent: Parent) -> None:
@@ -64,14 +64,14 @@ class Voice:
 
     def tell(self, what: str, value: Any) -> None:
         """Write what the gateway is to know."""
-        more, blob = pack_at_once(Payload(value))
+        more, blob = pack_at_once(PipeData(value))
         self.say({"tell": what, **more}, blob)
 
 
 class PipeHandler(logging.Handler):
     """Sends lines of the log to the gateway."""
 
-    def __init__(self, voice: Voice) -> None:
+    def __init__(self, voice: GatewayVoice) -> None:
         super().__init__()
         self._voice = voice
 
@@ -98,7 +98,7 @@ class CallValves:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class ProcessOpening:
     """What the first message tells: the plugin, and what is around it."""
 
     plugin: Plugin
@@ -108,20 +108,20 @@ class Opening:
     level: int
 
     @classmethod
-    def read(cls, told: dict[str, Any]) -> "Opening":
+    def read(cls, told: dict[str, Any]) -> "ProcessOpening":
         """Return it of the value of a message."""
         plugin = told["plugin"]
         record = Plugin(**{**plugin, "family": Family(plugin["family"]), "kind": PluginKind(plugin["kind"])})
         return cls(record, told["host"], told["packages"], told["seconds"], told["level"])
 
 
-class PluginService:
+class ChildService:
     """Does what the gateway asks, each message in a task of its own."""
 
     def __init__(self, parent: Parent) -> None:
         self._parent = parent
-        self._voice = Voice(parent)
-        self._asker = Asker(self._voice.say)
+        self._voice = GatewayVoice(parent)
+        self._asker = GatewayAsker(self._voice.say)
         self._numbers = itertools.count(1)
         self._streams: dict[int, Items] = {}
         self._pulls: dict[int, asyncio.Task[None]] = {}
@@ -161,16 +161,16 @@ class PluginService:
         self._tell_facts()
         self._parent.answer(message, told)
 
-    async def _written(self, message: dict[str, Any], payload: Payload) -> None:
+    async def _written(self, message: dict[str, Any], payload: PipeData) -> None:
         more, blob = pack_at_once(payload)
         self._tell_facts()
         self._parent.answer(message, more, blob)
 
-    async def _done(self, message: dict[str, Any], payload: Payload) -> Payload:
+    async def _done(self, message: dict[str, Any], payload: PipeData) -> PipeData:
         told = payload.value
         match message["do"]:
             case "load":
-                return await self._load(Opening.read(told))
+                return await self._load(ProcessOpening.read(told))
             case "call":
                 return await self._call(message, told)
             case "repeat":
@@ -182,7 +182,7 @@ class PluginService:
             case "read":
                 return self._writer().write(await self._ready().read(message["name"]), is_loose=False)
             case other:
-                return Payload(await self._set_up(other, message, told))
+                return PipeData(await self._set_up(other, message, told))
 
     async def _set_up(self, what: str, message: dict[str, Any], told: Any) -> Any:
         loaded = self._ready()
@@ -204,9 +204,11 @@ class PluginService:
                 raise GatewayError(Kind.INTERNAL, f"cannot do {other!r}")
         return None
 
-    async def _load(self, opening: Opening) -> Payload:
+    async def _load(self, opening: ProcessOpening) -> PipeData:
         logging.getLogger().addHandler(PipeHandler(self._voice))
-        logging.getLogger().setLevel(opening.level)
+        # What libraries tell in detail may be secret.
+        logging.getLogger().setLevel(max(opening.level, logging.INFO))
+        logging.getLogger("gatewayd").setLevel(opening.level)
         host = make_remote_host(self._asker, **opening.host)
         loop = asyncio.get_running_loop()
         around = Surroundings(loop, RemoteEvents(self._asker), CallValves(), install(host, loop).make_request)
@@ -218,9 +220,9 @@ class PluginService:
         loader = Loader(around, Loading(requirements, opening.seconds))
         self._loaded = await loader.load(opening.plugin, self._note)
         found = self._loaded.plugin
-        return Payload({"kind": found.kind.value, "specs": found.specs, "missing": list(found.missing)})
+        return PipeData({"kind": found.kind.value, "specs": found.specs, "missing": list(found.missing)})
 
-    async def _call(self, message: dict[str, Any], told: dict[str, Any]) -> Payload:
+    async def _call(self, message: dict[str, Any], told: dict[str, Any]) -> PipeData:
         loaded, method = self._ready(), message["method"]
         received = self._received(message, told)
         is_filter = method in FILTERS
@@ -232,15 +234,15 @@ class PluginService:
         given["is_shared"] = isinstance(value, dict) and value.get("metadata") is received.scope.metadata
         outcome = self._writer().write(_without_metadata(value, received), is_loose=is_loose)
         given |= received.changes()
-        return Payload({**given, "outcome": outcome.value}, outcome.attachment)
+        return PipeData({**given, "outcome": outcome.value}, outcome.attachment)
 
-    async def _repeat(self, message: dict[str, Any], told: dict[str, Any]) -> Payload:
+    async def _repeat(self, message: dict[str, Any], told: dict[str, Any]) -> PipeData:
         received = self._received(message, told)
         calls = self._ready().repeated(message["method"], told["name"], received.scope)
         values = [orjson.dumps(value) for value in told["values"]]
         found = await calls.run(values, lambda: received.arguments)
         results = [_result(*pair) for pair in zip(found, values, strict=True)]
-        return Payload({**received.changes(), "results": results})
+        return PipeData({**received.changes(), "results": results})
 
     def _received(self, message: dict[str, Any], told: dict[str, Any]) -> ReceivedCall:
         number = message["call"]
@@ -248,10 +250,10 @@ class PluginService:
         _user_valves.set(received.user_valves)
         return received
 
-    async def _next(self, stream: int) -> Payload:
+    async def _next(self, stream: int) -> PipeData:
         items = self._streams.get(stream)
         if items is None:
-            return Payload()
+            return PipeData()
         task = asyncio.current_task()
         if task is not None:
             self._pulls[stream] = task
@@ -259,17 +261,17 @@ class PluginService:
             return self._writer().write(await anext(items), is_loose=False)
         except StopAsyncIteration:
             self._streams.pop(stream, None)
-            return Payload()
+            return PipeData()
         finally:
             self._pulls.pop(stream, None)
 
-    async def _close(self, stream: int) -> Payload:
+    async def _close(self, stream: int) -> PipeData:
         items = self._streams.pop(stream, None)
         if pull := self._pulls.get(stream):
             pull.cancel()
         if items is not None:
             await items.aclose()
-        return Payload()
+        return PipeData()
 
     def _writer(self) -> OutcomeWriter:
         return OutcomeWriter(self._kept, self._ready().items)
@@ -336,7 +338,7 @@ def _readable(text: str) -> str:
 
 
 async def _serve(parent: Parent) -> None:
-    loop, service = asyncio.get_running_loop(), PluginService(parent)
+    loop, service = asyncio.get_running_loop(), ChildService(parent)
 
     def read() -> None:
         for message, blob in parent.messages():

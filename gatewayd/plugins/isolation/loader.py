@@ -8,7 +8,7 @@ from typing import Final
 from gatewayd.plugins import frontmatter
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin, IsolationOptions, IsolationParts
 from gatewayd.plugins.isolation.process import failure_of
-from gatewayd.plugins.isolation.questions import Answering
+from gatewayd.plugins.isolation.questions import QuestionParts
 from gatewayd.plugins.records import Plugin
 from gatewayd.plugins.running import Noting
 from gatewayd.tasks import Tasks
@@ -48,7 +48,7 @@ class IsolatedLoader:
     """A `plugins.handles.PluginIsolation`."""
 
     def __init__(
-        self, choice: IsolationChoice, answering: Answering, options: IsolationOptions, tasks: Tasks
+        self, choice: IsolationChoice, answering: QuestionParts, options: IsolationOptions, tasks: Tasks
     ) -> None:
         self._choice = choice
         self._parts = IsolationParts(answering, options, tasks, self._check_room)
@@ -67,5 +67,5 @@ class IsolatedLoader:
 
     def _check_room(self, plugin: Plugin) -> None:
         most = self._choice.most
-        if sum(one.is_alive for one in self._plugins) >= most:
+        if sum(one.has_place for one in self._plugins) >= most:
             raise failure_of(plugin, f"{most} plugins have processes already, which plugin_processes permits")

@@ -38,14 +38,14 @@ Headers = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Payload:
+class PipeData:
     """A value of JSON, and bytes beside it."""
 
     value: Any = None
     attachment: bytes = b""
 
 
-async def pack(payload: Payload) -> tuple[Headers, bytes]:
+async def pack(payload: PipeData) -> tuple[Headers, bytes]:
     """Return what the header and the rest of a message have of a payload, made in slices.
 
     What is no JSON is written as its text: the gateway's own mappings, paths and the like.
@@ -57,7 +57,7 @@ async def pack(payload: Payload) -> tuple[Headers, bytes]:
     return {"attached": len(payload.attachment)}, b"".join([*parts, payload.attachment])
 
 
-def pack_at_once(payload: Payload) -> tuple[Headers, bytes]:
+def pack_at_once(payload: PipeData) -> tuple[Headers, bytes]:
     """Return the same in the process of the plugin; TypeError for what is no JSON."""
     text = orjson.dumps(payload.value)
     size = len(text) + len(payload.attachment)
@@ -68,19 +68,19 @@ def pack_at_once(payload: Payload) -> tuple[Headers, bytes]:
     return {"attached": len(payload.attachment)}, text + payload.attachment
 
 
-async def unpack(header: Mapping[str, Any], blob: bytes) -> Payload:
+async def unpack(header: Mapping[str, Any], blob: bytes) -> PipeData:
     """Return the payload of a message of a process; ValueError for what is none."""
     text, attachment = _divided(header, blob)
     try:
-        return Payload(await decode(text, LIMITS) if text else None, attachment)
+        return PipeData(await decode(text, LIMITS) if text else None, attachment)
     except GatewayError as error:
         raise ValueError(error.message) from None
 
 
-def unpack_at_once(header: Mapping[str, Any], blob: bytes) -> Payload:
+def unpack_at_once(header: Mapping[str, Any], blob: bytes) -> PipeData:
     """Return the payload of a message of the gateway."""
     text, attachment = _divided(header, blob)
-    return Payload(orjson.loads(text) if text else None, attachment)
+    return PipeData(orjson.loads(text) if text else None, attachment)
 
 
 def failure_told(failure: PluginError) -> Headers:

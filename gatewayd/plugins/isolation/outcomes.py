@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 from pydantic import BaseModel
 
-from gatewayd.plugins.isolation.messages import Payload
+from gatewayd.plugins.isolation.messages import PipeData
 from gatewayd.plugins.items import Items
 
 _RESPONSES: Final = ("HTMLResponse", "Response")
@@ -42,26 +42,26 @@ class OutcomeWriter:
     numbered: Numbered
     items: Callable[[AsyncIterable[Any]], Items]
 
-    def write(self, value: Any, *, is_loose: bool) -> Payload:
+    def write(self, value: Any, *, is_loose: bool) -> PipeData:
         """Return a result; TypeError for what is no JSON and may not become a text."""
         if isinstance(value, Items):
-            return Payload({"is": "stream", "stream": self.numbered(value)})
+            return PipeData({"is": "stream", "stream": self.numbered(value)})
         if isinstance(value, bytes | bytearray | memoryview):
-            return Payload({"is": "bytes"}, bytes(value))
+            return PipeData({"is": "bytes"}, bytes(value))
         if _is_response(value):
             return self._response(value)
         if isinstance(value, tuple) and len(value) == 2 and is_loose:
             # A page and a text for the model, or a page and its headers.
             first = self.write(value[0], is_loose=True)
             beside = {"is": "value", "value": _json(value[1])}
-            return Payload({"is": "pair", "first": first.value, "second": beside}, first.attachment)
+            return PipeData({"is": "pair", "first": first.value, "second": beside}, first.attachment)
         if isinstance(value, BaseModel) and not is_loose:
             value = value.model_dump(mode="json")
         if is_loose and not isinstance(value, dict | list | str | int | float | bool | None):
             value = str(value)
-        return Payload({"is": "value", "value": _json(value) if is_loose else value})
+        return PipeData({"is": "value", "value": _json(value) if is_loose else value})
 
-    def _response(self, response: Any) -> Payload:
+    def _response(self, response: Any) -> PipeData:
         names = [base.__name__ for base in type(response).__mro__]
         told = {
             "is": "response",
@@ -70,12 +70,12 @@ class OutcomeWriter:
             "headers": {str(name): str(value) for name, value in dict(response.headers).items()},
         }
         if hasattr(response, "body_iterator"):
-            return Payload({**told, "stream": self.numbered(self.items(response.body_iterator))})
+            return PipeData({**told, "stream": self.numbered(self.items(response.body_iterator))})
         body = response.body
-        return Payload(told, bytes(body) if isinstance(body, bytes | memoryview) else str(body).encode())
+        return PipeData(told, bytes(body) if isinstance(body, bytes | memoryview) else str(body).encode())
 
 
-def read_outcome(payload: Payload, opened: Opened) -> Any:
+def read_outcome(payload: PipeData, opened: Opened) -> Any:
     """Return what a call gave; ValueError, TypeError or LookupError for what is no outcome."""
     told = payload.value
     match told["is"]:
@@ -88,8 +88,8 @@ def read_outcome(payload: Payload, opened: Opened) -> Any:
         case "response":
             return _read_response(told, payload.attachment, opened)
         case "pair":
-            first = read_outcome(Payload(told["first"], payload.attachment), opened)
-            return first, read_outcome(Payload(told["second"]), opened)
+            first = read_outcome(PipeData(told["first"], payload.attachment), opened)
+            return first, read_outcome(PipeData(told["second"]), opened)
         case other:
             raise ValueError(f"a call gave {str(other)[:40]!r}")
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -20,11 +21,11 @@ from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.isolation.backoff import StartPause
 from gatewayd.plugins.isolation.calls import METADATA, OpenCall, call_told, plugin_told, take_metadata
-from gatewayd.plugins.isolation.facts import PluginFacts, read_facts
-from gatewayd.plugins.isolation.messages import LOGGED, MAX_ERROR_CHARACTERS, Payload
+from gatewayd.plugins.isolation.facts import MAX_METHODS, PluginFacts, read_facts
+from gatewayd.plugins.isolation.messages import LOGGED, MAX_ERROR_CHARACTERS, PipeData
 from gatewayd.plugins.isolation.outcomes import read_outcome
 from gatewayd.plugins.isolation.process import MALFORMED, PluginProcess, ProcessOptions, failure_of
-from gatewayd.plugins.isolation.questions import Answering, Questions
+from gatewayd.plugins.isolation.questions import PluginQuestions, QuestionParts
 from gatewayd.plugins.isolation.streams import open_stream
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.open_calls import OpenCalls
@@ -38,6 +39,8 @@ log = logging.getLogger(__name__)
 LEVELS: Final = frozenset({logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR})
 SHOWN_SECRET: Final = "WEBUI_SECRET_KEY"  # noqa: S105 - a name
 """The variable by which plugins know their secret, which is derived from that of the gateway."""
+NOTE_SECONDS: Final = 0.1
+"""Between two problems that are kept, beside the first ten."""
 START_SECONDS: Final = 20.0
 """For a process to start and to tell, beyond the time that a source has to load."""
 
@@ -59,7 +62,7 @@ class IsolationOptions:
 class IsolationParts:
     """What processes are started with; `check_room` raises PluginError when there are too many."""
 
-    answering: Answering
+    answering: QuestionParts
     options: IsolationOptions
     tasks: Tasks
     check_room: Callable[[Plugin], None]
@@ -77,14 +80,21 @@ class IsolatedPlugin:
         self._starting = asyncio.Lock()
         self._pause = StartPause()
         self._process: PluginProcess | None = None
-        self._questions = Questions(plugin, parts.answering)
+        self._questions = PluginQuestions(plugin, parts.answering)
         self._is_over = False
+        self._is_starting = False
+        self._noted = 0.0
         self._has_startup = False
 
     @property
     def is_alive(self) -> bool:
         """Whether its process runs."""
         return self._process is not None and self._process.is_alive
+
+    @property
+    def has_place(self) -> bool:
+        """Whether it counts among the processes: its own runs or starts."""
+        return self._is_starting or self.is_alive
 
     @property
     def process(self) -> PluginProcess | None:
@@ -174,7 +184,7 @@ class IsolatedPlugin:
             log.warning(
                 "a hook failed", extra={**log_fields(self.plugin.family, self.plugin.id), "hook": name}
             )
-            self._noting(self.plugin, name, failure.message)
+            self._note(name, failure.message)
 
     async def refresh(self) -> None:
         """Do nothing: the process tells what hangs on the valves."""
@@ -185,9 +195,9 @@ class IsolatedPlugin:
         self.plugin = replace(plugin, kind=self.plugin.kind)
         if has_new_valves and self._process is not None and self._process.is_alive:
             try:
-                await self._process.ask({"do": "take"}, Payload(plugin.valves))
+                await self._process.ask({"do": "take"}, PipeData(plugin.valves))
             except PluginError as failure:
-                self._noting(self.plugin, "valves", failure.message)
+                self._note("valves", failure.message)
         return has_new_valves
 
     async def valves_schema(self, user: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
@@ -208,7 +218,7 @@ class IsolatedPlugin:
         """Return valves once `values` are merged into them; nothing is stored."""
         told = {"stored": dict(stored), "values": dict(values), "of_user": of_user}
         process = await self._ready()
-        answer = await process.ask({"do": "valves"}, Payload(told))
+        answer = await process.ask({"do": "valves"}, PipeData(told))
         if not isinstance(answer.value, dict):
             raise process.spoil(ValueError("valves are an object"))
         return answer.value
@@ -267,9 +277,16 @@ class IsolatedPlugin:
         return process
 
     async def _start(self) -> PluginProcess:
+        self._parts.check_room(self.plugin)
+        self._is_starting = True
+        try:
+            return await self._started()
+        finally:
+            self._is_starting = False
+
+    async def _started(self) -> PluginProcess:
         parts = self._parts
-        parts.check_room(self.plugin)
-        self._questions = Questions(self.plugin, parts.answering)
+        self._questions = PluginQuestions(self.plugin, parts.answering)
         listener = _Listener(self._questions, self._hear)
         secret = {SHOWN_SECRET: parts.answering.host().secret_key}
         bounds = parts.options.process
@@ -281,12 +298,14 @@ class IsolatedPlugin:
             try:
                 await process.start()
                 seconds = parts.options.load_seconds + START_SECONDS
-                answer = await process.ask({"do": "load"}, Payload(self._opening()), seconds)
+                answer = await process.ask({"do": "load"}, PipeData(self._opening()), seconds)
             except PluginError:
                 raise
             except GatewayError as error:
                 raise failure_of(self.plugin, error.message) from error
             self._take_found(process, answer.value)
+            if self._is_over:
+                raise failure_of(self.plugin, "it was ended")
             undo.pop_all()
         process.watch()
         self._process = process
@@ -305,7 +324,7 @@ class IsolatedPlugin:
     def _take_found(self, process: PluginProcess, found: Any) -> None:
         try:
             kind, missing = PluginKind(found["kind"]), tuple(str(name) for name in found["missing"])
-            specs = [dict(spec) for spec in found["specs"]]
+            specs = [dict(spec) for spec in found["specs"][:MAX_METHODS]]
         except MALFORMED as error:
             raise process.spoil(error) from error
         self.plugin = replace(
@@ -326,7 +345,7 @@ class IsolatedPlugin:
     async def _schema(self, user: Mapping[str, Any] | None, *, of_user: bool) -> dict[str, Any] | None:
         process = await self._ready()
         told = {"user": None if user is None else dict(user), "of_user": of_user}
-        answer = await process.ask({"do": "schema"}, Payload(told))
+        answer = await process.ask({"do": "schema"}, PipeData(told))
         if not isinstance(answer.value, dict | None):
             raise process.spoil(ValueError("a schema is an object"))
         return answer.value
@@ -350,10 +369,14 @@ class IsolatedPlugin:
         try:
             told = {**call_told(call, names, arguments, settings), **more}
             header = {"do": how, "method": method, "call": call.number}
-            answer = await process.ask(header, Payload(told))
+            answer = await process.ask(header, PipeData(told))
             if "metadata" in answer.value:
                 take_metadata(scope.metadata, answer.value["metadata"])
             return _Served(process, call, answer)
+        except PluginError as failure:
+            if not process.is_alive:
+                self._note(method, failure.message)
+            raise
         except asyncio.CancelledError:
             process.tell_soon({"do": "cancel", "call": call.number})
             raise
@@ -385,7 +408,7 @@ class IsolatedPlugin:
         try:
             if "body" in told:
                 _change(arguments["body"], told["body"])
-            outcome = Payload(told["outcome"], served.answer.attachment)
+            outcome = PipeData(told["outcome"], served.answer.attachment)
             value = read_outcome(outcome, partial(self._open, process))
             if told["is_shared"]:
                 value = {**value, METADATA: served.call.scope.metadata}
@@ -393,7 +416,7 @@ class IsolatedPlugin:
             raise process.spoil(error) from error
         return value
 
-    def _outcome(self, process: PluginProcess, answer: Payload) -> Any:
+    def _outcome(self, process: PluginProcess, answer: PipeData) -> Any:
         try:
             return read_outcome(answer, partial(self._open, process))
         except MALFORMED as error:
@@ -403,14 +426,21 @@ class IsolatedPlugin:
         self._calls.enter()
         return open_stream(process, stream, self._parts.tasks, self._calls.leave_soon)
 
-    def _hear(self, said: Mapping[str, Any], payload: Payload) -> None:
+    def _note(self, doing: str, sentence: str) -> None:
+        """Keep a problem, a few in a second: each is written to the database."""
+        now = time.monotonic()
+        noted = max(self._noted, now - 1.0) + NOTE_SECONDS
+        if noted <= now:
+            self._noted = noted
+            self._noting(self.plugin, doing, sentence)
+
+    def _hear(self, said: Mapping[str, Any], payload: PipeData) -> None:
         told = payload.value
         match said["tell"]:
             case "facts":
                 self._facts = read_facts(told)
             case "note":
-                doing, sentence = _line(told["doing"]), _line(told["sentence"])
-                self._noting(self.plugin, doing, sentence)
+                self._note(_line(told["doing"]), _line(told["sentence"]))
             case "log":
                 fields = {name: _line(told["fields"][name]) for name in LOGGED if name in told["fields"]}
                 level = told["level"] if told["level"] in LEVELS else logging.INFO
@@ -424,13 +454,13 @@ class IsolatedPlugin:
 class _Listener:
     """A `process.ProcessListener` of one process."""
 
-    questions: Questions
-    hearing: Callable[[Mapping[str, Any], Payload], None]
+    questions: PluginQuestions
+    hearing: Callable[[Mapping[str, Any], PipeData], None]
 
-    async def answer(self, asked: Mapping[str, Any], payload: Payload) -> Payload:
+    async def answer(self, asked: Mapping[str, Any], payload: PipeData) -> PipeData:
         return await self.questions.answer(asked, payload)
 
-    def hear(self, said: Mapping[str, Any], payload: Payload) -> None:
+    def hear(self, said: Mapping[str, Any], payload: PipeData) -> None:
         self.hearing(said, payload)
 
 
@@ -440,7 +470,7 @@ class _Served:
 
     process: PluginProcess
     call: OpenCall
-    answer: Payload
+    answer: PipeData
 
 
 @dataclass(frozen=True, slots=True)

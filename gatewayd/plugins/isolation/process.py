@@ -19,7 +19,7 @@ from gatewayd.plugins.isolation.messages import (
     MAX_MESSAGE_BYTES,
     MAX_QUESTION_ANSWER_BYTES,
     Headers,
-    Payload,
+    PipeData,
     error_told,
     exception_told,
     pack,
@@ -33,10 +33,14 @@ from gatewayd.workers import Worker, WorkerDiedError, WorkerLateError, WorkerOpt
 log = logging.getLogger(__name__)
 
 CHILD: Final = "gatewayd.plugins.isolation.child"
-MAX_QUESTIONS: Final = 1_000
+MAX_TOLD_BYTES: Final = 2 << 20
+"""Of what a process says of its own accord and is no question."""
+MAX_QUESTIONS: Final = 250
 """Questions of one process that are being answered; a further one is refused."""
 MAX_WATCH_SECONDS: Final = 5.0
 """Between two times that a process is asked whether it is alive."""
+MAX_PAUSE_SECONDS: Final = 0.05
+"""Between two messages of a process that says much."""
 MALFORMED: Final = (ValueError, TypeError, LookupError, AttributeError)
 """What reading a message raises that a process should not have sent."""
 
@@ -53,11 +57,11 @@ class ProcessOptions:
 class ProcessListener(Protocol):
     """Hears what a process says of its own accord."""
 
-    async def answer(self, asked: Mapping[str, Any], payload: Payload) -> Payload:
+    async def answer(self, asked: Mapping[str, Any], payload: PipeData) -> PipeData:
         """Return the answer to a question; raises GatewayError."""
         ...
 
-    def hear(self, said: Mapping[str, Any], payload: Payload) -> None:
+    def hear(self, said: Mapping[str, Any], payload: PipeData) -> None:
         """Take a message that has no answer; raises one of MALFORMED for what is none."""
         ...
 
@@ -78,6 +82,7 @@ class PluginProcess:
         self._worker: Worker | None = None
         self._watch = ""
         self._worked = 0.0
+        self._writing = asyncio.Lock()
 
     async def start(self) -> None:
         """Start the process; unavailable when that is not possible."""
@@ -112,15 +117,15 @@ class PluginProcess:
         return self._started().resident
 
     async def ask(
-        self, header: Mapping[str, Any], payload: Payload | None = None, seconds: float | None = None
-    ) -> Payload:
+        self, header: Mapping[str, Any], payload: PipeData | None = None, seconds: float | None = None
+    ) -> PipeData:
         """Return the answer to a question.
 
         Raises PluginError for what the plugin raised and when the process ends, the GatewayError that the
         plugin's valves were refused with, and PluginError without an answer within `seconds`.
         """
         worker = self._started()
-        more, blob = await pack(payload or Payload())
+        more, blob = await pack(payload or PipeData())
         self._open += 1
         try:
             answer, data = await worker.call({**header, **more}, blob, seconds)
@@ -135,9 +140,9 @@ class PluginProcess:
         finally:
             self._open -= 1
 
-    async def tell(self, header: Mapping[str, Any], payload: Payload | None = None) -> None:
+    async def tell(self, header: Mapping[str, Any], payload: PipeData | None = None) -> None:
         """Send a message that has no answer."""
-        more, blob = await pack(payload or Payload())
+        more, blob = await pack(payload or PipeData())
         await self._started().tell({**header, **more}, blob)
 
     def tell_soon(self, header: Mapping[str, Any]) -> None:
@@ -204,10 +209,12 @@ class PluginProcess:
                 raise
         self._worked += time.perf_counter() - began + _A_MESSAGE
         if self._worked >= SLICE_SECONDS:
-            pause, self._worked = self._worked, 0.0
+            pause, self._worked = min(self._worked, MAX_PAUSE_SECONDS), 0.0
             await asyncio.sleep(pause)
 
     async def _take(self, header: Mapping[str, Any], blob: bytes) -> None:
+        if "ask" not in header and len(blob) > MAX_TOLD_BYTES:
+            raise ValueError("it tells too much at a time")
         payload = await unpack(header, blob)
         if "ask" not in header:
             if header.get("tell") == "withdraw":
@@ -239,15 +246,17 @@ class PluginProcess:
     async def _stopped(self, task: str) -> None:
         await self._tasks.stop(task)
 
-    async def _answer(self, number: int, header: Mapping[str, Any], payload: Payload) -> None:
+    async def _answer(self, number: int, header: Mapping[str, Any], payload: PipeData) -> None:
         outcome = await attempt_async(lambda: self._listener.answer(header, payload))
-        if outcome.error is None:
-            more, blob = await pack(outcome.value)
-            if len(blob) <= MAX_QUESTION_ANSWER_BYTES:
-                await self._started().tell({"do": "answer", "ask": number, **more}, blob)
-                return
-            outcome.error = GatewayError(Kind.TOO_LARGE, "cannot answer: the answer is too large")
-        await self.tell({"do": "answer", "ask": number, **self._told(outcome.error)})
+        # One answer at a time is written: whoever does not read has no more than that waiting for it.
+        async with self._writing:
+            if outcome.error is None:
+                more, blob = await pack(outcome.value)
+                if len(blob) <= MAX_QUESTION_ANSWER_BYTES:
+                    await self._started().tell({"do": "answer", "ask": number, **more}, blob)
+                    return
+                outcome.error = GatewayError(Kind.TOO_LARGE, "cannot answer: the answer is too large")
+            await self.tell({"do": "answer", "ask": number, **self._told(outcome.error)})
 
     def _told(self, error: BaseException) -> Headers:
         """Return what the plugin is told of a question that failed."""

@@ -14,7 +14,7 @@ from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.current import Calling, calling
 from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.isolation.calls import OpenCall
-from gatewayd.plugins.isolation.messages import Payload
+from gatewayd.plugins.isolation.messages import PipeData
 from gatewayd.plugins.isolation.outcomes import OutcomeWriter
 from gatewayd.plugins.isolation.parts import SCOPE, find_method
 from gatewayd.plugins.names.frames import Frames
@@ -30,17 +30,17 @@ MAX_STREAMS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class QuestionParts:
     """What questions are answered with; `host` returns the host once the gateway has started."""
 
     around: Surroundings
     host: Callable[[], Host]
 
 
-class Questions:
+class PluginQuestions:
     """Answers the questions of one process, and knows its calls."""
 
-    def __init__(self, plugin: Plugin, answering: Answering) -> None:
+    def __init__(self, plugin: Plugin, answering: QuestionParts) -> None:
         self._plugin = plugin
         self._around = answering.around
         self._host = answering.host
@@ -62,7 +62,7 @@ class Questions:
         if len(self._over) > MAX_OVER_CALLS:
             self._calls.pop(self._over.popleft(), None)
 
-    async def answer(self, asked: Mapping[str, Any], payload: Payload) -> Payload:
+    async def answer(self, asked: Mapping[str, Any], payload: PipeData) -> PipeData:
         """Return the answer to a question; raises GatewayError."""
         call = self._calls.get(_number(asked.get("call")))
         match asked.get("do"):
@@ -84,7 +84,7 @@ class Questions:
         for number in list(self._streams):
             await self._drop(number)
 
-    async def _event(self, way: str, told: Any) -> Payload:
+    async def _event(self, way: str, told: Any) -> PipeData:
         try:
             ids = [told["target"][name] for name in ("user_id", "chat_id", "message_id", "session_id")]
             event = told["event"]
@@ -94,9 +94,9 @@ class Questions:
             raise invalid("cannot send an event: an id is no text")
         events, target = self._around.events, Target(*ids)
         work = events.emit if way == "emit" else events.call
-        return Payload(await send(self._around, lambda: work(target, event)))
+        return PipeData(await send(self._around, lambda: work(target, event)))
 
-    async def _ask_host(self, asked: Mapping[str, Any], payload: Payload, call: OpenCall | None) -> Payload:
+    async def _ask_host(self, asked: Mapping[str, Any], payload: PipeData, call: OpenCall | None) -> PipeData:
         part, name = asked.get("part"), asked.get("method")
         method = find_method(part, name)
         given = _with_content(payload) if (part, name) == ("files", "store") else payload.value
@@ -109,10 +109,10 @@ class Questions:
         function = getattr(getattr(self._host(), str(part)), str(name))
         value = await self._for(call, function(**arguments))
         if call is not None and (part, name) == ("plugins", "tools"):
-            return Payload(call.lend(value))
-        return self._kept(value) if isinstance(value, AsyncIterator) else Payload(value)
+            return PipeData(call.lend(value))
+        return self._kept(value) if isinstance(value, AsyncIterator) else PipeData(value)
 
-    async def _run_tool(self, told: Any, call: OpenCall | None) -> Payload:
+    async def _run_tool(self, told: Any, call: OpenCall | None) -> PipeData:
         try:
             number, arguments = _number(told["number"]), dict(told["arguments"])
         except (LookupError, TypeError, ValueError):
@@ -123,34 +123,34 @@ class Questions:
         value = await self._for(call, call.callables[number](**names))
         return _RESULTS.write(value.data if isinstance(value, ServerReply) else value, is_loose=True)
 
-    def _kept(self, frames: AsyncIterator[bytes]) -> Payload:
+    def _kept(self, frames: AsyncIterator[bytes]) -> PipeData:
         if len(self._streams) >= MAX_STREAMS:
             raise GatewayError(
                 Kind.RATE_LIMITED, "cannot answer: the plugin reads too many answers at a time"
             )
         self._last += 1
         self._streams[self._last] = Frames(Gate(self._host(), self._around.loop), frames)
-        return Payload({"frames": self._last})
+        return PipeData({"frames": self._last})
 
-    async def _frame(self, number: int) -> Payload:
+    async def _frame(self, number: int) -> PipeData:
         """Return the next frame of an answer, or that there is none."""
         frames = self._streams.get(number)
         if frames is None:
-            return Payload({"is_over": True})
+            return PipeData({"is_over": True})
         try:
-            return Payload({"is_over": False}, await anext(frames))
+            return PipeData({"is_over": False}, await anext(frames))
         except StopAsyncIteration:
             self._streams.pop(number, None)
-            return Payload({"is_over": True})
+            return PipeData({"is_over": True})
         except GatewayError:
             self._streams.pop(number, None)
             raise
 
-    async def _drop(self, number: int) -> Payload:
+    async def _drop(self, number: int) -> PipeData:
         frames = self._streams.pop(number, None)
         if frames is not None:
             await frames.aclose()
-        return Payload()
+        return PipeData()
 
     async def _for(self, call: OpenCall | None, work: Coroutine[Any, Any, Any]) -> Any:
         """Await work for whoever the call is for, as code of a plugin in a thread has it done."""
@@ -162,7 +162,7 @@ class Questions:
         return await asyncio.wrap_future(context.run(gate.start, work))
 
 
-def _with_content(payload: Payload) -> Any:
+def _with_content(payload: PipeData) -> Any:
     """Return the arguments of an upload, whose content is beside them."""
     told = payload.value
     if isinstance(told, dict) and isinstance(told.get("upload"), dict):

@@ -15,7 +15,7 @@ from gatewayd.plugins.interfaces import Host
 from gatewayd.plugins.isolation.calls import CallActor
 from gatewayd.plugins.isolation.messages import (
     Headers,
-    Payload,
+    PipeData,
     pack_at_once,
     read_exception,
     unpack_at_once,
@@ -27,23 +27,23 @@ Say = Callable[[Headers, bytes], None]
 """Writes a message to the gateway, from any thread."""
 
 
-class Asker:
+class GatewayAsker:
     """Asks the gateway, on the loop that its answers come to."""
 
     def __init__(self, say: Say) -> None:
         self.loop = asyncio.get_running_loop()
         self._say = say
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Payload]] = {}
+        self._waiting: dict[int, asyncio.Future[PipeData]] = {}
 
-    async def ask(self, header: Mapping[str, Any], payload: Payload) -> Payload:
+    async def ask(self, header: Mapping[str, Any], payload: PipeData) -> PipeData:
         """Return the answer to a question; raises GatewayError, or an exception that plugins know.
 
         Being cancelled takes the question back.
         """
         more, blob = pack_at_once(payload)
         number = next(self._numbers)
-        answer: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[PipeData] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         try:
             self._say({"ask": number, **header, **more}, blob)
@@ -69,24 +69,24 @@ class Asker:
 class RemoteEvents:
     """A `plugins.arguments.Events` over the pipe."""
 
-    def __init__(self, asker: Asker) -> None:
+    def __init__(self, asker: GatewayAsker) -> None:
         self._asker = asker
 
     async def emit(self, target: Target, event: Any) -> bool:
         """Send an event."""
-        told = await self._asker.ask({"do": "emit"}, Payload({"target": asdict(target), "event": event}))
+        told = await self._asker.ask({"do": "emit"}, PipeData({"target": asdict(target), "event": event}))
         return bool(told.value)
 
     async def call(self, target: Target, event: Any) -> Any:
         """Ask the user."""
-        told = await self._asker.ask({"do": "call"}, Payload({"target": asdict(target), "event": event}))
+        told = await self._asker.ask({"do": "call"}, PipeData({"target": asdict(target), "event": event}))
         return told.value
 
 
 class RemoteFrames(AsyncIterator[bytes]):
     """The frames of an answer that the gateway reads."""
 
-    def __init__(self, asker: Asker, number: int) -> None:
+    def __init__(self, asker: GatewayAsker, number: int) -> None:
         self._asker = asker
         self._number = number
         self._is_over = False
@@ -98,7 +98,7 @@ class RemoteFrames(AsyncIterator[bytes]):
         """Return the next frame."""
         if self._is_over:
             raise StopAsyncIteration
-        told = await self._asker.ask({"do": "frame", "frames": self._number}, Payload())
+        told = await self._asker.ask({"do": "frame", "frames": self._number}, PipeData())
         if told.value["is_over"]:
             self._is_over = True
             raise StopAsyncIteration
@@ -108,13 +108,13 @@ class RemoteFrames(AsyncIterator[bytes]):
         """Have the reading stopped."""
         if not self._is_over:
             self._is_over = True
-            await self._asker.ask({"do": "drop", "frames": self._number}, Payload())
+            await self._asker.ask({"do": "drop", "frames": self._number}, PipeData())
 
 
 class RemotePart:
     """A part of the gateway, such as `Host.users`: its methods ask."""
 
-    def __init__(self, asker: Asker, part: str) -> None:
+    def __init__(self, asker: GatewayAsker, part: str) -> None:
         self._asker = asker
         self._part = part
 
@@ -124,17 +124,17 @@ class RemotePart:
         async def call(*args: Any, **kwargs: Any) -> Any:
             arguments = dict(method.signature.bind(*args, **kwargs).arguments)
             number = _call_of(arguments.pop(SCOPE, None))
-            payload = Payload(arguments)
+            payload = PipeData(arguments)
             if (self._part, name) == ("files", "store"):
                 upload = asdict(arguments["upload"])
-                payload = Payload({**arguments, "upload": upload}, upload.pop("content"))
+                payload = PipeData({**arguments, "upload": upload}, upload.pop("content"))
             header = {"do": "host", "part": self._part, "method": name, "call": number}
             return self._read(name, number, await self._asker.ask(header, payload))
 
         call.__name__ = name
         return call
 
-    def _read(self, name: str, number: int, answer: Payload) -> Any:
+    def _read(self, name: str, number: int, answer: PipeData) -> Any:
         value = answer.value
         match self._part, name:
             case "files", "path":
@@ -148,18 +148,18 @@ class RemotePart:
                 return value
 
 
-def make_remote_host(asker: Asker, data_dir: str, secret_key: str) -> Host:
+def make_remote_host(asker: GatewayAsker, data_dir: str, secret_key: str) -> Host:
     """Return the host of the process."""
     parts = {part: cast(Any, RemotePart(asker, part)) for part in PARTS}
     return Host(**parts, data_dir=Path(data_dir), secret_key=secret_key)
 
 
-def lender(asker: Asker, call: int) -> Callable[[int], Callable[..., Any]]:
+def lender(asker: GatewayAsker, call: int) -> Callable[[int], Callable[..., Any]]:
     """Return what makes the functions that call the tools of a call, by their numbers."""
 
     async def ask(number: int, arguments: dict[str, Any]) -> Any:
         header = {"do": "tool", "call": call}
-        told = await asker.ask(header, Payload({"number": number, "arguments": arguments}))
+        told = await asker.ask(header, PipeData({"number": number, "arguments": arguments}))
         return read_outcome(told, _no_stream)
 
     def lent(number: int) -> Callable[..., Any]:

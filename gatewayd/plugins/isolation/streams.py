@@ -7,7 +7,7 @@ from typing import Any
 
 from gatewayd.plugins.homes import StoppedError, give
 from gatewayd.plugins.invoke import Outcome, PluginError
-from gatewayd.plugins.isolation.messages import Payload
+from gatewayd.plugins.isolation.messages import PipeData
 from gatewayd.plugins.isolation.outcomes import read_outcome
 from gatewayd.plugins.isolation.process import MALFORMED, PluginProcess
 from gatewayd.plugins.items import Asked, Items
@@ -80,7 +80,7 @@ def open_stream(process: PluginProcess, stream: int, tasks: Tasks, leave: Callab
     return Items(producer, _same)
 
 
-def _read_item(payload: Payload) -> Any:
+def _read_item(payload: PipeData) -> Any:
     return read_outcome(payload, _no_stream)
 
 

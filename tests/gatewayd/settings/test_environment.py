@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.settings import Settings
-from gatewayd.settings.environment import hidden_secrets, process_environment
+from gatewayd.settings.environment import hidden_secrets, plugin_environment, process_environment
 
 Load = Callable[..., Settings]
 Problems = Callable[..., list[str]]
@@ -157,3 +157,18 @@ def test_secrets_are_hidden_while_plugins_run(monkeypatch: pytest.MonkeyPatch) -
             "WEBUI_SECRET_KEY": "derived",
         }
     assert process_environment() == before
+
+
+def test_processes_of_plugins_see_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "HOME": "/home/a",
+        "https_proxy": "http://proxy:3128",
+        "HTTP_PROXY": "http://me:secret@proxy:3128",
+        "OPENAI_API_KEY": "sk-secret",
+        "WEBUI_SECRET_KEY": "secret",
+    }.items():
+        monkeypatch.setenv(name, value)
+    shown = plugin_environment()
+    assert shown["HOME"] == "/home/a"
+    assert shown["https_proxy"] == "http://proxy:3128"
+    assert not {"HTTP_PROXY", "OPENAI_API_KEY", "WEBUI_SECRET_KEY"} & set(shown)

@@ -9,7 +9,7 @@ from gatewayd.plugins.isolation.facts import (
     facts_of,
     read_facts,
 )
-from gatewayd.plugins.isolation.messages import Payload, pack_at_once, unpack_at_once
+from gatewayd.plugins.isolation.messages import PipeData, pack_at_once, unpack_at_once
 from tests.fakes.loaded_plugins import running
 
 CONTENT = f"""
@@ -30,7 +30,7 @@ CONTENT = f"""
 
 async def test_facts_go_to_the_gateway() -> None:
     async with running(CONTENT) as (loaded, _):
-        told = unpack_at_once(*pack_at_once(Payload(facts_of(loaded)))).value
+        told = unpack_at_once(*pack_at_once(PipeData(facts_of(loaded)))).value
     facts = read_facts(told)
     assert set(facts.methods) == {"inlet"}
     assert facts.parameters("inlet").names == {"body", "__user__"}

@@ -11,7 +11,7 @@ from gatewayd.plugins.isolation.messages import (
     MAX_ERROR_CHARACTERS,
     MAX_MESSAGE_BYTES,
     MAX_REFUSAL_CHARACTERS,
-    Payload,
+    PipeData,
     error_told,
     failure_told,
     pack,
@@ -24,15 +24,15 @@ from gatewayd.plugins.isolation.messages import (
 
 
 async def test_a_payload_goes_both_ways() -> None:
-    payload = Payload({"a": [1, None, "å"]}, bytes(range(256)))
+    payload = PipeData({"a": [1, None, "å"]}, bytes(range(256)))
     assert unpack_at_once(*await pack(payload)) == payload
     assert await unpack(*pack_at_once(payload)) == payload
-    assert await unpack({}, b"") == Payload()
+    assert await unpack({}, b"") == PipeData()
 
 
 async def test_what_the_gateway_has_and_is_no_json_becomes_a_text() -> None:
     value = {"m": MappingProxyType({1: (2,)}), "p": Path("/x"), "s": {3}}
-    assert unpack_at_once(*await pack(Payload(value))).value == {"m": {"1": [2]}, "p": "/x", "s": [3]}
+    assert unpack_at_once(*await pack(PipeData(value))).value == {"m": {"1": [2]}, "p": "/x", "s": [3]}
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ async def test_a_malformed_message_is_refused(header: dict[str, Any], blob: byte
 
 def test_what_is_too_large_does_not_leave_the_process() -> None:
     with pytest.raises(ValueError, match="more than the"):
-        pack_at_once(Payload(None, bytes(MAX_MESSAGE_BYTES)))
+        pack_at_once(PipeData(None, bytes(MAX_MESSAGE_BYTES)))
     with pytest.raises(TypeError):
-        pack_at_once(Payload(object()))
+        pack_at_once(PipeData(object()))
 
 
 def test_a_failure_is_told_and_read() -> None:

@@ -4,7 +4,7 @@ from typing import Any, cast
 import pytest
 from pydantic import BaseModel
 
-from gatewayd.plugins.isolation.messages import Payload, pack_at_once, unpack_at_once
+from gatewayd.plugins.isolation.messages import PipeData, pack_at_once, unpack_at_once
 from gatewayd.plugins.isolation.outcomes import OutcomeWriter, read_outcome
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.results import read_result
@@ -102,4 +102,4 @@ def test_streams_are_opened() -> None:
 )
 def test_a_malformed_outcome_is_refused(told: Any) -> None:
     with pytest.raises((ValueError, TypeError, LookupError)):
-        read_outcome(Payload(told), opened)
+        read_outcome(PipeData(told), opened)

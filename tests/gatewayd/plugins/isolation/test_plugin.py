@@ -7,6 +7,7 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.invoke import PluginError
+from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.records import Family
 from tests.fakes.isolated import Isolating, isolated, result_of
@@ -185,11 +186,14 @@ async def test_the_process_is_started_again_with_the_next_call(isolating: Isolat
                     os._exit(3)
                 return [os.getpid(), getattr(self, "started", False)]
     """
-    async with isolated(content, isolating) as (loaded, _):
+    async with isolated(content, isolating) as (loaded, plugged):
         first, _ = await loaded.call("pipe", scope_of(), {"body": {}})
         with pytest.raises(PluginError, match="its process ended with status 3; the next call starts it"):
             await loaded.call("pipe", scope_of(), {"body": {"die": True}})
         assert not loaded.is_alive
+        problem = plugged.registry.list()[0].problem
+        assert problem is not None
+        assert "ended with status 3" in problem.sentence
         second = [first, False]
         while not second[1]:
             second = await loaded.call("pipe", scope_of(), {"body": {}})
@@ -269,3 +273,32 @@ async def test_a_stream_filter_that_does_nothing_is_known_for_it(isolating: Isol
     async with isolated(content, isolating) as (loaded, _):
         assert loaded.is_idle("stream")
         assert not loaded.is_idle("inlet")
+
+
+async def test_a_plugin_that_ends_while_it_starts_leaves_no_process(isolating: Isolating) -> None:
+    content = """
+        import time
+        class Pipe:
+            def __init__(self):
+                time.sleep(1)
+            def pipe(self, body):
+                return "here"
+    """
+    async with isolated(content, isolating) as (loaded, _):
+        again = IsolatedPlugin(loaded.plugin, loaded._parts, lambda *_: None)
+        starting = asyncio.ensure_future(again.start())
+        while not again.has_place:
+            await asyncio.sleep(0)
+        await again.end(1.0)
+        with pytest.raises(PluginError, match="it was ended"):
+            await starting
+        assert not again.has_place
+
+
+async def test_problems_without_end_are_kept_a_few_at_a_time(isolating: Isolating) -> None:
+    async with isolated(PIPE, isolating) as (loaded, _):
+        kept: list[str] = []
+        noting = IsolatedPlugin(loaded.plugin, loaded._parts, lambda _, doing, text: kept.append(text))
+        for number in range(1000):
+            noting._note("doing", str(number))
+        assert 10 <= len(kept) < 100

@@ -49,6 +49,7 @@ MALFORMED = {
     "a line of the log that is none": "say({'tell': 'log'}, b'{\"level\": 20}')",
     "a long line of the log": "say({'tell': 'log'}, json.dumps({'level': 20, 'fields': {},"
     " 'message': 'x' * 10000}).encode())",
+    "more than it may tell": "say({'tell': 'facts'}, b'[' + b' ' * (2 << 20) + b']')",
     "a question without a number": "say({'ask': []})",
     "an answer of a strange kind": "say({'number': 'x'}); say({'number': []})",
 }

@@ -11,8 +11,8 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.arguments import Surroundings
 from gatewayd.plugins.check import make_host
 from gatewayd.plugins.current import asking
-from gatewayd.plugins.isolation.messages import Payload
-from gatewayd.plugins.isolation.questions import MAX_OVER_CALLS, MAX_STREAMS, Answering, Questions
+from gatewayd.plugins.isolation.messages import PipeData
+from gatewayd.plugins.isolation.questions import MAX_OVER_CALLS, MAX_STREAMS, PluginQuestions, QuestionParts
 from gatewayd.plugins.nesting import depth, nested
 from tests.fakes.plugins import MemoryUserValves, NotedEvents, plugin_of, scope_of
 
@@ -58,11 +58,11 @@ def events() -> NotedEvents:
 
 
 @pytest.fixture
-async def questions(tmp_path: Path, events: NotedEvents) -> AsyncIterator[Questions]:
+async def questions(tmp_path: Path, events: NotedEvents) -> AsyncIterator[PluginQuestions]:
     parts: Any = {"users": Users(), "completions": Completions(), "plugins": OtherPlugins()}
     host = replace(make_host({"A": 1}, tmp_path), **parts)
     around = Surroundings(asyncio.get_running_loop(), events, MemoryUserValves())
-    made = Questions(plugin_of("p", "class Pipe: ..."), Answering(around, lambda: host))
+    made = PluginQuestions(plugin_of("p", "class Pipe: ..."), QuestionParts(around, lambda: host))
     yield made
     await made.close()
 
@@ -78,10 +78,10 @@ def host(part: str, method: str, call: int = 0) -> dict[str, Any]:
     return {"do": "host", "part": part, "method": method, "call": call}
 
 
-async def test_events_go_to_their_target(questions: Questions, events: NotedEvents) -> None:
+async def test_events_go_to_their_target(questions: PluginQuestions, events: NotedEvents) -> None:
     event = {"target": TARGET, "event": {"type": "status", "data": {"description": "x"}}}
-    assert (await questions.answer({"do": "emit"}, Payload(event))).value is True
-    assert (await questions.answer({"do": "call"}, Payload(event))).value == "yes"
+    assert (await questions.answer({"do": "emit"}, PipeData(event))).value is True
+    assert (await questions.answer({"do": "call"}, PipeData(event))).value == "yes"
     assert events.texts() == ["x"]
     assert events.asked[0][0] == scope_of().target
 
@@ -89,69 +89,69 @@ async def test_events_go_to_their_target(questions: Questions, events: NotedEven
 @pytest.mark.parametrize(
     "told", [None, [], {}, {"target": {}, "event": 1}, {"target": {**TARGET, "chat_id": 1}, "event": 1}]
 )
-async def test_an_event_without_a_target_is_refused(questions: Questions, told: Any) -> None:
+async def test_an_event_without_a_target_is_refused(questions: PluginQuestions, told: Any) -> None:
     async with refused(Kind.INVALID_REQUEST):
-        await questions.answer({"do": "emit"}, Payload(told))
+        await questions.answer({"do": "emit"}, PipeData(told))
 
 
-async def test_the_gateway_is_asked_for_the_user_of_the_call(questions: Questions) -> None:
+async def test_the_gateway_is_asked_for_the_user_of_the_call(questions: PluginQuestions) -> None:
     with nested(3):
         call = questions.begin(scope_of())
     asked = host("users", "find", call.number)
-    answer = await questions.answer(asked, Payload({"user_id": "x"}))
+    answer = await questions.answer(asked, PipeData({"user_id": "x"}))
     assert answer.value == {"id": "x", "for": "u1", "depth": 3}
-    outside = await questions.answer(host("users", "find"), Payload({"user_id": "x"}))
+    outside = await questions.answer(host("users", "find"), PipeData({"user_id": "x"}))
     assert outside.value == {"id": "x", "for": None, "depth": 0}
     body = {"user_id": "u", "body": {}, "whole_pipeline": True}
-    answer = await questions.answer(host("completions", "run", call.number), Payload(body))
+    answer = await questions.answer(host("completions", "run", call.number), PipeData(body))
     assert answer.value == {"user": "u", "chat": "c1"}
 
 
 @pytest.mark.parametrize(
     "asked", [{}, {"do": 1}, host("users", "other"), host("none", "find"), host("users", "find")]
 )
-async def test_other_questions_are_refused(questions: Questions, asked: dict[str, Any]) -> None:
+async def test_other_questions_are_refused(questions: PluginQuestions, asked: dict[str, Any]) -> None:
     with pytest.raises(GatewayError):
-        await questions.answer(asked, Payload(["nonsense"]))
+        await questions.answer(asked, PipeData(["nonsense"]))
 
 
-async def test_calls_are_known_for_a_while_after_their_end(questions: Questions) -> None:
+async def test_calls_are_known_for_a_while_after_their_end(questions: PluginQuestions) -> None:
     first = questions.begin(scope_of())
     questions.end(first)
     asked = host("users", "find", first.number)
-    assert (await questions.answer(asked, Payload({"user_id": "x"}))).value["for"] == "u1"
+    assert (await questions.answer(asked, PipeData({"user_id": "x"}))).value["for"] == "u1"
     for _ in range(MAX_OVER_CALLS):
         questions.end(questions.begin(scope_of()))
-    assert (await questions.answer(asked, Payload({"user_id": "x"}))).value["for"] is None
+    assert (await questions.answer(asked, PipeData({"user_id": "x"}))).value["for"] is None
 
 
-async def test_tools_are_called_by_their_numbers(questions: Questions) -> None:
+async def test_tools_are_called_by_their_numbers(questions: PluginQuestions) -> None:
     call = questions.begin(scope_of())
-    given = await questions.answer(host("plugins", "tools", call.number), Payload({"tool_ids": ["a"]}))
+    given = await questions.answer(host("plugins", "tools", call.number), PipeData({"tool_ids": ["a"]}))
     assert given.value == {"t": {"callable": 0, "spec": {"name": "t"}}}
     run = {"do": "tool", "call": call.number}
-    answer = await questions.answer(run, Payload({"number": 0, "arguments": {"x": 1}}))
+    answer = await questions.answer(run, PipeData({"number": 0, "arguments": {"x": 1}}))
     assert answer.value == {"is": "value", "value": [["a"], {"x": 1}]}
     for told in (None, {"number": 1, "arguments": {}}, {"number": -1, "arguments": {}}, {"number": 0}):
         async with refused(Kind.INVALID_REQUEST):
-            await questions.answer(run, Payload(told))
+            await questions.answer(run, PipeData(told))
     async with refused(Kind.INVALID_REQUEST):
-        await questions.answer({"do": "tool", "call": 99}, Payload({"number": 0, "arguments": {}}))
+        await questions.answer({"do": "tool", "call": 99}, PipeData({"number": 0, "arguments": {}}))
     async with refused(Kind.INVALID_REQUEST):
-        await questions.answer(host("plugins", "tools"), Payload({"tool_ids": ["a"]}))
+        await questions.answer(host("plugins", "tools"), PipeData({"tool_ids": ["a"]}))
 
 
-async def test_frames_are_pulled_and_dropped(questions: Questions) -> None:
+async def test_frames_are_pulled_and_dropped(questions: PluginQuestions) -> None:
     asked = host("completions", "run")
-    told = Payload({"user_id": "u", "body": {"stream": True}, "whole_pipeline": False})
+    told = PipeData({"user_id": "u", "body": {"stream": True}, "whole_pipeline": False})
     number = (await questions.answer(asked, told)).value["frames"]
-    read = [await questions.answer({"do": "frame", "frames": number}, Payload()) for _ in range(4)]
+    read = [await questions.answer({"do": "frame", "frames": number}, PipeData()) for _ in range(4)]
     assert [one.attachment for one in read] == [b"data: 1\n\n", b"data: 2\n\n", b"", b""]
     assert [one.value["is_over"] for one in read] == [False, False, True, True]
     for _ in range(MAX_STREAMS):
         number = (await questions.answer(asked, told)).value["frames"]
     async with refused(Kind.RATE_LIMITED):
         await questions.answer(asked, told)
-    await questions.answer({"do": "drop", "frames": number}, Payload())
-    assert (await questions.answer({"do": "frame", "frames": number}, Payload())).value["is_over"]
-    assert await questions.answer({"do": "drop", "frames": []}, Payload()) == Payload()
+    await questions.answer({"do": "drop", "frames": number}, PipeData())
+    assert (await questions.answer({"do": "frame", "frames": number}, PipeData())).value["is_over"]
+    assert await questions.answer({"do": "drop", "frames": []}, PipeData()) == PipeData()

@@ -9,23 +9,23 @@ from gatewayd.events.records import Target
 from gatewayd.plugins.interfaces import Host, HostUpload
 from gatewayd.plugins.isolation.calls import CallActor
 from gatewayd.plugins.isolation.messages import (
-    Payload,
+    PipeData,
     error_told,
     exception_told,
     pack_at_once,
     unpack_at_once,
 )
-from gatewayd.plugins.isolation.remote import Asker, RemoteEvents, make_remote_host
+from gatewayd.plugins.isolation.remote import GatewayAsker, RemoteEvents, make_remote_host
 from tests.fakes.plugins import actor_of, scope_of
 
 
 class Gateway:
     """Answers questions with what is given, and keeps them."""
 
-    def __init__(self, *answers: Payload | Exception) -> None:
+    def __init__(self, *answers: PipeData | Exception) -> None:
         self.answers = list(answers)
-        self.heard: list[tuple[dict[str, Any], Payload]] = []
-        self.asker = Asker(self.say)
+        self.heard: list[tuple[dict[str, Any], PipeData]] = []
+        self.asker = GatewayAsker(self.say)
         self.host: Host = make_remote_host(self.asker, "/data", "secret")
 
     def say(self, header: dict[str, Any], blob: bytes) -> None:
@@ -48,7 +48,7 @@ def call_scope() -> Any:
 
 
 async def test_a_method_asks_with_its_arguments_by_name() -> None:
-    gateway = Gateway(Payload({"id": "u"}))
+    gateway = Gateway(PipeData({"id": "u"}))
     assert await gateway.host.users.find("u") == {"id": "u"}
     header, payload = gateway.heard[0]
     assert (header["part"], header["method"], header["call"]) == ("users", "find", 0)
@@ -71,7 +71,7 @@ async def test_an_exception_that_plugins_know_is_raised(error: Exception) -> Non
 
 
 async def test_an_upload_has_its_content_beside_it() -> None:
-    gateway = Gateway(Payload({"id": "f"}))
+    gateway = Gateway(PipeData({"id": "f"}))
     assert await gateway.host.files.store("u", HostUpload("a", b"\xff")) == {"id": "f"}
     payload = gateway.heard[0][1]
     assert payload.attachment == b"\xff"
@@ -80,14 +80,14 @@ async def test_an_upload_has_its_content_beside_it() -> None:
 
 
 async def test_a_path_is_a_path() -> None:
-    gateway = Gateway(Payload("/x"), Payload(None))
+    gateway = Gateway(PipeData("/x"), PipeData(None))
     assert await gateway.host.files.path("f") == Path("/x")
     assert await gateway.host.files.path("f") is None
 
 
 async def test_an_answer_of_a_model_is_pulled() -> None:
-    over = Payload({"is_over": True})
-    gateway = Gateway(Payload({"frames": 3}), Payload({"is_over": False}, b"one"), over)
+    over = PipeData({"is_over": True})
+    gateway = Gateway(PipeData({"frames": 3}), PipeData({"is_over": False}, b"one"), over)
     answer: Any = await gateway.host.completions.run("u", {}, whole_pipeline=False, scope=call_scope())
     assert gateway.heard[0][0]["call"] == 7
     assert [frame async for frame in answer] == [b"one"]
@@ -96,8 +96,8 @@ async def test_an_answer_of_a_model_is_pulled() -> None:
 
 
 async def test_tools_are_run_by_the_gateway() -> None:
-    result = Payload({"is": "value", "value": 5})
-    gateway = Gateway(Payload({"t": {"callable": 2, "spec": {}}}), result)
+    result = PipeData({"is": "value", "value": 5})
+    gateway = Gateway(PipeData({"t": {"callable": 2, "spec": {}}}), result)
     tools = await gateway.host.plugins.tools(["t"], call_scope())
     assert await tools["t"]["callable"](a=1) == 5
     header, payload = gateway.heard[1]
@@ -106,7 +106,7 @@ async def test_tools_are_run_by_the_gateway() -> None:
 
 
 async def test_events_are_sent() -> None:
-    gateway = Gateway(Payload(True), Payload({"value": 1}))
+    gateway = Gateway(PipeData(True), PipeData({"value": 1}))
     events = RemoteEvents(gateway.asker)
     assert await events.emit(Target("u", "c"), {"type": "x"}) is True
     assert await events.call(Target("u", "c"), {"type": "x"}) == {"value": 1}
