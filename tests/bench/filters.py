@@ -39,6 +39,22 @@ class Filter:
         body["messages"][0]["content"] += " please"
         return body
 """,
+    "plain inlet that crosses": """
+import time
+
+class Filter:
+    def inlet(self, body):
+        body["time"] = time.time()
+        return body
+""",
+    "async inlet that crosses": """
+import time
+
+class Filter:
+    async def inlet(self, body):
+        body["time"] = time.time()
+        return body
+""",
     "async inlet": """
 class Filter:
     async def inlet(self, body):
