@@ -253,8 +253,9 @@ def _wrong_words(database: sqlite3.Connection, collection_id: str, number: int) 
     database.execute(f"CREATE VIRTUAL TABLE temp.seen USING fts5vocab('main', '{name}', 'instance')")
     database.execute("CREATE VIRTUAL TABLE temp.anew USING fts5(text, tokenize='porter unicode61')")
     database.execute(
-        "INSERT INTO temp.anew (rowid, text) SELECT p.id, p.text FROM passages p JOIN collection_files l "
-        "ON l.file_id = p.file_id WHERE l.collection_id = ? AND NOT p.staged ORDER BY p.id",
+        "INSERT INTO temp.anew (rowid, text) SELECT p.id, COALESCE(p.segmented, p.text) FROM passages p "
+        "JOIN collection_files l ON l.file_id = p.file_id "
+        "WHERE l.collection_id = ? AND NOT p.staged ORDER BY p.id",
         (collection_id,),
     )
     database.execute("CREATE VIRTUAL TABLE temp.wanted USING fts5vocab('temp', 'anew', 'instance')")
