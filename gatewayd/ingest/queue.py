@@ -89,6 +89,8 @@ class IngestQueue:
         room = options.workers + options.others
         self._backlog = Backlog(stores.jobs, self._owner, options.workers, room)
         self._working: dict[str, str] = {}
+        # Tasks that give a lease back: another round may have taken the job again already.
+        self._returning: set[str] = set()
         # How attempts ended that could not be written down yet: the database was away.
         self._unsettled: dict[str, tuple[Job, GatewayError]] = {}
         self._renew_at = 0
@@ -108,7 +110,7 @@ class IngestQueue:
         """Stop the work and give the leases back; what was kept of it is gone on with at the next start."""
         if self._loop is not None:
             await self._tasks.stop(self._loop)
-        for task_id in list(self._working.values()):
+        for task_id in [*self._working.values(), *self._returning]:
             await self._tasks.stop(task_id)
         self._working.clear()
         try:
@@ -200,22 +202,36 @@ class IngestQueue:
         self._working[job.file_id] = self._tasks.spawn(f"document {job.file_id}", self._work(key, job))
 
     async def _work(self, key: QueueKey, job: Job) -> None:
+        task_id = self._working[job.file_id]
         try:
-            await self._attempt(key, job)
+            if not await self._attempt(key, job):
+                del self._working[job.file_id]
+                self._returning.add(task_id)
+                await self._give_back(job)
         finally:
             # What nobody foresaw is logged with the task, and the lease ends in its time.
-            self._working.pop(job.file_id, None)
+            self._returning.discard(task_id)
+            if self._working.get(job.file_id) == task_id:
+                del self._working[job.file_id]
             self._backlog.end(key)
             self.wake()
 
-    async def _attempt(self, key: QueueKey, job: Job) -> None:
+    async def _attempt(self, key: QueueKey, job: Job) -> bool:
+        """Process a file and settle how that ended; False when it belongs to another size class."""
         if job.attempts > BEGINNINGS:
             sentence = f"gave up: processing it was begun {BEGINNINGS} times and never ended"
             await self._processor.fail(job.file_id, sentence)
-            return
+            return True
         try:
-            if not await self._processor.process(job.file_id, key.size):
-                await self._free(job.file_id, attempts=job.attempts - 1)
+            return await self._processor.process(job.file_id, key.size)
+        except GatewayError as error:
+            await self._settle(job, error)
+            return True
+
+    async def _give_back(self, job: Job) -> None:
+        """Have a file wait in the class that it turned out to be of; that was no attempt."""
+        try:
+            await self._free(job.file_id, attempts=job.attempts - 1)
         except GatewayError as error:
             await self._settle(job, error)
 

@@ -68,8 +68,8 @@ class Cache:
             self._count(loaded.key, loaded.size, has_graph=loaded.has_graph)
         gone: list[Loaded] = []
         last = next(reversed(self._held.values()), None)
-        for oldest in self:
-            if self._size <= self._budget and self._with_graph <= self._graphs:
+        for oldest in self if self._is_full else ():
+            if not self._is_full:
                 break
             if oldest is last or not oldest.is_ready:
                 continue
@@ -79,6 +79,10 @@ class Cache:
             self.take(oldest)
             gone.append(oldest)
         return gone
+
+    @property
+    def _is_full(self) -> bool:
+        return self._size > self._budget or self._with_graph > self._graphs
 
     def _count(self, key: Key, size: int, *, has_graph: bool) -> None:
         before, had_graph = self._sizes.get(key, (0, False))

@@ -17,8 +17,9 @@ from tests.bench.documents_ingest import measure_load, measure_memory
 from tests.bench.documents_report import GOALS, goals_table
 from tests.bench.documents_search import measure_many, measure_queries, measure_start
 from tests.bench.documents_site import ENGINES, SQLITE, Model, made_model, prepared
+from tests.bench.documents_waiting import measure_waiting, write_large
 from tests.bench.targets import running_mock
-from tests.bench.tools import build
+from tests.bench.tools import CannotRunError, build
 
 EVERYTHING: dict[str, Any] = {
     "ingest": [{"pages": 10, "passages": 30, "alone": 9.0, "gateway": 10.0, "daemon_cpu": 1.0, "busy": 2.0}],
@@ -166,3 +167,19 @@ def test_chats_are_measured_idle_and_while_ingesting(tmp_path: Path, model: Mode
         assert sample["errors"] == 0, sample
         assert sample["probes"] > 3
         assert sample["first_ms"]["p99"] > 0
+
+
+def test_small_files_are_found_behind_large_ones(tmp_path: Path, model: Model) -> None:
+    with prepared(tmp_path / "a", model) as site, site.running() as running:
+        large = write_large(tmp_path / "b", 3, 100, 400)
+        found = measure_waiting(running, tmp_path, 2, 0.0, large)
+    assert found["queued"] == 3
+    assert found["bytes"] > 400_000
+    assert len(found["seconds"]) == 2
+
+
+def test_small_files_with_nothing_before_them_are_no_measurement(tmp_path: Path, model: Model) -> None:
+    with prepared(tmp_path / "a", model) as site, site.running() as running:
+        large = write_large(tmp_path / "b", 1, 1, 1)
+        with pytest.raises(CannotRunError, match="done too early"):
+            measure_waiting(running, tmp_path, 1, 1.0, large)

@@ -188,6 +188,15 @@ class Vectors:
         return await self._plain(texts, purpose, key)
 
 
+async def completed(ingest: Ingest, file_id: str) -> None:
+    """Let time go on until a file is completed."""
+    async with asyncio.timeout(10):
+        while (await ingest.files.finished(file_id, 0)).status is not FileStatus.COMPLETED:
+            ingest.time += 1
+            ingest.queue.wake()
+            await asyncio.sleep(0)
+
+
 @pytest.mark.usefixtures("low_limits")
 async def test_a_small_file_waits_for_no_larger_one_that_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -236,12 +245,7 @@ async def test_a_file_of_few_bytes_and_many_passages_is_a_large_one(
         bombs = [await ingest.upload(f"bomb{number}", f"held {number} " * 100) for number in range(3)]
         await vectors.is_held.wait()
         small = await ingest.upload("small", "x")
-        done = None
-        while done is None or done.status is not FileStatus.COMPLETED:
-            ingest.time += 1
-            ingest.queue.wake()
-            await asyncio.sleep(0)
-            done = await ingest.files_store.find(small.id)
+        await completed(ingest, small.id)
         # Each was read once, as a small one, and the vectors of one are made at a time, as of a large one.
         assert ingest.extractor.names == ["bomb0", "bomb1", "bomb2", "small"]
         assert vectors.keys == [QueueKey("owner", SizeClass.LARGE), QueueKey("owner", SizeClass.SMALL)]
@@ -253,6 +257,29 @@ async def test_a_file_of_few_bytes_and_many_passages_is_a_large_one(
             ingest.queue.wake()
             assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
         assert ingest.extractor.names == ["bomb0", "bomb1", "bomb2", "small"]
+
+
+async def test_a_file_may_be_leased_again_before_its_return_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(size_classes, "CLASS_LIMITS", (ClassLimit(SizeClass.SMALL, 10_000, 1),))
+    async with ingesting(tmp_path) as ingest:
+        plain = ingest.queue._free
+
+        async def free(file_id: str, **changes: Any) -> bool:
+            is_freed = await plain(file_id, **changes)
+            ingest.time += 1
+            await ingest.queue._round()
+            job = await ingest.jobs.find(file_id)
+            assert job is None or job.lease_owner
+            return is_freed
+
+        monkeypatch.setattr(ingest.queue, "_free", free)
+        file = await ingest.upload("a.txt", "text " * 200)
+        assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
+        while ingest.queue._returning or ingest.queue._working:
+            await asyncio.sleep(0)
+        assert await ingest.queue.state() == QueueState(0, 0, 0)
 
 
 @pytest.mark.usefixtures("low_limits")
