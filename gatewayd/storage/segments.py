@@ -71,4 +71,7 @@ def _pairs(letters: str) -> list[str]:
 
 def _letters(run: str) -> str:
     """Return a run in its common form, without marks: analysers do not agree on what these are."""
-    return "".join(letter for letter in compatible(run) if not unicodedata.category(letter).startswith("M"))
+    folded = compatible(run)
+    if folded.isalpha():
+        return folded
+    return "".join(letter for letter in folded if not unicodedata.category(letter).startswith("M"))
