@@ -86,7 +86,7 @@ def test_the_service_follows_the_protocol_of_the_daemon() -> None:
     assert SERVICE["Type"] == ["notify"]
     assert SERVICE["NotifyAccess"] == ["main"]
     assert SERVICE["ExecStart"] == ["/usr/bin/gatewayd"]
-    assert SERVICE["ExecReload"] == ["/bin/kill -HUP $MAINPID"]
+    assert SERVICE["ExecReload"] == ["/bin/sh -c 'kill -HUP $MAINPID'"]
     assert seconds(SERVICE["WatchdogSec"][0]) >= 10
 
 
