@@ -41,7 +41,7 @@ from gatewayd.plugins.connections import read_connections
 from gatewayd.plugins.directory import read_builtin
 from gatewayd.plugins.inline import methods, translation
 from gatewayd.plugins.inline import operations as inline
-from gatewayd.plugins.isolation import messages
+from gatewayd.plugins.isolation import ahead, messages
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.names.catalogue import MODULES, PACKAGE
 from gatewayd.plugins.records import PluginKind
@@ -353,6 +353,7 @@ def test_every_limit_is_in_the_page() -> None:
     assert f"for {calls.GRACE_SECONDS:g} seconds" in PAGE
     assert f"takes more than {running.PROMPTNESS:g} seconds counts as absent" in PAGE
     assert f"after {loading.MAX_IMPORT_SECONDS:g} seconds the next one" in PAGE
+    assert f"read up to {ahead.MAX_PIECES} pieces ahead" in PAGE
     assert mcp_session.MAX_ANSWER == openapi_tools.MAX_RESULT
 
 

@@ -20,8 +20,9 @@ import orjson
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.arguments import Surroundings
 from gatewayd.plugins.invoke import Failed, PluginError, attempt_async
+from gatewayd.plugins.isolation.ahead import ReadAhead
 from gatewayd.plugins.isolation.calls import FILTERS, ReceivedCall, read_call
-from gatewayd.plugins.isolation.facts import facts_of
+from gatewayd.plugins.isolation.facts import facts_of, renewed
 from gatewayd.plugins.isolation.messages import (
     LOGGED,
     MAX_ERROR_CHARACTERS,
@@ -34,7 +35,6 @@ from gatewayd.plugins.isolation.messages import (
 )
 from gatewayd.plugins.isolation.outcomes import OutcomeWriter
 from gatewayd.plugins.isolation.remote import GatewayAsker, RemoteEvents, lender, make_remote_host
-from gatewayd.plugins.items import Items
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import Loader, Loading
 from gatewayd.plugins.names.finder import install
@@ -46,6 +46,9 @@ from gatewayd.workers import Parent
 
 LOOSE: Final = frozenset({"action"})
 """Methods of functions whose result may be anything, as that of tools may."""
+CALL: Final = "call"
+OF_STREAMS: Final = frozenset({"repeat", "next", "close"})
+"""What changes nothing that the gateway has to know at once."""
 END_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 0.5
 """Between two looks at calls that run on after they were stopped."""
@@ -123,8 +126,7 @@ class ChildService:
         self._voice = GatewayVoice(parent)
         self._asker = GatewayAsker(self._voice.say)
         self._numbers = itertools.count(1)
-        self._streams: dict[int, Items] = {}
-        self._pulls: dict[int, asyncio.Task[None]] = {}
+        self._streams: dict[int, ReadAhead] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._loaded: Loaded | None = None
@@ -158,12 +160,12 @@ class ChildService:
         if outcome.error is None:
             return
         told = _failure(outcome.error)
-        self._tell_facts()
+        self._tell_facts(message["do"])
         self._parent.answer(message, told)
 
     async def _written(self, message: dict[str, Any], payload: PipeData) -> None:
         more, blob = pack_at_once(payload)
-        self._tell_facts()
+        self._tell_facts(message["do"])
         self._parent.answer(message, more, blob)
 
     async def _done(self, message: dict[str, Any], payload: PipeData) -> PipeData:
@@ -251,26 +253,25 @@ class ChildService:
         return received
 
     async def _next(self, stream: int) -> PipeData:
-        items = self._streams.get(stream)
-        if items is None:
+        """Return the pieces of a stream that are there, one at least, or nothing at its end."""
+        ahead = self._streams.get(stream)
+        if ahead is None:
             return PipeData()
-        task = asyncio.current_task()
-        if task is not None:
-            self._pulls[stream] = task
         try:
-            return self._writer().write(await anext(items), is_loose=False)
-        except StopAsyncIteration:
+            pieces = [self._writer().write(piece, is_loose=False) for piece in await ahead.take()]
+        except BaseException:
+            await self._close(stream)
+            raise
+        if not pieces:
             self._streams.pop(stream, None)
             return PipeData()
-        finally:
-            self._pulls.pop(stream, None)
+        told = [{"outcome": piece.value, "attached": len(piece.attachment)} for piece in pieces]
+        return PipeData(told, b"".join(piece.attachment for piece in pieces))
 
     async def _close(self, stream: int) -> PipeData:
-        items = self._streams.pop(stream, None)
-        if pull := self._pulls.get(stream):
-            pull.cancel()
-        if items is not None:
-            await items.aclose()
+        ahead = self._streams.pop(stream, None)
+        if ahead is not None:
+            await ahead.close()
         return PipeData()
 
     def _writer(self) -> OutcomeWriter:
@@ -278,7 +279,7 @@ class ChildService:
 
     def _kept(self, items: Any) -> int:
         number = next(self._numbers)
-        self._streams[number] = items
+        self._streams[number] = ReadAhead(items)
         return number
 
     def _ready(self) -> Loaded:
@@ -290,11 +291,12 @@ class ChildService:
         del plugin
         self._voice.tell("note", {"doing": doing, "sentence": _readable(sentence)})
 
-    def _tell_facts(self) -> None:
-        """Tell what has changed of what the gateway knows without asking."""
-        if self._loaded is None:
+    def _tell_facts(self, after: str) -> None:
+        """Tell what has changed, after something was done, of what the gateway knows without asking."""
+        if self._loaded is None or after in OF_STREAMS:
             return
-        facts = facts_of(self._loaded)
+        is_call = after == CALL and self._told
+        facts = renewed(self._told, self._loaded) if is_call else facts_of(self._loaded)
         if facts != self._told:
             self._told = facts
             self._voice.tell("facts", facts)
@@ -304,7 +306,7 @@ class ChildService:
     def _look(self) -> None:
         """Tell of calls that run on after they were stopped, until there are none."""
         self._looking = None
-        self._tell_facts()
+        self._tell_facts(CALL)
 
 
 def _without_metadata(value: Any, received: ReceivedCall) -> Any:

@@ -58,22 +58,30 @@ def read_facts(value: Any) -> PluginFacts:
     return facts
 
 
-def facts_of(loaded: Loaded) -> Mapping[str, Any]:
+def facts_of(loaded: Loaded) -> dict[str, Any]:
     """Return the facts of a plugin as JSON."""
     public = loaded.methods()[:MAX_METHODS]
     methods = [name for name in dict.fromkeys([*ENTRIES, *public]) if loaded.has(name)][:MAX_METHODS]
-    there = object()
-    present = [name for name in ATTRIBUTES if loaded.value(name, there) is not there and name not in methods]
-    values = {name: loaded.value(name) for name in present}
-    return {
+    lasting = {
         "methods": {name: _names(loaded, name) for name in methods},
         "public": public,
         "idle": [name for name in methods if name in ENTRIES and loaded.is_idle(name)],
-        "values": {name: value for name, value in values.items() if _fits(value)},
-        "flags": {name: loaded.flag(name) for name in present},
-        "priority": loaded.priority(),
         "has_valves": loaded.value("Valves") is not None,
         "has_user_valves": loaded.has_user_valves(),
+    }
+    return renewed(lasting, loaded)
+
+
+def renewed(facts: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
+    """Return facts with what a call may change as it is now: attributes, and what is left behind."""
+    there = object()
+    found = {name: loaded.value(name, there) for name in ATTRIBUTES if name not in facts["methods"]}
+    values = {name: value for name, value in found.items() if value is not there}
+    return {
+        **facts,
+        "values": {name: value for name, value in values.items() if _fits(value)},
+        "flags": {name: loaded.flag(name) for name in values},
+        "priority": loaded.priority(),
         "left_behind": loaded.left_behind,
     }
 

@@ -84,7 +84,7 @@ def read_outcome(payload: PipeData, opened: Opened) -> Any:
         case "bytes":
             return payload.attachment
         case "stream":
-            return opened(_number(told["stream"]))
+            return opened(number_in(told["stream"]))
         case "response":
             return _read_response(told, payload.attachment, opened)
         case "pair":
@@ -102,15 +102,16 @@ def _read_response(told: Mapping[str, Any], body: bytes, opened: Opened) -> Any:
         raise ValueError("the headers of a response are too long")
     name = "HTMLResponse" if told["name"] == "HTMLResponse" else "Response"
     made: Any = _CLASSES[name](
-        _number(told["status"]), {key.lower(): str(value) for key, value in headers.items()}
+        number_in(told["status"]), {key.lower(): str(value) for key, value in headers.items()}
     )
     made.body = body
     if "stream" in told:
-        made.body_iterator = opened(_number(told["stream"]))
+        made.body_iterator = opened(number_in(told["stream"]))
     return made
 
 
-def _number(value: Any) -> int:
+def number_in(value: Any) -> int:
+    """Return a number that a process told; TypeError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError("a number is expected")
     return value

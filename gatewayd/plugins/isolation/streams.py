@@ -1,14 +1,15 @@
-"""A stream of a plugin in its process, of which the gateway asks for one item after the other."""
+"""A stream of a plugin in its process, of which the gateway asks for the next pieces when it has none."""
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
 from gatewayd.plugins.homes import StoppedError, give
 from gatewayd.plugins.invoke import Outcome, PluginError
 from gatewayd.plugins.isolation.messages import PipeData
-from gatewayd.plugins.isolation.outcomes import read_outcome
+from gatewayd.plugins.isolation.outcomes import number_in, read_outcome
 from gatewayd.plugins.isolation.process import MALFORMED, PluginProcess
 from gatewayd.plugins.items import Asked, Items
 from gatewayd.tasks import Tasks
@@ -23,12 +24,15 @@ class ProcessProducer:
         self._tasks = tasks
         self._loop = asyncio.get_running_loop()
         self._is_over = False
+        self._there: deque[Any] = deque()
         self.ended: Future[None] = Future()
 
     def ask(self, asked: Asked) -> None:
         """Settle the future with the next item."""
         if self._is_over:
             give(asked, Outcome(error=StopAsyncIteration()))
+        elif self._there:
+            give(asked, Outcome(self._there.popleft()))
         else:
             self._tasks.spawn("next item of a plugin", self._next(asked))
 
@@ -57,7 +61,8 @@ class ProcessProducer:
             payload = await self._process.ask({"do": "next", "stream": self._stream})
             if payload.value is None:
                 return Outcome(error=StopAsyncIteration())
-            return Outcome(_read_item(payload))
+            self._there.extend(_pieces(payload))
+            return Outcome(self._there.popleft())
         except PluginError as error:
             return Outcome(error=error)
         except MALFORMED as error:
@@ -80,8 +85,15 @@ def open_stream(process: PluginProcess, stream: int, tasks: Tasks, leave: Callab
     return Items(producer, _same)
 
 
-def _read_item(payload: PipeData) -> Any:
-    return read_outcome(payload, _no_stream)
+def _pieces(payload: PipeData) -> Iterator[Any]:
+    """Yield the pieces of a message; raises one of MALFORMED for what is none."""
+    place = 0
+    for told in payload.value:
+        end = place + number_in(told["attached"])
+        if not place <= end <= len(payload.attachment):
+            raise ValueError("a piece has fewer bytes than it says")
+        yield read_outcome(PipeData(told["outcome"], payload.attachment[place:end]), _no_stream)
+        place = end
 
 
 def _no_stream(_: int) -> Items:

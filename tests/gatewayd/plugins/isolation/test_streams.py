@@ -47,13 +47,15 @@ async def test_a_stream_that_is_closed_ends_in_the_process(isolating: Isolating)
 
 
 async def test_a_stream_that_is_waited_for_is_ended_by_cancelling(isolating: Isolating) -> None:
-    async with isolated(COUNTING, isolating) as (loaded, _):
+    async with isolated(COUNTING, isolating) as (loaded, plugged):
         items = await loaded.call("pipe", scope_of(), {"body": {"a": 1}})
         assert await anext(items) == 1
         waiting = asyncio.ensure_future(anext(items))
         await asyncio.sleep(0.05)
         waiting.cancel()
         await asyncio.wait([waiting])
+        while any("item of a plugin" in name for name in plugged.tasks.list().values()):
+            await asyncio.sleep(0.01)
         while await ended(loaded) != 1:
             await asyncio.sleep(0.01)
 
@@ -68,17 +70,37 @@ async def test_a_stream_that_nobody_has_any_more_ends(isolating: Isolating) -> N
             await asyncio.sleep(0.01)
 
 
-async def test_a_stream_fails_when_its_process_ends(isolating: Isolating) -> None:
+async def test_pieces_of_a_fast_stream_come_together_and_in_order(isolating: Isolating) -> None:
     content = """
-        import os
         class Pipe:
             def pipe(self, body):
+                for number in range(100):
+                    yield str(number)
+                    yield bytes([number])
+    """
+    async with isolated(content, isolating) as (loaded, _):
+        items = await loaded.call("pipe", scope_of(), {"body": {}})
+        pieces = [item async for item in items]
+    assert pieces == [piece for number in range(100) for piece in (str(number), bytes([number]))]
+
+
+async def test_a_stream_fails_when_its_process_ends(isolating: Isolating) -> None:
+    content = """
+        import os, threading
+        class Pipe:
+            def __init__(self):
+                self.go = threading.Event()
+            def pipe(self, body):
+                if body:
+                    yield self.go.set()
                 yield 1
+                self.go.wait()
                 os._exit(4)
     """
     async with isolated(content, isolating) as (loaded, _):
         items = await loaded.call("pipe", scope_of(), {"body": {}})
         assert await anext(items) == 1
+        await loaded.call("pipe", scope_of(), {"body": {"go": 1}})
         with pytest.raises(PluginError, match="its process ended with status 4"):
             await anext(items)
         await items.aclose()
