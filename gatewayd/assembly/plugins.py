@@ -26,8 +26,8 @@ from gatewayd.plugins.checking import Checker
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.installing import Installing
 from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.isolation.keeper import IsolationOptions
 from gatewayd.plugins.isolation.loader import IsolatedLoader, IsolationChoice, IsolationMode
-from gatewayd.plugins.isolation.plugin import IsolationOptions
 from gatewayd.plugins.isolation.process import ProcessOptions
 from gatewayd.plugins.isolation.questions import QuestionParts
 from gatewayd.plugins.loading import Loading

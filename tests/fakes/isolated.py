@@ -9,8 +9,9 @@ from typing import Any
 from gatewayd.plugins.arguments import Surroundings
 from gatewayd.plugins.check import make_host
 from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.isolation.keeper import IsolationOptions
 from gatewayd.plugins.isolation.loader import IsolatedLoader, IsolationChoice, IsolationMode
-from gatewayd.plugins.isolation.plugin import IsolatedPlugin, IsolationOptions
+from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.isolation.process import ProcessOptions
 from gatewayd.plugins.isolation.questions import QuestionParts
 from gatewayd.tasks import Tasks

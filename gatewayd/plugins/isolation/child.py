@@ -9,7 +9,7 @@ import itertools
 import logging
 import os
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -257,16 +257,19 @@ class ChildService:
         ahead = self._streams.get(stream)
         if ahead is None:
             return PipeData()
-        try:
-            pieces = [self._writer().write(piece, is_loose=False) for piece in await ahead.take()]
-        except BaseException:
+        outcome = await attempt_async(lambda: self._pieces(ahead))
+        if outcome.error is not None:
             await self._close(stream)
-            raise
+            raise outcome.error
+        pieces: Sequence[PipeData] = outcome.value
         if not pieces:
             self._streams.pop(stream, None)
             return PipeData()
         told = [{"outcome": piece.value, "attached": len(piece.attachment)} for piece in pieces]
         return PipeData(told, b"".join(piece.attachment for piece in pieces))
+
+    async def _pieces(self, ahead: ReadAhead) -> Sequence[PipeData]:
+        return [self._writer().write(piece, is_loose=False) for piece in await ahead.take()]
 
     async def _close(self, stream: int) -> PipeData:
         ahead = self._streams.pop(stream, None)

@@ -6,7 +6,8 @@ from enum import StrEnum
 from typing import Final
 
 from gatewayd.plugins import frontmatter
-from gatewayd.plugins.isolation.plugin import IsolatedPlugin, IsolationOptions, IsolationParts
+from gatewayd.plugins.isolation.keeper import IsolationOptions, IsolationParts
+from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.isolation.process import failure_of
 from gatewayd.plugins.isolation.questions import QuestionParts
 from gatewayd.plugins.records import Plugin
@@ -67,5 +68,5 @@ class IsolatedLoader:
 
     def _check_room(self, plugin: Plugin) -> None:
         most = self._choice.most
-        if sum(one.has_place for one in self._plugins) >= most:
+        if sum(one.keeper.has_place for one in self._plugins) >= most:
             raise failure_of(plugin, f"{most} plugins have processes already, which plugin_processes permits")

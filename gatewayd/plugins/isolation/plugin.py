@@ -2,147 +2,92 @@
 
 import asyncio
 import logging
-import math
-import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
-from gatewayd.errors import GatewayError
 from gatewayd.jsonparts import Encoded
-from gatewayd.plugins import frontmatter
 from gatewayd.plugins.arguments import Parameters
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.invoke import PluginError
-from gatewayd.plugins.isolation.backoff import StartPause
-from gatewayd.plugins.isolation.calls import METADATA, OpenCall, call_told, plugin_told, take_metadata
-from gatewayd.plugins.isolation.facts import MAX_METHODS, PluginFacts, read_facts
-from gatewayd.plugins.isolation.messages import LOGGED, MAX_ERROR_CHARACTERS, PipeData
+from gatewayd.plugins.isolation.calls import METADATA, OpenCall, call_told, take_metadata
+from gatewayd.plugins.isolation.keeper import IsolationParts, ProcessKeeper, line_of
+from gatewayd.plugins.isolation.messages import PipeData
 from gatewayd.plugins.isolation.outcomes import read_outcome
-from gatewayd.plugins.isolation.process import MALFORMED, PluginProcess, ProcessOptions, failure_of
-from gatewayd.plugins.isolation.questions import PluginQuestions, QuestionParts
+from gatewayd.plugins.isolation.process import MALFORMED, PluginProcess, failure_of
 from gatewayd.plugins.isolation.streams import open_stream
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.open_calls import OpenCalls
-from gatewayd.plugins.records import Plugin, PluginKind, log_fields
+from gatewayd.plugins.records import Plugin, log_fields
 from gatewayd.plugins.repeated_calls import Arguments, RepeatedCall, Result
 from gatewayd.plugins.running import Noting
-from gatewayd.tasks import Tasks
 
 log = logging.getLogger(__name__)
-
-LEVELS: Final = frozenset({logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR})
-SHOWN_SECRET: Final = "WEBUI_SECRET_KEY"  # noqa: S105 - a name
-"""The variable by which plugins know their secret, which is derived from that of the gateway."""
-NOTE_SECONDS: Final = 0.1
-"""Between two problems that are kept, beside the first ten."""
-START_SECONDS: Final = 20.0
-"""For a process to start and to tell, beyond the time that a source has to load."""
-
-
-@dataclass(frozen=True, slots=True)
-class IsolationOptions:
-    """How processes are run: what they may take, and what the code in them finds.
-
-    `packages` is the folder of the packages that were installed for plugins, `load_seconds` the time that a
-    source has to load.
-    """
-
-    process: ProcessOptions
-    packages: Path | None
-    load_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class IsolationParts:
-    """What processes are started with; `check_room` raises PluginError when there are too many."""
-
-    answering: QuestionParts
-    options: IsolationOptions
-    tasks: Tasks
-    check_room: Callable[[Plugin], None]
 
 
 class IsolatedPlugin:
     """A `plugins.handles.PluginHandle` over a process."""
 
     def __init__(self, plugin: Plugin, parts: IsolationParts, noting: Noting) -> None:
-        self.plugin = plugin
+        self._keeper = ProcessKeeper(plugin, parts, noting, self._begin_again)
         self._parts = parts
-        self._noting = noting
         self._calls = OpenCalls()
-        self._facts = PluginFacts()
-        self._starting = asyncio.Lock()
-        self._pause = StartPause()
-        self._process: PluginProcess | None = None
-        self._questions = PluginQuestions(plugin, parts.answering)
-        self._is_over = False
-        self._is_starting = False
-        self._noted = 0.0
         self._has_startup = False
 
     @property
-    def is_alive(self) -> bool:
-        """Whether its process runs."""
-        return self._process is not None and self._process.is_alive
+    def plugin(self) -> Plugin:
+        """What is kept of it, with kind, specifications and missing names as they were found."""
+        return self._keeper.plugin
 
     @property
-    def has_place(self) -> bool:
-        """Whether it counts among the processes: its own runs or starts."""
-        return self._is_starting or self.is_alive
-
-    @property
-    def process(self) -> PluginProcess | None:
-        """The process that it had last."""
-        return self._process
+    def keeper(self) -> ProcessKeeper:
+        """Its process."""
+        return self._keeper
 
     @property
     def left_behind(self) -> int:
         """How many plain calls still run after they were stopped."""
-        return self._facts.left_behind if self.is_alive else 0
+        return self._keeper.facts.left_behind if self._keeper.is_alive else 0
 
     async def start(self) -> None:
         """Start the process and load the plugin in it; PluginError when that fails."""
-        async with self._starting:
-            await self._start()
+        await self._keeper.start()
 
     def has(self, method: str) -> bool:
         """Tell whether the plugin has a method of that name."""
-        return method in self._facts.methods
+        return method in self._keeper.facts.methods
 
     def value(self, name: str, default: Any = None) -> Any:
         """Return an attribute, as it was when the process last told."""
-        if name in self._facts.methods:
+        if name in self._keeper.facts.methods:
             return partial(self.call, name)
-        return self._facts.values.get(name, default)
+        return self._keeper.facts.values.get(name, default)
 
     async def read(self, name: str) -> Any:
         """Return an attribute as it is now, for a method something that can be called."""
-        if name in self._facts.methods:
+        if name in self._keeper.facts.methods:
             return partial(self.call, name)
-        process = await self._ready()
+        process = await self._keeper.ready()
         return self._outcome(process, await process.ask({"do": "read", "name": name}))
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return whether an attribute counts as true."""
-        return True if name in self._facts.methods else self._facts.flags.get(name, default)
+        return True if name in self._keeper.facts.methods else self._keeper.facts.flags.get(name, default)
 
     def priority(self) -> int:
         """Return the valve `priority`; 0 without."""
-        return self._facts.priority
+        return self._keeper.facts.priority
 
     def methods(self) -> list[str]:
         """Return the names of the public methods, sorted."""
-        return list(self._facts.public)
+        return list(self._keeper.facts.public)
 
     def parameters(self, method: str) -> Parameters:
         """Return the names that a method takes."""
-        return self._facts.parameters(method)
+        return self._keeper.facts.parameters(method)
 
     async def call(self, method: str, scope: CallScope, arguments: Mapping[str, Any]) -> Any:
         """Call a method with those arguments that it names.
@@ -160,7 +105,7 @@ class IsolatedPlugin:
 
     def is_idle(self, method: str) -> bool:
         """Tell whether a method surely does nothing but return what it gets."""
-        return method in self._facts.idle
+        return method in self._keeper.facts.idle
 
     def keep_for(self, owner: object) -> None:
         """Do not end, when another takes its place, as long as an object is there: it makes further calls."""
@@ -178,13 +123,13 @@ class IsolatedPlugin:
         if not self.has(name):
             return
         try:
-            process = await self._ready()
+            process = await self._keeper.ready()
             await process.ask({"do": "hook", "name": name})
         except PluginError as failure:
             log.warning(
                 "a hook failed", extra={**log_fields(self.plugin.family, self.plugin.id), "hook": name}
             )
-            self._note(name, failure.message)
+            self._keeper.note(name, failure.message)
 
     async def refresh(self) -> None:
         """Do nothing: the process tells what hangs on the valves."""
@@ -192,12 +137,11 @@ class IsolatedPlugin:
     async def take(self, plugin: Plugin) -> bool:
         """Go on with another record of the same source; tell whether its valves are new."""
         has_new_valves = plugin.valves != self.plugin.valves
-        self.plugin = replace(plugin, kind=self.plugin.kind)
-        if has_new_valves and self._process is not None and self._process.is_alive:
-            try:
-                await self._process.ask({"do": "take"}, PipeData(plugin.valves))
-            except PluginError as failure:
-                self._note("valves", failure.message)
+        known = replace(plugin, kind=self.plugin.kind)
+        if has_new_valves:
+            await self._keeper.take(known)
+        else:
+            self._keeper.plugin = known
         return has_new_valves
 
     async def valves_schema(self, user: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
@@ -210,14 +154,14 @@ class IsolatedPlugin:
 
     def has_user_valves(self) -> bool:
         """Tell whether users can set something for themselves."""
-        return self._facts.has_user_valves
+        return self._keeper.facts.has_user_valves
 
     async def changed_valves(
         self, stored: Mapping[str, Any], values: Mapping[str, Any], *, of_user: bool = False
     ) -> dict[str, Any]:
         """Return valves once `values` are merged into them; nothing is stored."""
         told = {"stored": dict(stored), "values": dict(values), "of_user": of_user}
-        process = await self._ready()
+        process = await self._keeper.ready()
         answer = await process.ask({"do": "valves"}, PipeData(told))
         if not isinstance(answer.value, dict):
             raise process.spoil(ValueError("valves are an object"))
@@ -230,110 +174,11 @@ class IsolatedPlugin:
 
     async def end(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound of the end
         """Run `on_shutdown`, and end the process whatever runs in it."""
-        self._is_over = True
-        process = self._process
-        if process is None:
-            return
-        try:
-            if process.is_alive:
-                await process.ask({"do": "end"}, seconds=timeout)
-        except GatewayError as failure:
-            log.warning(
-                "a plugin does not end: %s",
-                failure.message,
-                extra=log_fields(self.plugin.family, self.plugin.id),
-            )
-        await self._questions.close()
-        await process.close()
+        await self._keeper.end(timeout)
 
-    async def _ready(self) -> PluginProcess:
-        """Return the process, started again when it has ended."""
-        if self._process is not None and self._process.is_alive:
-            return self._process
-        async with self._starting:
-            if self._process is not None and self._process.is_alive:
-                return self._process
-            return await self._start_again()
-
-    async def _start_again(self) -> PluginProcess:
-        former = self._process
-        if former is not None:
-            self._pause.end()
-            self._process = None
-            await self._questions.close()
-            await former.close()
-        if self._is_over:
-            raise failure_of(self.plugin, "it was ended")
-        if left := self._pause.left:
-            often = f"its process ended {self._pause.ended} times"
-            raise failure_of(self.plugin, f"{often}; it is started again in {math.ceil(left)} s")
-        try:
-            process = await self._start()
-        except GatewayError:
-            self._pause.end()
-            raise
+    async def _begin_again(self) -> None:
         if self._has_startup:
-            self._parts.tasks.spawn("start a plugin again", self.run_hook("on_startup"))
-        return process
-
-    async def _start(self) -> PluginProcess:
-        self._parts.check_room(self.plugin)
-        self._is_starting = True
-        try:
-            return await self._started()
-        finally:
-            self._is_starting = False
-
-    async def _started(self) -> PluginProcess:
-        parts = self._parts
-        self._questions = PluginQuestions(self.plugin, parts.answering)
-        listener = _Listener(self._questions, self._hear)
-        secret = {SHOWN_SECRET: parts.answering.host().secret_key}
-        bounds = parts.options.process
-        bounds = replace(bounds, environment={**bounds.environment, **secret})
-        process = PluginProcess(self.plugin, bounds, listener, parts.tasks)
-        self._pause.start()
-        async with AsyncExitStack() as undo:
-            undo.push_async_callback(process.close)
-            try:
-                await process.start()
-                seconds = parts.options.load_seconds + START_SECONDS
-                answer = await process.ask({"do": "load"}, PipeData(self._opening()), seconds)
-            except PluginError:
-                raise
-            except GatewayError as error:
-                raise failure_of(self.plugin, error.message) from error
-            self._take_found(process, answer.value)
-            if self._is_over:
-                raise failure_of(self.plugin, "it was ended")
-            undo.pop_all()
-        process.watch()
-        self._process = process
-        return process
-
-    def _opening(self) -> dict[str, Any]:
-        options, host = self._parts.options, self._parts.answering.host()
-        return {
-            "plugin": plugin_told(self.plugin),
-            "host": {"data_dir": str(host.data_dir), "secret_key": host.secret_key},
-            "packages": None if options.packages is None else str(options.packages),
-            "seconds": options.load_seconds,
-            "level": logging.getLogger("gatewayd.plugins").getEffectiveLevel(),
-        }
-
-    def _take_found(self, process: PluginProcess, found: Any) -> None:
-        try:
-            kind, missing = PluginKind(found["kind"]), tuple(str(name) for name in found["missing"])
-            specs = [dict(spec) for spec in found["specs"][:MAX_METHODS]]
-        except MALFORMED as error:
-            raise process.spoil(error) from error
-        self.plugin = replace(
-            self.plugin,
-            kind=kind,
-            manifest=frontmatter.read(self.plugin.content),
-            specs=specs,
-            missing=missing,
-        )
+            await self.run_hook("on_startup")
 
     async def _user_settings(self, names: frozenset[str], scope: CallScope) -> Mapping[str, Any]:
         if "__user__" not in names or not self.has_user_valves():
@@ -343,7 +188,7 @@ class IsolatedPlugin:
         return await store.find(user_id, plugin.family, plugin.id) or {}
 
     async def _schema(self, user: Mapping[str, Any] | None, *, of_user: bool) -> dict[str, Any] | None:
-        process = await self._ready()
+        process = await self._keeper.ready()
         told = {"user": None if user is None else dict(user), "of_user": of_user}
         answer = await process.ask({"do": "schema"}, PipeData(told))
         if not isinstance(answer.value, dict | None):
@@ -359,12 +204,12 @@ class IsolatedPlugin:
         more: Mapping[str, Any],
     ) -> "_Served":
         """Have the process call a method; take what it changed in the metadata of the request."""
-        process = await self._ready()
+        process = await self._keeper.ready()
         if not self.has(method):
             raise failure_of(self.plugin, f"it has no method {method!r}")
-        names = self._facts.parameters(method).names
+        names = self._keeper.facts.parameters(method).names
         settings = await self._user_settings(names, scope)
-        questions = self._questions
+        questions = self._keeper.questions
         call = questions.begin(scope)
         try:
             told = {**call_told(call, names, arguments, settings), **more}
@@ -375,7 +220,7 @@ class IsolatedPlugin:
             return _Served(process, call, answer)
         except PluginError as failure:
             if not process.is_alive:
-                self._note(method, failure.message)
+                self._keeper.note(method, failure.message)
             raise
         except asyncio.CancelledError:
             process.tell_soon({"do": "cancel", "call": call.number})
@@ -426,43 +271,6 @@ class IsolatedPlugin:
         self._calls.enter()
         return open_stream(process, stream, self._parts.tasks, self._calls.leave_soon)
 
-    def _note(self, doing: str, sentence: str) -> None:
-        """Keep a problem, a few in a second: each is written to the database."""
-        now = time.monotonic()
-        noted = max(self._noted, now - 1.0) + NOTE_SECONDS
-        if noted <= now:
-            self._noted = noted
-            self._noting(self.plugin, doing, sentence)
-
-    def _hear(self, said: Mapping[str, Any], payload: PipeData) -> None:
-        told = payload.value
-        match said["tell"]:
-            case "facts":
-                self._facts = read_facts(told)
-            case "note":
-                self._note(_line(told["doing"]), _line(told["sentence"]))
-            case "log":
-                fields = {name: _line(told["fields"][name]) for name in LOGGED if name in told["fields"]}
-                level = told["level"] if told["level"] in LEVELS else logging.INFO
-                own = log_fields(self.plugin.family, self.plugin.id)
-                log.log(level, "%s", _line(told["message"]), extra={**fields, **own})
-            case other:
-                raise ValueError(f"it tells {str(other)[:40]!r}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Listener:
-    """A `process.ProcessListener` of one process."""
-
-    questions: PluginQuestions
-    hearing: Callable[[Mapping[str, Any], PipeData], None]
-
-    async def answer(self, asked: Mapping[str, Any], payload: PipeData) -> PipeData:
-        return await self.questions.answer(asked, payload)
-
-    def hear(self, said: Mapping[str, Any], payload: PipeData) -> None:
-        self.hearing(said, payload)
-
 
 @dataclass(frozen=True, slots=True)
 class _Served:
@@ -488,7 +296,7 @@ def _result(told: Any, value: bytes) -> Result:
     if told is None:
         return value
     if "problem" in told:
-        return _line(told["problem"])
+        return line_of(told["problem"])
     if not isinstance(told["value"], dict):
         raise ValueError("a piece is an object")
     return orjson.dumps(told["value"])
@@ -501,9 +309,3 @@ def _change(body: dict[str, Any], changed: Any) -> None:
     shared = {METADATA: body[METADATA]} if METADATA in body else {}
     body.clear()
     body.update({**changed, **shared})
-
-
-def _line(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > MAX_ERROR_CHARACTERS:
-        raise ValueError("a short text is expected")
-    return value

@@ -65,7 +65,7 @@ async def outcome(loaded: IsolatedPlugin) -> str:
 @pytest.mark.parametrize("what", MALFORMED)
 async def test_a_process_that_says_nonsense_is_ended(isolating: Isolating, what: str) -> None:
     async with isolated(SAYING.replace("{code}", MALFORMED[what]), isolating) as (loaded, _):
-        first = loaded.process
+        first = loaded.keeper.process
         assert first is not None
         assert "its process" in await outcome(loaded) or not first.is_alive
         while first.is_alive:
@@ -106,7 +106,7 @@ async def test_memory_is_bounded(isolating: Isolating) -> None:
     """
     async with isolated(content, isolating) as (loaded, _):
         assert await outcome(loaded) == "pipe p: MemoryError"
-        assert loaded.is_alive
+        assert loaded.keeper.is_alive
 
 
 async def test_it_sees_no_secret(isolating: Isolating, monkeypatch: pytest.MonkeyPatch) -> None:
