@@ -257,16 +257,14 @@ class ControlClient(LiveClient, PluginClient):
         status: str | None = None,
         limit: int | None = None,
         offset: int = 0,
+        *,
+        orphaned: bool = False,
     ) -> files.FileList:
-        """Return files, newest first; `query` matches whole names, `*` and `?` in it anything."""
-        found = {
-            "query": query or None,
-            "user": user,
-            "status": status,
-            "limit": limit,
-            "offset": offset or None,
-        }
-        return self._read("/v1/files", files.FileList, **found)
+        """Return files, newest first; `query` matches whole names, `*` and `?` in it anything. `orphaned`
+        ones are those of removed users."""
+        page = {"limit": limit, "offset": offset or None, "orphaned": "true" if orphaned else None}
+        found = {"query": query or None, "user": user, "status": status}
+        return self._read("/v1/files", files.FileList, **found, **page)
 
     def get_file(self, file_id: str) -> files.File:
         """Return one file."""
@@ -286,6 +284,10 @@ class ControlClient(LiveClient, PluginClient):
         path = f"/v1/files/{segment(file_id)}/retry"
         return self._write("POST", path, files.FileWritten, None, dry_run)
 
+    def give_file(self, file_id: str, request: files.Gift, *, dry_run: bool = False) -> files.FileWritten:
+        """Make another account the owner of a file."""
+        return self._write("POST", f"/v1/files/{segment(file_id)}/give", files.FileWritten, request, dry_run)
+
     def remove_file(self, file_id: str, *, dry_run: bool = False) -> files.FileWritten:
         """Delete a file, its passages and its places in collections."""
         return self._write("DELETE", f"/v1/files/{segment(file_id)}", files.FileWritten, None, dry_run)
@@ -299,11 +301,12 @@ class ControlClient(LiveClient, PluginClient):
         return self._read("/v1/queue", files.Queue)
 
     def list_collections(
-        self, query: str = "", limit: int | None = None, offset: int = 0
+        self, query: str = "", limit: int | None = None, offset: int = 0, *, orphaned: bool = False
     ) -> collections.CollectionList:
-        """Return collections, last changed first; `query` is part of a name or description."""
-        found = {"query": query or None, "limit": limit, "offset": offset or None}
-        return self._read("/v1/collections", collections.CollectionList, **found)
+        """Return collections, last changed first; `query` is part of a name or description. `orphaned` ones
+        are those of removed users."""
+        page = {"limit": limit, "offset": offset or None, "orphaned": "true" if orphaned else None}
+        return self._read("/v1/collections", collections.CollectionList, query=query or None, **page)
 
     def get_collection(self, ref: str) -> collections.Collection:
         """Return one collection by id or name."""
@@ -334,6 +337,13 @@ class ControlClient(LiveClient, PluginClient):
         """Change the given fields of a collection."""
         path = f"/v1/collections/{segment(ref)}"
         return self._write("PATCH", path, collections.CollectionWritten, request, dry_run)
+
+    def give_collection(
+        self, ref: str, request: files.Gift, *, dry_run: bool = False
+    ) -> collections.CollectionWritten:
+        """Make another account the owner of a collection."""
+        path = f"/v1/collections/{segment(ref)}/give"
+        return self._write("POST", path, collections.CollectionWritten, request, dry_run)
 
     def remove_collection(self, ref: str, *, dry_run: bool = False) -> collections.CollectionWritten:
         """Delete a collection; its files stay."""

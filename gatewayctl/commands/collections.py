@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from gatewayctl import completion
-from gatewayctl.commands.files import FileIds, leave, wait_for
+from gatewayctl.commands.files import FileIds, NewOwner, leave, wait_for
 from gatewayctl.completion import completing
 from gatewayctl.failures import CommandError
 from gatewayctl.ingesting.stop import Stop, StoppedError
@@ -30,6 +30,7 @@ from gatewayctl.wire.collections import (
     Query,
     Reindex,
 )
+from gatewayctl.wire.files import Gift
 
 noun = Noun("Collections: files that are searched together, and who may search them.")
 
@@ -157,17 +158,25 @@ Writers = Annotated[
 ]
 
 
-@noun.verb("list", "gatewayctl collection list", "gatewayctl collection list --query hand -o name")
+@noun.verb(
+    "list",
+    "gatewayctl collection list",
+    "gatewayctl collection list --query hand -o name",
+    "gatewayctl collection list --orphaned",
+)
 def list_collections(
     session: Session,
     query: Annotated[
         str,
         typer.Option("--query", "-q", metavar="TEXT", help="Only those with this in name or description."),
     ] = "",
+    orphaned: Annotated[
+        bool, typer.Option("--orphaned", help="Only those of users who were removed; USER is their id.")
+    ] = False,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Show at most so many.")] = None,
 ) -> None:
     """List collections, last changed first."""
-    found = session.client.list_collections(query, limit)
+    found = session.client.list_collections(query, limit, orphaned=orphaned)
     session.show_all(found.collections, ROWS)
     if len(found.collections) < found.total:
         session.note(f"{len(found.collections)} of {found.total}")
@@ -304,6 +313,26 @@ def query(
     request = Query.model_validate({"query": question, **given})
     answer = session.client.query_collection(collection, request)
     _show_answer(session, answer, EXPLAINED if explain else FOUND)
+
+
+@noun.verb("give", "gatewayctl collection give handbook --to ada@example.org")
+def give(
+    session: Session,
+    collections: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="COLLECTION",
+            help="Names or ids of collections.",
+            autocompletion=completing(completion.collections),
+        ),
+    ],
+    to: NewOwner,
+    dry_run: DryRun = False,
+) -> None:
+    """Make another user the owner of collections; the files in them keep theirs."""
+    for ref in collections:
+        row = session.client.give_collection(ref, Gift(user=to), dry_run=dry_run)
+        session.written(row, WRITTEN, "collection")
 
 
 @noun.verb("delete", "gatewayctl collection delete handbook --yes")

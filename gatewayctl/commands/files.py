@@ -20,7 +20,7 @@ from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import Bars, Output, View
 from gatewayctl.safe import clean
 from gatewayctl.verbs import DryRun, Noun, Session, Yes, describe
-from gatewayctl.wire.files import File, FileWritten, NewFile, Queue
+from gatewayctl.wire.files import File, FileWritten, Gift, NewFile, Queue
 
 noun = Noun("Documents: what was uploaded, and whether it can be searched.")
 
@@ -72,6 +72,9 @@ Owner = Annotated[
     str | None,
     typer.Option("--user", metavar="USER", help="Who owns them; the first administrator if not given."),
 ]
+NewOwner = Annotated[
+    str, typer.Option("--to", metavar="USER", help="The new owner: a user's id or e-mail address.")
+]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until they are processed.")]
 
 
@@ -106,7 +109,12 @@ def add(
     batch.finish(wait=wait)
 
 
-@noun.verb("list", "gatewayctl file list --query '*.pdf'", "gatewayctl file list --status failed -o name")
+@noun.verb(
+    "list",
+    "gatewayctl file list --query '*.pdf'",
+    "gatewayctl file list --status failed -o name",
+    "gatewayctl file list --orphaned",
+)
 def list_files(
     session: Session,
     query: Annotated[
@@ -119,10 +127,15 @@ def list_files(
     user: Annotated[
         str | None, typer.Option("--user", metavar="USER", help="Only files of this user.")
     ] = None,
+    orphaned: Annotated[
+        bool, typer.Option("--orphaned", help="Only files of users who were removed; USER is their id.")
+    ] = False,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Show at most so many.")] = None,
 ) -> None:
     """List files, newest first."""
-    found = session.client.list_files(query, user, status, limit)
+    if orphaned and user is not None:
+        raise usage("cannot list the orphaned files of a user: these have none", param="--orphaned")
+    found = session.client.list_files(query, user, status, limit, orphaned=orphaned)
     session.show_all(found.files, ROWS)
     if len(found.files) < found.total:
         session.note(f"{len(found.files)} of {found.total}")
@@ -151,6 +164,17 @@ def text(session: Session, file: FileId) -> None:
         session.renderer.json(found.model_dump(mode="json"))
         return
     session.renderer.text(found.text)
+
+
+@noun.verb(
+    "give",
+    "gatewayctl file give 4c0f9b6e-8a0e-4c53-9d0e-0d7a3c1f5b7a --to ada@example.org",
+    "gatewayctl file give $(gatewayctl file list --orphaned -o name) --to ada@example.org",
+)
+def give(session: Session, files: FileIds, to: NewOwner, dry_run: DryRun = False) -> None:
+    """Make another user the owner of files, such as those that a removed user left."""
+    request = Gift(user=to)
+    show_written(session, [session.client.give_file(each, request, dry_run=dry_run) for each in files])
 
 
 @noun.verb("delete", "gatewayctl file delete 4c0f9b6e-8a0e-4c53-9d0e-0d7a3c1f5b7a --yes")

@@ -128,7 +128,10 @@ def change(
 
 @noun.verb("remove", "gatewayctl user remove ada@example.org --yes")
 def remove(session: Session, user: UserRef, yes: Yes = False, dry_run: DryRun = False) -> None:
-    """Delete an account with its keys, memberships and chats."""
+    """Delete an account with its keys, memberships and chats; its files and collections stay.
+
+    `gatewayctl file list --orphaned` and `gatewayctl collection list --orphaned` show what it left.
+    """
     confirm(f"Remove the user {user}?", yes=yes or dry_run)
     show_written(session, session.client.remove_user(user, dry_run=dry_run))
 

@@ -54,6 +54,12 @@ class FileWritten(Written, File):
     """A file after a write."""
 
 
+class Gift(Request):
+    """Who is to own a file or a collection: a user (id or e-mail)."""
+
+    user: str
+
+
 class NewFile(Request):
     """The query of an upload.
 

@@ -65,7 +65,8 @@ def columns_at(text: str) -> tuple[int, int]:
                 return (ends[begun], ends[begun] + len(names)) if are_names(cells) else (0, 0)
             begun = reader.line_num
     except csv.Error:
-        pass  # A quoted value of more than 128 KiB, for instance: no names of columns.
+        # The module refuses what is no table of values, and that has no columns.
+        return 0, 0
     return 0, 0
 
 

@@ -81,6 +81,12 @@ class Files:
         """Replace the client's metadata of a file."""
         return await self._describe(actor, file_id, data=clean_object(data, "metadata"))
 
+    async def give(self, actor: Actor, file_id: str, owner_id: str) -> File:
+        """Make another account, which exists, the owner of a file; for administrators only."""
+        if not actor.is_admin:
+            raise GatewayError(Kind.FORBIDDEN, "cannot give files to another account")
+        return await self._describe(actor, file_id, user_id=owner_id)
+
     async def remove(self, actor: Actor, file_id: str) -> None:
         """Delete a file with its passages, links and bytes."""
         await self.get_writable(actor, file_id)
@@ -169,16 +175,17 @@ class Files:
         actor: Actor,
         *,
         owner_id: str | None = None,
+        orphaned: bool = False,
         pattern: str = "",
         status: FileStatus | None = None,
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[File], int]:
         """Return one page of the actor's files, newest first, and the count; for those whom access lists do
-        not bind of all files, or of those of one owner."""
+        not bind of all files, of those of one owner, or of those that removed accounts left."""
         owner_id = owner_id if self._grants.is_exempt(actor) else actor.user_id
         return await self._stores.files.list(
-            user_id=owner_id, pattern=pattern, status=status, offset=offset, limit=limit
+            user_id=owner_id, orphaned=orphaned, pattern=pattern, status=status, offset=offset, limit=limit
         )
 
     async def _describe(self, actor: Actor, file_id: str, **fields: Any) -> File:

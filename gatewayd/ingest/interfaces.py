@@ -42,6 +42,7 @@ class FileStore(Protocol):
         self,
         *,
         user_id: str | None = None,
+        orphaned: bool = False,
         pattern: str = "",
         status: FileStatus | None = None,
         offset: int = 0,
@@ -49,8 +50,8 @@ class FileStore(Protocol):
     ) -> tuple[Sequence[File], int]:
         """Return one page of files, newest first, and the count of all.
 
-        `user_id` None means everybody's. `pattern` matches whole names in any case, `*` for any text and `?`
-        for any character; all when it is empty.
+        `user_id` None means everybody's, `orphaned` those whose owner's account is gone. `pattern` matches
+        whole names in any case, `*` for any text and `?` for any character; all when it is empty.
         """
         ...
 

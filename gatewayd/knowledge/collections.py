@@ -134,14 +134,22 @@ class Collections:
         return await self._store.has_files(collection.id)
 
     async def list(
-        self, actor: Actor, *, query: str = "", offset: int = 0, limit: int | None = None
+        self,
+        actor: Actor,
+        *,
+        orphaned: bool = False,
+        query: str = "",
+        offset: int = 0,
+        limit: int | None = None,
     ) -> tuple[Sequence[Collection], int]:
-        """Return one page of what the actor may read, with files counted, last changed first, and the
-        count."""
+        """Return one page of what the actor may read, with files counted, last changed first, and the count;
+        with `orphaned` only of what removed accounts left."""
         if not is_plain(query):
             return [], 0
         reader = self._access.reader(actor)
-        return await self._store.list(reader=reader, query=query.strip(), offset=offset, limit=limit)
+        return await self._store.list(
+            reader=reader, orphaned=orphaned, query=query.strip(), offset=offset, limit=limit
+        )
 
     def may_write(self, actor: Actor, collection: Collection) -> bool:
         """Tell whether an actor may change a collection."""
@@ -155,6 +163,16 @@ class Collections:
             if collection == before:
                 return before
             return await self._put(collection)
+
+    async def give(self, actor: Actor, collection_id: str, owner_id: str) -> Collection:
+        """Make another account, which exists, the owner of a collection; for administrators only."""
+        if not actor.is_admin:
+            raise GatewayError(Kind.FORBIDDEN, "cannot give collections to another account")
+        async with self._transactor.exclusive(CHANGING):
+            before = await self.get_writable(actor, collection_id)
+            if before.user_id == owner_id:
+                return before
+            return await self._put(replace(before, user_id=owner_id))
 
     async def set_grants(self, actor: Actor, collection_id: str, grants: Sequence[Grant]) -> Collection:
         """Replace the access list and return the collection; grants that the actor may not give are left

@@ -29,6 +29,7 @@ class CollectionStore(Protocol):
         self,
         *,
         reader: tuple[str, Sequence[str]] | None = None,
+        orphaned: bool = False,
         query: str = "",
         offset: int = 0,
         limit: int | None = None,
@@ -36,7 +37,8 @@ class CollectionStore(Protocol):
         """Return one page of collections with their files counted, last changed first, and the count of all.
 
         `reader` (user id, group ids) limits them to those the user owns or has any grant on, None to nothing.
-        `query` is part of the name or description, in any case.
+        `orphaned` are those whose owner's account is gone. `query` is part of the name or description, in any
+        case.
         """
         ...
 
@@ -53,7 +55,7 @@ class CollectionStore(Protocol):
         ...
 
     async def change(self, collection: Collection) -> bool:
-        """Write name, description, meta, grants and updated_at; False when it is gone."""
+        """Write owner, name, description, meta, grants and updated_at; False when it is gone."""
         ...
 
     async def remove(self, collection_id: str) -> bool:

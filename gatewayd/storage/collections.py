@@ -78,6 +78,7 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
         self,
         *,
         reader: tuple[str, Sequence[str]] | None = None,
+        orphaned: bool = False,
         query: str = "",
         offset: int = 0,
         limit: int | None = None,
@@ -94,6 +95,8 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
                 statement, Resource.KNOWLEDGE, "c.id", (user_id, possible(UserRow, group_ids))
             )
             conditions.append(f"(c.user_id = {statement.bind(user_id)} OR {readable})")
+        if orphaned:
+            conditions.append("NOT EXISTS (SELECT 1 FROM users u WHERE u.id = c.user_id)")
         if query:
             like = statement.like(pattern)
             conditions.append(f"(c.name_key {like} OR c.description_key {like})")
@@ -145,8 +148,8 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
             return bool(await statement.run(query))
 
     async def change(self, collection: Collection) -> bool:
-        """Write name, description, meta, grants and updated_at; False when it is gone."""
-        columns = _columns(collection)
+        """Write owner, name, description, meta, grants and updated_at; False when it is gone."""
+        columns = {**_columns(collection), "user_id": collection.user_id}
         if not fits(CollectionRow, id=collection.id):
             return False
         async with writing("change the collection"):

@@ -47,6 +47,7 @@ class TortoiseFiles:
         self,
         *,
         user_id: str | None = None,
+        orphaned: bool = False,
         pattern: str = "",
         status: FileStatus | None = None,
         offset: int = 0,
@@ -58,6 +59,8 @@ class TortoiseFiles:
             return [], 0
         statement = Statement(FileRow._meta.db)
         conditions = [] if user_id is None else [f"user_id = {statement.bind(user_id)}"]
+        if orphaned:
+            conditions.append("NOT EXISTS (SELECT 1 FROM users u WHERE u.id = files.user_id)")
         if status is not None:
             conditions.append(f"status = {statement.bind(status.value)}")
         if name:

@@ -123,6 +123,7 @@ class MemoryFiles:
         self,
         *,
         user_id: str | None = None,
+        orphaned: bool = False,
         pattern: str = "",
         status: FileStatus | None = None,
         offset: int = 0,
@@ -132,6 +133,7 @@ class MemoryFiles:
             file
             for file in self._library.tables.files.values()
             if user_id in (None, file.user_id)
+            and not (orphaned and file.user_id in self._library.tables.users)
             and status in (None, file.status)
             and (not pattern or fnmatch(file.name.casefold(), pattern.casefold().replace("[", "[[]")))
         ]

@@ -86,6 +86,7 @@ class MemoryCollections:
         self,
         *,
         reader: tuple[str, Sequence[str]] | None = None,
+        orphaned: bool = False,
         query: str = "",
         offset: int = 0,
         limit: int | None = None,
@@ -94,6 +95,7 @@ class MemoryCollections:
             self._counted(each)
             for each in self._library.tables.collections.values()
             if (reader is None or self._reads(each, *reader))
+            and not (orphaned and each.user_id in self._library.tables.users)
             and query.casefold() in f"{each.name}\n{each.description}".casefold()
         ]
         found.sort(key=lambda each: (each.updated_at, each.id), reverse=True)

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from gatewayctl.wire import collections as wire
 from gatewayctl.wire.base import Outcome
+from gatewayctl.wire.files import Gift
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.grants import READ, WRITE
 from gatewayd.catalog.records import Grant
@@ -53,14 +54,21 @@ class CollectionRoutes:
             Route("GET", one, self.show, access, "Show a collection", dialect),
             Route("PATCH", one, self.change, access, "Change a collection", dialect),
             Route("DELETE", one, self.remove, access, "Delete a collection", dialect),
+            Route("POST", f"{one}/give", self.give, access, "Give a collection to another account", dialect),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:
-        """Answer `CollectionList`, a page of at most 1000; `?query=` is part of a name or description."""
+        """Answer `CollectionList`, a page of at most 1000.
+
+        `?query=` is part of a name or description, `?orphaned=` limits it to those of removed users.
+        """
         offset, limit = find_page(request)
-        query = request.query.get("query", "")
         found, total = await self._collections.list(
-            self._operator(request), query=query, offset=offset, limit=limit
+            self._operator(request),
+            orphaned=is_set(request, "orphaned"),
+            query=request.query.get("query", ""),
+            offset=offset,
+            limit=limit,
         )
         return answer(wire.CollectionList(collections=await self._views.collections(found), total=total))
 
@@ -98,6 +106,17 @@ class CollectionRoutes:
                 grants=await self._changed_grants(before, wanted),
             )
             collection = await self._collections.change(who, before.id, change)
+        outcome = Outcome.UNCHANGED if collection == before else Outcome.CHANGED
+        return await self._written(collection, outcome, dry_run=dry_run)
+
+    async def give(self, request: web.Request) -> web.StreamResponse:
+        """Take `Gift`, answer `CollectionWritten`: changed, or unchanged when it is theirs already."""
+        wanted = await read_model(request, Gift)
+        who = self._operator(request)
+        async with self._writes.block(request, "collection give", request.match_info["ref"]) as dry_run:
+            owner = await self._principals.owner(wanted.user)
+            before = await self._resolve(request)
+            collection = await self._collections.give(who, before.id, owner.id)
         outcome = Outcome.UNCHANGED if collection == before else Outcome.CHANGED
         return await self._written(collection, outcome, dry_run=dry_run)
 

@@ -61,19 +61,21 @@ class FileRoutes:
             Route("DELETE", one, self.remove, access, "Delete a file", dialect),
             Route("GET", f"{one}/text", self.text, access, "Show the text of a file", dialect),
             Route("POST", f"{one}/retry", self.retry, access, "Process a file again", dialect),
+            Route("POST", f"{one}/give", self.give, access, "Give a file to another account", dialect),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `FileList`, a page of at most 1000.
 
-        `?user=` limits it to the files of one user, `?status=` to those in a status, `?query=` to names like
-        it, where `*` and `?` stand for anything.
+        `?user=` limits it to the files of one user, `?orphaned=` to those of removed users, `?status=` to
+        those in a status, `?query=` to names like it, where `*` and `?` stand for anything.
         """
         ref = request.query.get("user")
         offset, limit = find_page(request)
         found, total = await self._files.list(
             self._operator(request),
             owner_id=None if ref is None else (await self._principals.owner(ref)).id,
+            orphaned=is_set(request, "orphaned"),
             pattern=request.query.get("query", ""),
             status=_status(request),
             offset=offset,
@@ -105,6 +107,18 @@ class FileRoutes:
         async with self._writes.block(request, "file retry", file_id) as dry_run:
             file = await self._files.retry(self._operator(request), file_id)
         return await self._written(file, Outcome.CHANGED, dry_run=dry_run)
+
+    async def give(self, request: web.Request) -> web.StreamResponse:
+        """Take `Gift`, answer `FileWritten`: changed, or unchanged when it is theirs already."""
+        file_id, who = request.match_info["id"], self._operator(request)
+        wanted = await read_model(request, wire.Gift)
+        async with self._writes.block(request, "file give", file_id) as dry_run:
+            owner = await self._principals.owner(wanted.user)
+            file = await self._files.get(who, file_id)
+            outcome = Outcome.UNCHANGED if file.user_id == owner.id else Outcome.CHANGED
+            if outcome is Outcome.CHANGED:
+                file = await self._files.give(who, file_id, owner.id)
+        return await self._written(file, outcome, dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer `FileWritten` with the file as it was."""

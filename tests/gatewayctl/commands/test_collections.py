@@ -27,6 +27,18 @@ async def test_create_show_list(ctl: Ctl, owner: None) -> None:
     assert (await ctl("collection", "create", "x", "--user", "nobody@example.org")).code == 5
 
 
+async def test_what_a_removed_user_left(ctl: Ctl, owner: None) -> None:
+    assert (await ctl("user", "create", "--email", "ann@example.org", "--generate")).code == 0
+    await ctl("collection", "create", "left", "--user", "ann@example.org")
+    await ctl("collection", "create", "kept")
+    assert (await ctl("user", "remove", "ann@example.org", "--yes")).code == 0
+    assert (await ctl("collection", "list", "--orphaned", "-o", "name")).out == "left\n"
+    given = await ctl("collection", "give", "left", "kept", "--to", "boss@example.org")
+    assert given.out == "changed collection left\nunchanged collection kept\n"
+    assert (await ctl("collection", "list", "--orphaned", "-o", "name")).out == ""
+    assert (await ctl("collection", "give", "left", "--to", "zoe@example.org")).code == 5
+
+
 async def test_a_long_description_does_not_widen_a_list(ctl: Ctl, owner: None) -> None:
     await ctl("collection", "create", "d", "--description", "word " * 1000)
     listed = (await ctl("collection", "list")).out

@@ -141,3 +141,17 @@ async def test_the_queue_is_counted(ctl: Ctl) -> None:
     shown = json.loads((await ctl("file", "queue", "-o", "json")).out)
     assert shown == {"waiting": 0, "working": 0, "failed": 0}
     assert (await ctl("file", "queue", "-o", "name")).out == "0\n"
+
+
+async def test_what_a_removed_user_left(ctl: Ctl, owner: None, note: Path) -> None:
+    assert (await ctl("user", "create", "--email", "ann@example.org", "--generate")).code == 0
+    [kept] = (await ctl("file", "add", str(note), "-o", "name")).out.split()
+    [left] = (await ctl("file", "add", str(note), "--user", "ann@example.org", "-o", "name")).out.split()
+    assert (await ctl("user", "remove", "ann@example.org", "--yes")).code == 0
+    assert (await ctl("file", "list", "--orphaned", "-o", "name")).out.split() == [left]
+    assert (await ctl("file", "list", "--orphaned", "--user", "boss@example.org")).code == 2
+    given = await ctl("file", "give", left, kept, "--to", "boss@example.org")
+    assert given.out == f"changed file note.md {left}\nunchanged file note.md {kept}\n"
+    assert (await ctl("file", "list", "--orphaned", "-o", "name")).out == ""
+    assert (await ctl("file", "give", left, "--to", "zoe@example.org")).code == 5
+    assert (await ctl("file", "give", left)).code == 2

@@ -113,6 +113,17 @@ async def test_a_renamed_file_keeps_everything_else(ingest: Ingest) -> None:
     assert refused.value.param == "filename"
 
 
+async def test_only_administrators_give_files_away(ingest: Ingest) -> None:
+    file = await ingest.completed("a.txt", "text")
+    assert await outcome(ingest.files.give(OWNER, file.id, "zoe")) == "forbidden"
+    given = await ingest.files.give(ADMIN, file.id, "zoe")
+    assert (given.user_id, given.text_hash, given.status) == ("zoe", file.text_hash, file.status)
+    assert await outcome(ingest.files.get(OWNER, file.id)) == "not_found"
+    assert await outcome(ingest.files.give(ADMIN, "none", "zoe")) == "not_found"
+    ingest.grants.bypass_admins = False
+    assert await outcome(ingest.files.give(ADMIN, file.id, "ann")) == "not_found"
+
+
 async def test_the_metadata_of_a_file_is_replaced(ingest: Ingest) -> None:
     file = await ingest.completed("a.txt", "text")
     changed = await ingest.files.set_data(OWNER, file.id, {"k": [1]})

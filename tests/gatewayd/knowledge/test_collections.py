@@ -32,6 +32,17 @@ async def test_creating_needs_the_permission(world: World) -> None:
     assert await world.collections.get(ROOT, made.id) == made
 
 
+async def test_only_administrators_give_collections_away(world: World) -> None:
+    made = await world.collections.create(ROOT, NewCollection("x", grants=[READ]), owner_id="ann")
+    assert (await refused(world.collections.give(ANN, made.id, "bob"))).kind is Kind.FORBIDDEN
+    given = await world.collections.give(ROOT, made.id, "bob")
+    assert (given.user_id, given.name, given.grants) == ("bob", "x", (READ,))
+    assert await world.collections.get_writable(BOB, made.id) == given
+    assert (await refused(world.collections.get(ANN, made.id))).kind is Kind.NOT_FOUND
+    assert await world.collections.give(ROOT, made.id, "bob") == given
+    assert (await refused(world.collections.give(ROOT, "none", "bob"))).kind is Kind.NOT_FOUND
+
+
 async def test_only_administrators_make_collections_for_others(world: World) -> None:
     made = await world.collections.create(ROOT, NewCollection("x"), owner_id="bob")
     assert made.user_id == "bob"

@@ -11,7 +11,9 @@ from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.database import Database
 from gatewayd.storage.files import TortoiseFiles
 from gatewayd.storage.rows import CollectionRow, DirectoryRow, GrantRow, LinkRow
+from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.filing import collection, directory, file, link
+from tests.fakes.records import user
 
 FULL = Collection(
     id="c1",
@@ -45,6 +47,23 @@ async def test_a_collection_comes_back_as_it_was(collections: TortoiseCollection
     await collections.add(FULL)
     assert await collections.find("c1") == FULL
     assert await collections.list() == ([replace(FULL, file_count=0)], 1)
+
+
+async def test_collections_of_removed_users_are_listed(collections: TortoiseCollections) -> None:
+    users = TortoiseUsers()
+    for name in ("u1", "u2"):
+        await users.add(user(name), None)
+        await collections.add(collection(f"of {name}", user_id=name))
+    assert await listed(collections, orphaned=True) == []
+    await users.remove("u2")
+    assert await listed(collections, orphaned=True) == ["of u2"]
+    assert await listed(collections, orphaned=True, query="of u1") == []
+    given = replace(collection("of u2"), user_id="u1")
+    assert await collections.change(given)
+    assert await listed(collections, orphaned=True) == []
+    found = await collections.find("of u2")
+    assert found is not None
+    assert found.user_id == "u1"
 
 
 async def test_what_is_absent_is_none_or_false(collections: TortoiseCollections) -> None:
@@ -85,9 +104,15 @@ async def test_a_change_writes_what_may_change(collections: TortoiseCollections)
     await collections.add(FULL)
     await collections.add(collection("c2", grants=FULL.grants))
     fresh = replace(
-        FULL, name="New", description="", meta={}, grants=(Grant("user", "u2", "read"),), updated_at=9
+        FULL,
+        user_id="u2",
+        name="New",
+        description="",
+        meta={},
+        grants=(Grant("user", "u2", "read"),),
+        updated_at=9,
     )
-    assert await collections.change(replace(fresh, user_id="other", created_at=5))
+    assert await collections.change(replace(fresh, created_at=5))
     assert await collections.find("c1") == fresh
     assert await collections.find("c2") == collection("c2", grants=FULL.grants)
     assert await listed(collections, query="wege") == []

@@ -9,7 +9,9 @@ from gatewayd.storage.database import Database
 from gatewayd.storage.files import PAGE, TortoiseFiles
 from gatewayd.storage.jobs import TortoiseJobs
 from gatewayd.storage.rows import CollectionRow, FileTextRow, LinkRow, PassageRow, SpaceRow, VectorBatchRow
+from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.filing import collection, file, job, link
+from tests.fakes.records import user
 from tests.fakes.word_tables import indexed_texts
 
 FULL = File(
@@ -105,6 +107,20 @@ async def test_pages_are_the_newest_first_with_the_count_of_all(files: TortoiseF
     assert await files.list(user_id="u1", status=FileStatus.PENDING) == ([], 0)
     assert await files.list(offset=9) == ([], 5)
     assert await files.list(limit=0) == ([], 5)
+
+
+async def test_files_of_removed_users_are_listed(files: TortoiseFiles) -> None:
+    users = TortoiseUsers()
+    for user_id in ("u1", "u2"):
+        await users.add(user(user_id), None)
+    for number in range(4):
+        await files.add(file(f"f{number}", user_id=f"u{number % 2 + 1}", created_at=number))
+    assert await files.list(orphaned=True) == ([], 0)
+    await users.remove("u2")
+    page, total = await files.list(orphaned=True, limit=1)
+    assert ([each.id for each in page], total) == (["f3"], 2)
+    assert [each.id for each in (await files.list(orphaned=True, pattern="f1*"))[0]] == ["f1"]
+    assert await files.list(orphaned=True, user_id="u1") == ([], 0)
 
 
 @pytest.mark.parametrize(

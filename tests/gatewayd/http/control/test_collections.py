@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from gatewayctl.wire.collections import CollectionChange, NewCollection
+from gatewayctl.wire.files import Gift
 from gatewayd.accounts.records import NewGroup
 from gatewayd.ingest.records import Scope, ScopeKind
 from tests.fakes.control import Control
@@ -166,3 +167,29 @@ async def test_names_may_have_slashes(control: Control) -> None:
     client = control.client
     made = await control.call(client.create_collection, NewCollection(name="a/b c?"))
     assert (await control.call(client.get_collection, "a/b c?")).id == made.id
+
+
+async def test_what_a_removed_user_left_is_given_away(
+    control: Control, caplog: pytest.LogCaptureFixture
+) -> None:
+    owner, client = await boss(control), control.client
+    ann = await control.accounts.add_user("ann")
+    left = await control.call(
+        client.create_collection, NewCollection(name="left", user=ann.email, readers=["*"])
+    )
+    await control.call(client.create_collection, NewCollection(name="kept"))
+    assert (await control.call(client.list_collections, orphaned=True)).total == 0
+    await control.call(client.remove_user, ann.id)
+    found = await control.call(client.list_collections, orphaned=True)
+    assert [(each.id, each.user_id, each.user) for each in found.collections] == [(left.id, ann.id, "")]
+    gift = Gift(user=owner.id)
+    assert (await control.call(client.give_collection, "left", gift, dry_run=True)).outcome == "changed"
+    assert (await control.call(client.list_collections, orphaned=True)).total == 1
+    with caplog.at_level(logging.INFO, "gatewayd.audit"):
+        given = await control.call(client.give_collection, "left", gift)
+    assert (given.outcome, given.user, given.readers) == ("changed", owner.email, ["*"])
+    assert [line.getMessage() for line in caplog.records] == ["collection give"]
+    assert (await control.call(client.list_collections, orphaned=True)).total == 0
+    assert (await control.call(client.give_collection, left.id, gift)).outcome == "unchanged"
+    for ref, user in ((left.id, "zoe@example.org"), ("none", owner.id)):
+        assert (await refused(control, client.give_collection, ref, Gift(user=user))).kind == "not_found"

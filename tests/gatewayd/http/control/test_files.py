@@ -11,7 +11,7 @@ import pytest
 
 from gatewayctl.wire.base import HEADER, VERSION
 from gatewayctl.wire.collections import NewCollection
-from gatewayctl.wire.files import NewFile, Wait
+from gatewayctl.wire.files import Gift, NewFile, Wait
 from gatewayd.errors import invalid
 from tests.fakes.control import Control, control_socket
 from tests.fakes.control_documents import add, boss, processed, refused
@@ -269,3 +269,34 @@ async def test_waiting_has_bounds(control: Control, ids: list[str], seconds: int
 async def test_nothing_to_wait_for_is_done(control: Control) -> None:
     waited = await control.call(control.client.wait_for_files, Wait(ids=[], seconds=1))
     assert (waited.files, waited.is_done) == ([], True)
+
+
+async def test_what_a_removed_user_left_is_given_away(
+    control: Control, caplog: pytest.LogCaptureFixture
+) -> None:
+    owner, client = await boss(control), control.client
+    ann = await control.accounts.add_user("ann")
+    left, kept = await add(control, b"left", user=ann.email), await add(control, b"kept", "b.txt")
+    assert (await control.call(client.list_files, orphaned=True)).files == []
+    await control.call(client.remove_user, ann.id)
+    found = await control.call(client.list_files, orphaned=True)
+    assert ([file.id for file in found.files], found.total) == ([left.id], 1)
+    assert (found.files[0].user_id, found.files[0].user) == (ann.id, "")
+    gift = Gift(user=owner.email)
+    tried = await control.call(client.give_file, left.id, gift, dry_run=True)
+    assert (tried.outcome, tried.user, tried.dry_run) == ("changed", owner.email, True)
+    assert (await control.call(client.list_files, orphaned=True)).total == 1
+    with caplog.at_level(logging.INFO, "gatewayd.audit"):
+        given = await control.call(client.give_file, left.id, gift)
+    assert (given.outcome, given.user_id) == ("changed", owner.id)
+    assert [(line.getMessage(), vars(line)["target"]) for line in caplog.records] == [("file give", left.id)]
+    assert (await control.call(client.list_files, orphaned=True)).total == 0
+    assert (await control.call(client.give_file, kept.id, gift)).outcome == "unchanged"
+
+
+async def test_a_file_is_given_to_somebody_who_is_there(control: Control) -> None:
+    owner, client = await boss(control), control.client
+    file = await add(control, b"text")
+    for file_id, user in ((file.id, "zoe@example.org"), ("none", owner.email)):
+        assert (await refused(control, client.give_file, file_id, Gift(user=user))).kind == "not_found"
+    assert (await control.call(client.get_file, file.id)).user_id == owner.id
