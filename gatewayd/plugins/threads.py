@@ -102,7 +102,8 @@ class CallThreads:
         if self._is_closed or len(self._idle) >= MAX_IDLE_THREADS:
             return False
         self._idle.append(thread)
-        return not self._is_closed
+        # A call may be on its way to it already, although the others were told to end meanwhile.
+        return not (self._is_closed and self.dismiss(thread))
 
     def dismiss(self, thread: "_CallThread") -> bool:
         """Let a thread that waits end; called there. False when a call is on its way to it."""

@@ -5,6 +5,7 @@ import contextlib
 import contextvars
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 
 import pytest
@@ -176,6 +177,23 @@ async def test_threads_that_wait_end_when_they_are_closed_or_wait_long(
         later = await threads.run(threading.current_thread, contextvars.copy_context(), lambda: None)
         assert later.value is not outcome.value
         threads.close()
+
+
+async def test_a_thread_that_comes_to_rest_while_they_are_closed_gets_no_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads = CallThreads(LeftBehind())
+
+    class Late(deque[threading.Thread]):
+        def append(self, thread: threading.Thread) -> None:
+            threads.close()
+            super().append(thread)
+
+    monkeypatch.setattr(threads, "_idle", Late())
+    first = await threads.run(threading.current_thread, contextvars.copy_context(), lambda: None)
+    await asyncio.to_thread(first.value.join)
+    later = await threads.run(threading.current_thread, contextvars.copy_context(), lambda: None)
+    assert later.value is not first.value
 
 
 async def ended(plugged: Plugged) -> None:
