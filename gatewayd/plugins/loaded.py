@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins import specs, valves
-from gatewayd.plugins.arguments import Parameters, Surroundings, read_parameters, reserved
+from gatewayd.plugins.arguments import MAKERS, Parameters, Surroundings, read_parameters, reserved
 from gatewayd.plugins.attributes import find_stored
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.current import Calling, context_of
@@ -62,6 +62,10 @@ class _Snapshot:
 
     priority: int = 0
     properties: dict[str, Any] = field(default_factory=dict)
+    is_usable: bool = True
+    """Whether the valves are such that methods can be called."""
+    valves: Any = None
+    """Valves that are as they were set, whatever the plugin does with its own."""
 
 
 class Loaded:
@@ -182,12 +186,14 @@ class Loaded:
     async def refresh(self) -> None:
         """Read anew what hangs on the valves: the priority, and properties of the instance."""
         names = [name for name in ATTRIBUTES if isinstance(self._static(name), _PROPERTIES)]
-        priority, *values = await asyncio.gather(
-            self._runner.ask("load", self._priority), *(self._computed(name) for name in names)
+        read, *values = await asyncio.gather(
+            self._runner.ask("load", self._read_valves), *(self._computed(name) for name in names)
         )
-        self._snapshot = _Snapshot(priority, dict(zip(names, values, strict=True)))
+        self._snapshot = replace(read, properties=dict(zip(names, values, strict=True)))
         if self._parts.kind is PluginKind.FILTER and not self._inline:
             self._inline = await self._runner.ask("load", self._translated)
+        for inline in self._inline.values():
+            inline.use_valves(self._snapshot.valves)
 
     async def take(self, plugin: Plugin) -> bool:
         """Go on with another record of the same source; tell whether its valves are new."""
@@ -312,7 +318,8 @@ class Loaded:
         return made
 
     def _find_inline(self, method: str) -> InlineMethod | None:
-        inline = self._inline.get(method)
+        # A method with valves that cannot be used fails, in its thread.
+        inline = self._inline.get(method) if self._snapshot.is_usable else None
         return inline if inline is not None and inline.is_of(self.value(method)) else None
 
     def _translated(self) -> dict[str, InlineMethod]:
@@ -323,15 +330,24 @@ class Loaded:
         made = {
             method: attempt(partial(make_inline, instance, method, name, source, cls)).value
             for method, name in INLINE.items()
+            if self.has(method) and self._is_given(method, name)
         }
         return {method: one for method, one in made.items() if one is not None}
 
-    def _priority(self) -> int:
-        """Return the priority of the valves as they are set now; runs in a thread."""
+    def _is_given(self, method: str, name: str) -> bool:
+        """Tell whether a method takes a value under a name, and gets all else that it requires."""
+        parameters = self.parameters(method)
+        given = {name, "__valves__", *MAKERS}
+        return name in parameters.names and parameters.names - parameters.with_defaults <= given
+
+    def _read_valves(self) -> _Snapshot:
+        """Return what there is to know of the valves as they are set now; runs in a thread."""
         if attempt(self._assign_valves).error is not None:
-            return 0
+            return _Snapshot(is_usable=False)
         number = attempt(lambda: getattr(self._parts.instance.valves, "priority", 0)).value
-        return number if isinstance(number, int) else 0
+        cls = valves.find_class(self._parts.instance, valves.VALVES)
+        fresh = None if cls is None else attempt(partial(valves.make, cls, self.plugin.valves)).value
+        return _Snapshot(number if isinstance(number, int) else 0, valves=fresh)
 
     def _static(self, name: str) -> Any:
         """Return what the instance or its class has under a name, _MISSING for nothing; no code runs."""

@@ -68,6 +68,10 @@ class InlineMethod:
         """Whether the method does nothing but return its value."""
         return self._is_idle
 
+    def use_valves(self, valves: Any) -> None:
+        """Read valves from here on off an object that no code of the plugin has."""
+        self._operations.fresh_valves = valves
+
     def run_all(self, values: Sequence[bytes]) -> list[bytes]:
         """Return what the method makes of the first values: of all for which it can run here, one by one."""
         left, made = MAX_STEPS_TOGETHER, []
@@ -88,8 +92,8 @@ class InlineMethod:
             return None
         operations, made = self._operations, None
         try:
+            operations.begin(min(steps, MAX_STEPS), len(value))
             given = orjson.loads(value)
-            operations.begin(min(steps, MAX_STEPS))
             if type(given) is dict and self._run(given) is given:
                 changed = orjson.dumps(given) if operations.has_stored else value
                 operations.commit()

@@ -77,10 +77,10 @@ class Storage:
 
     def __init__(self, cls: type, names: Iterable[str]) -> None:
         self._cls = cls
-        is_plain = (
-            find_shared(cls, "__getattribute__") is object.__getattribute__
-            and find_shared(cls, "__setattr__") in _SETTERS
-        )
+        setter = find_shared(cls, "__setattr__")
+        is_plain = find_shared(cls, "__getattribute__") is object.__getattribute__ and setter in _SETTERS
+        self.takes_all = setter is object.__setattr__
+        """Whether any value may be set under a name: a model of pydantic has a say in that."""
         shared = {name: find_shared(cls, name) for name in names}
         self._names = {name for name, one in shared.items() if one is MISSING or type(one) in _PLAIN}
         self._get = storage_of(cls) if is_plain else None
@@ -125,16 +125,19 @@ class Operations:
         self._most = self._steps = 0
         self._read_off: dict[str, Any] | None = None
         self._set: dict[str, Any] = {}
+        self.fresh_valves: Any = None
+        """Valves that no code of the plugin has changed since; None for those of the instance."""
         self._undo: list[tuple[Any, Any, Any]] = []
         self.has_stored = False
         """Whether the run has changed a value that it was given."""
 
-    def begin(self, steps: int) -> None:
-        """Begin a run of so many steps at most."""
+    def begin(self, steps: int, characters: int = 0) -> None:
+        """Begin a run of so many steps at most, for a value that is parsed from so many characters."""
         self.end()
         self.has_stored = False
         self._most = self._steps = steps
         self._pay(self._nodes)
+        self._read(characters)
 
     @property
     def paid(self) -> int:
@@ -203,7 +206,7 @@ class Operations:
 
     def item(self, holder: Any, key: Any) -> Any:
         """Return a member of an object, an element of a list or a character of a text."""
-        self._pay(1)
+        self._read(len(key) if type(key) is str else 1)
         if (type(holder) is dict and type(key) is str) or (type(holder) in (list, str) and type(key) is int):
             return holder[key]
         raise LeftError
@@ -217,7 +220,7 @@ class Operations:
 
     def store(self, value: Any, holder: Any, key: Any) -> None:
         """Set a member of an object or an element of a list to a plain value."""
-        self._read(len(value) if type(value) is str else 1)
+        self._read(sum(len(one) for one in (key, value) if type(one) is str))
         if type(value) not in _PLAIN:
             raise LeftError
         is_member = type(holder) is dict and type(key) is str
@@ -229,17 +232,17 @@ class Operations:
         holder[key] = value
 
     def add(self, holder: Any, place: Any, *members: Any) -> None:
-        """Put a new object into a list, at its end for None; names and plain values of it alternate.
+        """Put a new object into a list, at its end for `...`; names and plain values of it alternate.
 
         Nothing else refers to the object, so that a value stays a tree.
         """
-        if type(holder) is not list or type(place) not in (int, type(None)):
+        if type(holder) is not list or (place is not ... and type(place) is not int):
             raise LeftError
         if any(type(one) not in _PLAIN for one in members):
             raise LeftError
         self._read(len(holder) + sum(len(one) if type(one) is str else 1 for one in members))
         count = len(holder)
-        place = count if place is None else min(max(place + count, 0) if place < 0 else place, count)
+        place = count if place is ... else min(max(place + count, 0) if place < 0 else place, count)
         self.has_stored = True
         self._undo.append((holder, place, _ADDED))
         holder.insert(place, dict(zip(members[::2], members[1::2], strict=True)))
@@ -251,8 +254,8 @@ class Operations:
     def method(self, name: str, holder: Any, *arguments: Any) -> Any:
         """Call a method of a text or an object."""
         if type(holder) is dict and name == "get" and 1 <= len(arguments) <= 2:
-            self._pay(1)
             if type(arguments[0]) is str:
+                self._read(len(arguments[0]))
                 return holder.get(*arguments)
         elif type(holder) is str and name in TEXT_METHODS and all(type(one) is str for one in arguments):
             length = len(holder) * (1 + sum(map(len, arguments)))
@@ -307,12 +310,15 @@ class Operations:
             raise LeftError
         self._attributes.check("valves")
         self._valves.check(name)
-        stored = self._valves.read(self._stored().get("valves"))
+        own = self._stored().get("valves")
+        stored = self._valves.read(own if self.fresh_valves is None or own is None else self.fresh_valves)
         self._pay(len(stored))
         return self._plain(stored.get(name, MISSING))
 
     def set_own(self, name: str, value: Any) -> None:
         """Set an attribute of the instance to a plain value."""
+        if not self._attributes.takes_all or name == "valves":
+            raise LeftError
         self._attributes.check(name)
         self._stored()
         self._set[name] = self._plain(value)

@@ -183,7 +183,7 @@ class _Translator:
         count = ADDITIONS.get(name)
         if count != len(given) or not isinstance(added := given[-1], ast.Dict):
             return None
-        place = self._expression(given[0]) if count == 2 else ast.Constant(None)
+        place = self._expression(given[0]) if count == 2 else ast.Constant(...)
         members: list[ast.expr] = []
         for key, value in zip(added.keys, added.values, strict=True):
             if not isinstance(key, ast.Constant) or type(key.value) is not str:

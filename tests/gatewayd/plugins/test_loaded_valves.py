@@ -1,6 +1,7 @@
 """Calling plugins: what administrators and users set in them."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -47,6 +48,26 @@ async def test_stored_valves_that_do_not_fit_name_their_field() -> None:
         with pytest.raises(PluginError, match="cannot use its valves: field 'limit'"):
             await loaded.call("inlet", scope_of(), {"body": {}})
         assert loaded.priority() == 0
+
+
+async def test_small_methods_fail_too_with_valves_that_do_not_fit() -> None:
+    source = """
+    from pydantic import BaseModel
+    class Filter:
+        class Valves(BaseModel):
+            limit: int = 10
+        def __init__(self):
+            self.valves = self.Valves()
+        def inlet(self, body):
+            if self.valves.limit > 5:
+                body["is_long"] = True
+            return body
+    """
+    async with running(source, valves={"limit": "many"}) as (loaded, _):
+        with pytest.raises(PluginError, match="cannot use its valves: field 'limit'"):
+            await loaded.call("inlet", scope_of(), {"body": {}})
+        await loaded.take(replace(loaded.plugin, valves={"limit": 7}))
+        assert await loaded.call("inlet", scope_of(), {"body": {}}) == {"is_long": True}
 
 
 async def test_user_valves_are_an_instance_of_the_loaded_class() -> None:

@@ -4,11 +4,12 @@ import asyncio
 import threading
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import orjson
 import pytest
 
-from gatewayd.plugins.invoke import PluginError
+from gatewayd.plugins.invoke import Failed, PluginError
 from gatewayd.plugins.records import Family
 from gatewayd.plugins.repeated_calls import MAX_GIVEN_UP, CallBatch, Result
 from gatewayd.plugins.running import Runner
@@ -119,15 +120,7 @@ async def test_what_is_given_up_inline_crosses_with_all_that_follows_it(crossing
 
 async def test_what_ran_inline_stays_although_the_crossing_for_the_rest_fails() -> None:
     source = """
-    from pydantic import BaseModel
-
     class Filter:
-        class Valves(BaseModel):
-            word: str
-
-        def __init__(self):
-            self.valves = None
-
         def stream(self, event):
             event["seen"] = True
             if event["n"]:
@@ -135,11 +128,13 @@ async def test_what_ran_inline_stays_although_the_crossing_for_the_rest_fails() 
             return event
     """
     async with make_registry(plugin_of("f", source)) as plugged:
-        found = await results(plugged, VALUES[:3])
-        assert found[0] == b'{"n":0,"seen":true}'
-        assert [isinstance(one, str) and "cannot use its valves" in one for one in found[1:]] == [True, True]
-        with pytest.raises(PluginError, match="cannot use its valves"):
-            await results(plugged, VALUES[1:3])
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
+        failure = PluginError("filter", "f", Failed("it cannot be asked"))
+        calls = loaded.repeated("stream", "event", scope_of())
+        found = await calls.run(VALUES[:3], Mock(side_effect=failure))
+        assert found == [b'{"n":0,"seen":true}', failure.message, failure.message]
+        with pytest.raises(PluginError, match="cannot be asked"):
+            await calls.run(VALUES[1:3], Mock(side_effect=failure))
 
 
 async def test_a_method_that_gives_up_again_and_again_is_not_tried_any_more(crossings: list[str]) -> None:
@@ -174,6 +169,41 @@ async def test_valves_that_are_set_count_inline_at_once(crossings: list[str]) ->
         await loaded.take(replace(plugin, valves={"word": "b"}))
         assert await call.run([b"{}"], dict) == [b'{"word":"b"}']
         assert crossings == []
+
+
+async def test_valves_that_a_plugin_changes_for_one_call_do_not_count_for_the_next() -> None:
+    source = """
+    from pydantic import BaseModel
+
+    class Filter:
+        class Valves(BaseModel):
+            word: str = "a"
+
+        def __init__(self):
+            self.valves = self.Valves()
+
+        def outlet(self, body):
+            self.valves.word = "of another user"
+            return body
+
+        def stream(self, event):
+            event["word"] = self.valves.word
+            return event
+    """
+    async with make_registry(plugin_of("f", source, valves={"word": "b"})) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
+        await loaded.call("outlet", scope_of(), {"body": {}})
+        assert await results(plugged, [b"{}"]) == [b'{"word":"b"}']
+
+
+@pytest.mark.parametrize("more", ["", ", absent", ", *, absent", ", /"])
+async def test_a_small_method_that_cannot_be_called_so_fails_as_a_large_one_does(more: str) -> None:
+    source = f"class Filter:\n    def stream(self, event{more}):\n        return event\n"
+    async with make_registry(plugin_of("f", source)) as plugged:
+        loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
+        found = await results(plugged, [b"{}"])
+        assert [isinstance(one, str) for one in found] == [bool(more)]
+        assert loaded.is_idle("stream") == (not more)
 
 
 async def test_a_method_that_takes_no_value_is_called_without() -> None:

@@ -20,6 +20,8 @@ EVENT: Event = {
     "choices": [{"index": 0, "delta": {"content": "A secret word"}, "finish_reason": None}],
 }
 
+MODEL = "from pydantic import BaseModel"
+
 ALIKE = [
     "return event",
     "'''Text.'''\npass\nreturn event",
@@ -84,6 +86,8 @@ def test_what_runs_inline_does_what_the_method_does(body: str) -> None:
         "return {**event}",
         "return event['absent']",
         "event['x'] = 1 / 0\nreturn event",
+        "event['choices'].insert(None, {'x': 1})\nreturn event",
+        "self.valves = 1\nreturn event",
         "event['x'] = event\nreturn event",
         "event['x'] = event['choices']\nreturn event",
         "event['x'] = [1]\nreturn event",
@@ -415,6 +419,34 @@ def test_nothing_of_a_value_is_kept() -> None:
         hook.inline.run(orjson.dumps(value))
         value.clear()
         assert sys.getrefcount(content) < before
+
+
+@pytest.mark.parametrize("look", ["event.get(t)", "event[t]", "t in event"])
+def test_a_long_name_is_paid_for_as_it_is_hashed(look: str) -> None:
+    hook = Hook(f"t = event['t']\nevent['x'] = bool({look})\nreturn event")
+    assert hook.inline is not None
+    for length, is_changed in ((10_000, True), (1_000_000, False)):
+        text = "a" * length
+        assert hook.inline.change({"t": text, text: 1}) is is_changed
+    stored = Hook("event[event['t']] = 1\nreturn event").inline
+    assert stored is not None
+    assert not stored.change({"t": "b" * 1_000_000})
+
+
+def test_values_that_come_together_pay_for_being_read() -> None:
+    hook = Hook("if event.get('x'):\n    event['y'] = 1\nreturn event")
+    assert hook.inline is not None
+    large = orjson.dumps({"l": [{}] * (MAX_VALUE_BYTES // 4)})
+    assert 0 < len(hook.inline.run_all([large] * 100)) < 50
+
+
+def test_what_a_model_of_pydantic_has_a_say_in_is_not_set_inline() -> None:
+    hook = Hook("self.n = 2\nevent['x'] = self.n\nreturn event", head=MODEL)
+    hook.source = hook.source.replace("class Filter:", "class Filter(BaseModel):\n    n: int = 1")
+    exec(compile(hook.source, "plugin.py", "exec"), vars(hook.module))
+    hook.instance = hook.module.Filter()
+    hook.inline = hook.make()
+    assert hook.run({}) is None
 
 
 def test_only_objects_are_changed() -> None:
