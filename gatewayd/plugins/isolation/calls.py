@@ -42,13 +42,15 @@ _IN_SHORT: Final = ("id", "email", "name", "role")
 class OpenCall:
     """A call that a process serves or has served; `level` is how many requests of plugins it is part of.
 
-    `callables` are the tools that the plugin was given, by the numbers that it calls them by.
+    `callables` are the tools that the plugin was given, by the numbers that it calls them by. `open` counts
+    the answer and the streams that have not ended.
     """
 
     number: int
     scope: CallScope
     level: int
     callables: list[Callable[..., Any]] = field(default_factory=list)
+    open: int = 1
 
     def lend(self, tools: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return tools as the process gets them, with a number in the place of what is called."""

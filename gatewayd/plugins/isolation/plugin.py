@@ -97,7 +97,10 @@ class IsolatedPlugin:
         """
         with self._calls.busy():
             served = await self._serve("call", method, scope, arguments, {})
-            return self._taken(served, arguments)
+            try:
+                return self._taken(served, arguments)
+            finally:
+                served.end()
 
     def repeated(self, method: str, name: str, scope: CallScope) -> RepeatedCall:
         """Return a method to be called for many values, which it gets under a name, within one request."""
@@ -211,13 +214,15 @@ class IsolatedPlugin:
         settings = await self._user_settings(names, scope)
         questions = self._keeper.questions
         call = questions.begin(scope)
+        served = None
         try:
             told = {**call_told(call, names, arguments, settings), **more}
             header = {"do": how, "method": method, "call": call.number}
             answer = await process.ask(header, PipeData(told))
             if "metadata" in answer.value:
                 take_metadata(scope.metadata, answer.value["metadata"])
-            return _Served(process, call, answer)
+            served = _Served(process, questions, call, answer)
+            return served
         except PluginError as failure:
             if not process.is_alive:
                 self._keeper.note(method, failure.message)
@@ -228,7 +233,8 @@ class IsolatedPlugin:
         except MALFORMED as error:
             raise process.spoil(error) from error
         finally:
-            questions.end(call)
+            if served is None:
+                questions.end(call)
 
     async def _repeat(
         self,
@@ -241,6 +247,7 @@ class IsolatedPlugin:
         with self._calls.busy():
             more = {"name": name, "values": [Encoded([value]) for value in values]}
             served = await self._serve("repeat", method, scope, arguments(), more)
+            served.end()
         try:
             told = served.answer.value["results"]
             return [_result(one, value) for one, value in zip(told, values, strict=True)]
@@ -254,7 +261,7 @@ class IsolatedPlugin:
             if "body" in told:
                 _change(arguments["body"], told["body"])
             outcome = PipeData(told["outcome"], served.answer.attachment)
-            value = read_outcome(outcome, partial(self._open, process))
+            value = read_outcome(outcome, partial(self._open, process, served))
             if told["is_shared"]:
                 value = {**value, METADATA: served.call.scope.metadata}
         except MALFORMED as error:
@@ -263,22 +270,36 @@ class IsolatedPlugin:
 
     def _outcome(self, process: PluginProcess, answer: PipeData) -> Any:
         try:
-            return read_outcome(answer, partial(self._open, process))
+            return read_outcome(answer, partial(self._open, process, None))
         except MALFORMED as error:
             raise process.spoil(error) from error
 
-    def _open(self, process: PluginProcess, stream: int) -> Items:
+    def _open(self, process: PluginProcess, served: "_Served | None", stream: int) -> Items:
+        """Return a stream, and that of a call as a part of it."""
+
+        def leave() -> None:
+            self._calls.leave_soon()
+            if served is not None:
+                served.end()
+
         self._calls.enter()
-        return open_stream(process, stream, self._parts.tasks, self._calls.leave_soon)
+        if served is not None:
+            served.questions.keep(served.call)
+        return open_stream(process, stream, self._parts.tasks, leave)
 
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """A call that a process has answered."""
+    """A call that a process has answered; whoever has it ends it."""
 
     process: PluginProcess
+    questions: PluginQuestions
     call: OpenCall
     answer: PipeData
+
+    def end(self) -> None:
+        """Take note that the answer was taken, or that a stream of it has ended."""
+        self.questions.end(self.call)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,8 +56,15 @@ class PluginQuestions:
         self._calls[call.number] = call
         return call
 
+    def keep(self, call: OpenCall) -> None:
+        """Take note of a stream that a call gave: the call is over when all of them are, too."""
+        call.open += 1
+
     def end(self, call: OpenCall) -> None:
-        """Take note that a call is over."""
+        """Take note that a call has answered, or that a stream of it has ended."""
+        call.open -= 1
+        if call.open:
+            return
         self._over.append(call.number)
         if len(self._over) > MAX_OVER_CALLS:
             self._calls.pop(self._over.popleft(), None)

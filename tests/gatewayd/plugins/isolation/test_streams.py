@@ -5,6 +5,7 @@ import pytest
 
 from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
+from gatewayd.plugins.isolation.questions import MAX_OVER_CALLS
 from tests.fakes.isolated import Isolating, isolated
 from tests.fakes.plugins import scope_of
 
@@ -104,3 +105,25 @@ async def test_a_stream_fails_when_its_process_ends(isolating: Isolating) -> Non
         with pytest.raises(PluginError, match="its process ended with status 4"):
             await anext(items)
         await items.aclose()
+
+
+async def test_a_call_is_over_when_its_stream_is(isolating: Isolating) -> None:
+    content = """
+        class Pipe:
+            async def pipe(self, body, __tools__):
+                async def items():
+                    yield "first"
+                    yield await __tools__["t"]["callable"]()
+                return items() if body else "done"
+    """
+
+    async def tool() -> str:
+        return "the tool ran"
+
+    async with isolated(content, isolating) as (loaded, _):
+        scope = scope_of(tools={"t": {"callable": tool, "spec": {"name": "t"}}})
+        items = await loaded.call("pipe", scope, {"body": {"a": 1}})
+        assert await anext(items) == "first"
+        for _ in range(MAX_OVER_CALLS + 1):
+            await loaded.call("pipe", scope_of(), {"body": {}})
+        assert await anext(items) == "the tool ran"
