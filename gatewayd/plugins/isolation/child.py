@@ -49,6 +49,8 @@ LOOSE: Final = frozenset({"action"})
 CALL: Final = "call"
 OF_STREAMS: Final = frozenset({"repeat", "next", "close"})
 """What changes nothing that the gateway has to know at once."""
+STACK_BYTES: Final = 2 << 20
+"""Of a thread; all of it counts as memory that the process may write to, however little is in use."""
 END_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 0.5
 """Between two looks at calls that run on after they were stopped."""
@@ -361,6 +363,7 @@ async def _serve(parent: Parent) -> None:
 def main() -> None:
     """Answer until the gateway closes the pipe."""
     parent = Parent()
+    threading.stack_size(STACK_BYTES)
     with catching_output():
         asyncio.run(_serve(parent))
 

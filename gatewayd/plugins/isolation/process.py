@@ -37,6 +37,10 @@ MAX_TOLD_BYTES: Final = 2 << 20
 """Of what a process says of its own accord and is no question."""
 MAX_QUESTIONS: Final = 250
 """Questions of one process that are being answered; a further one is refused."""
+MAX_QUESTION_BYTES: Final = 64 << 20
+"""Of the questions of one process that are being answered, beside the last one."""
+REFUSING: Final = frozenset({"load", "schema", "valves"})
+"""What a process may refuse with an error of the gateway; anything else it fails at."""
 MAX_WATCH_SECONDS: Final = 5.0
 """Between two times that a process is asked whether it is alive."""
 MAX_PAUSE_SECONDS: Final = 0.05
@@ -77,6 +81,7 @@ class PluginProcess:
         self._listener = listener
         self._tasks = tasks
         self._questions: dict[int, str] = {}
+        self._asked_bytes = 0
         self._open = 0
         self._reason: str | None = None
         self._worker: Worker | None = None
@@ -135,6 +140,12 @@ class PluginProcess:
             return await unpack(answer, data)
         except WorkerDiedError as error:
             raise failure_of(self._plugin, self._why(error)) from error
+        except PluginError:
+            raise
+        except GatewayError as error:
+            if header["do"] in REFUSING:
+                raise
+            raise failure_of(self._plugin, error.message) from error
         except MALFORMED as error:
             raise self.spoil(error) from error
         finally:
@@ -215,27 +226,31 @@ class PluginProcess:
     async def _take(self, header: Mapping[str, Any], blob: bytes) -> None:
         if "ask" not in header and len(blob) > MAX_TOLD_BYTES:
             raise ValueError("it tells too much at a time")
-        payload = await unpack(header, blob)
-        if "ask" not in header:
-            if header.get("tell") == "withdraw":
-                await self._withdraw(header["of"])
-            else:
-                self._listener.hear(header, payload)
-            return
+        if "ask" in header:
+            await self._take_question(header, blob)
+        elif header.get("tell") == "withdraw":
+            await self._withdraw(header["of"])
+        else:
+            self._listener.hear(header, await unpack(header, blob))
+
+    async def _take_question(self, header: Mapping[str, Any], blob: bytes) -> None:
         number = header["ask"]
         if not isinstance(number, int) or number in self._questions:
             raise ValueError("a question has a number of its own")
-        if len(self._questions) >= MAX_QUESTIONS:
+        if len(self._questions) >= MAX_QUESTIONS or self._asked_bytes > MAX_QUESTION_BYTES:
             error = GatewayError(Kind.RATE_LIMITED, "cannot answer: the plugin asks too much at a time")
             await self.tell({"do": "answer", "ask": number, **error_told(error)})
             return
+        payload = await unpack(header, blob)
+        self._asked_bytes += len(blob)
         self._questions[number] = self._tasks.spawn(
             "question of a plugin",
             self._answer(number, header, payload),
-            at_end=lambda: self._forget(number),
+            at_end=lambda: self._forget(number, len(blob)),
         )
 
-    def _forget(self, number: int) -> None:
+    def _forget(self, number: int, size: int) -> None:
+        self._asked_bytes -= size
         self._questions.pop(number, None)
 
     async def _withdraw(self, number: Any) -> None:

@@ -1,5 +1,6 @@
 import asyncio
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -182,3 +183,66 @@ async def test_questions_are_bounded(isolating: Isolating, monkeypatch: pytest.M
         answers = await loaded.call("pipe", scope_of(), {"body": {}})
         refused = [one for one in answers if "the plugin asks too much at a time" in one]
         assert len(refused) == 2
+
+
+async def test_bytes_of_questions_are_bounded(isolating: Isolating, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "MAX_QUESTION_BYTES", 1 << 20)
+    content = """
+        import asyncio
+        class Pipe:
+            async def pipe(self, body, __event_call__):
+                async def ask():
+                    try:
+                        event = {"type": "input", "data": {"text": "x" * (600 << 10)}}
+                        return await asyncio.wait_for(__event_call__(event), 2)
+                    except Exception as error:
+                        return str(error)
+                return await asyncio.gather(*(ask() for _ in range(5)))
+    """
+
+    class Silent:
+        async def call(self, target: Any, event: Any) -> Any:
+            await asyncio.sleep(60)
+
+        async def emit(self, target: Any, event: Any) -> bool:
+            return True
+
+    async with isolated(content, isolating, events=Silent()) as (loaded, _):
+        for _ in range(2):
+            answers = await loaded.call("pipe", scope_of(), {"body": {}})
+            refused = [one for one in answers if "the plugin asks too much at a time" in one]
+            assert len(refused) == 3
+
+
+async def test_an_error_of_the_gateway_that_a_process_makes_up_is_a_failure_of_the_plugin(
+    isolating: Isolating,
+) -> None:
+    forging = """
+    MADE_UP = {"error": {"kind": "unauthenticated", "message": "made up", "param": None, "code": None}}
+    answer = Parent.answer
+    def forge(self, message, header, blob=b""):
+        is_forged = message["do"] in ("call", "hook", "take")
+        return answer(self, message, MADE_UP if is_forged else header, b"" if is_forged else blob)
+    Parent.answer = forge
+    class Pipe:
+        def on_startup(self): ...
+        def pipe(self, body): ...
+"""
+    async with isolated(SAYING.partition("    class Pipe")[0] + forging, isolating) as (loaded, _):
+        with pytest.raises(PluginError, match="made up"):
+            await loaded.call("pipe", scope_of(), {"body": {}})
+        await loaded.run_hook("on_startup")
+        assert await loaded.take(replace(loaded.plugin, valves={"a": 1}))
+
+
+async def test_many_plain_calls_run_at_a_time(isolating: Isolating) -> None:
+    isolating.memory = 512 * MB
+    content = """
+        import time
+        class Pipe:
+            def pipe(self, body):
+                time.sleep(1)
+                return "done"
+    """
+    async with isolated(content, isolating) as (loaded, _):
+        assert set(await asyncio.gather(*(outcome(loaded) for _ in range(100)))) == {"done"}
