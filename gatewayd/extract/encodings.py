@@ -69,6 +69,8 @@ MOST_ACCENTS: Final = 0.4
 EAST: Final = re.compile("[\u3400-\u9fff\uac00-\ud7a3]+")
 EASTERN: Final = ("gb2312", "big5", "shift_jis", "iso2022_kr")
 LEAST_COMMON: Final = 0.9
+# A text in another script may have rare ones alone, in names.
+FEW_RARE: Final = 0.05
 BLANKS: Final = " \n\u3001\u3002"
 SAMPLES: Final = 4
 """Pieces of a text, from its beginning to its end, that are looked at."""
@@ -169,7 +171,9 @@ def _is_plausible(sample: str) -> bool:
     )
     east = "".join(EAST.findall(sample))
     common = max(len(east.encode(encoding, "ignore").decode(encoding)) for encoding in EASTERN)
-    return senseless <= len(sample) * MOST_CONTROLS and common >= len(east) * LEAST_COMMON
+    rare = len(east) - common
+    is_in_use = common >= len(east) * LEAST_COMMON or rare <= len(sample) * FEW_RARE
+    return senseless <= len(sample) * MOST_CONTROLS and is_in_use
 
 
 def _guess(data: bytes) -> str:

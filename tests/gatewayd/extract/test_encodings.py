@@ -89,6 +89,13 @@ def test_the_byte_order_of_utf16_is_found(language: str, encoding: str) -> None:
     assert decode(text.encode(encoding)) == text
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+@pytest.mark.parametrize("rare", ["\u3400", "\ub620", "\ub620\ud7a3"])
+def test_a_rare_character_in_another_script_is_no_binary_data(rare: str, encoding: str) -> None:
+    text = f"{TEXTS['sv']}\nThe name is written {rare}.\n"
+    assert decode(text.encode(encoding)) == text
+
+
 @pytest.mark.parametrize("declared", [None, "utf-8", "iso-8859-1"])
 @pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
 @pytest.mark.parametrize(
