@@ -108,8 +108,10 @@ def file_metadata(file: File, path: str = "") -> dict[str, Any]:
 def with_distinct_places(sources: Sequence[Source]) -> list[Source]:
     """Return the sources so that no two files have the same `metadata.source`, by which clients number them.
 
-    That is the name of a file, or its id where another document of the answer goes by the same name.
+    That is the name of a file, or its id where another document of the answer goes by the same name. Texts
+    of the request, which have no ids, have their places in the list behind their names but for the first one.
     """
+    sources = _with_distinct_texts(sources)
     owners: dict[str, set[str]] = {}
     for source, metadata in _described(sources):
         owner = _file_id(metadata)
@@ -146,6 +148,21 @@ def render(template: str, context: str, query: str) -> str:
     has_context = "{{CONTEXT}}" in template or "[context]" in template
     template = template if has_context else f"{template}\n\n{{{{CONTEXT}}}}"
     return _PLACEHOLDER.sub(lambda found: context if "context" in found[0].lower() else query, template)
+
+
+def _with_distinct_texts(sources: Sequence[Source]) -> list[Source]:
+    firsts: dict[str, int] = {}
+    distinct = []
+    for number, source in enumerate(sources, 1):
+        places = [_place(source, metadata) for metadata in source["metadata"]]
+        metadatas = [
+            {**metadata, "source": f"{place} ({number})"}
+            if metadata.get("file_id", "") is None and firsts.setdefault(place, number) != number
+            else metadata
+            for place, metadata in zip(places, source["metadata"], strict=True)
+        ]
+        distinct.append({**source, "metadata": metadatas})
+    return distinct
 
 
 def _described(sources: Iterable[Source]) -> Iterable[tuple[Source, Mapping[str, Any]]]:

@@ -118,6 +118,18 @@ def test_no_file_shares_a_number_with_one_that_is_named_like_its_id_or_with_a_te
     assert with_distinct_places(alone) == alone
 
 
+def test_texts_of_one_name_have_numbers_of_their_own() -> None:
+    texts = [
+        whole_source({"type": "text"}, [({"file_id": None, "name": "T", "source": "T"}, text)])
+        for text in ("one", "two")
+    ]
+    sources = with_distinct_places([*texts, passages_source({}, [passage("three", "f3", name="T")], None)])
+    assert [source["metadata"][0]["source"] for source in sources] == ["T", "T (2)", "f3"]
+    assert re.findall(r'<source id="(\d)"[^>]*>(\w+)', context_of(sources)) == [
+        ("1", "one"), ("2", "two"), ("3", "three"),
+    ]  # fmt: skip
+
+
 def test_attributes_without_a_value_are_omitted() -> None:
     assert context_of([a_source({}, ("a", "text"))]) == '<source id="1">text</source>\n'
     whole = {"name": "A & B", "type": "file", "id": "f1"}
