@@ -19,9 +19,10 @@ from gatewayd.storage.filewords import FileWords
 from gatewayd.storage.ranking import Ranking, any_of
 from gatewayd.storage.readers import PoolReader, SqliteReader
 from gatewayd.storage.rows import CollectionRow, FileRow
-from gatewayd.storage.segments import is_letter, segmented_query
+from gatewayd.storage.segments import SegmentedQuery, is_letter, segmented_query
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.wanted import LOOKED_AT, Wanted
+from gatewayd.text import plain_letters
 
 LONGEST_QUERY: Final = 10_000
 MOST_TERMS: Final = 32
@@ -94,6 +95,16 @@ def terms(query: str, pattern: re.Pattern[str] = TERM) -> list[str]:
     return sorted(found, key=len, reverse=True)[:MOST_TERMS] if len(found) > MOST_TERMS else found
 
 
+def _asked(query: str) -> SegmentedQuery:
+    """Return a query as its words are looked for, with plain letters beside presentation forms.
+
+    A query that is copied from a document may have such forms, and the text that was read of it has not.
+    """
+    asked = query[:LONGEST_QUERY]
+    plain = plain_letters(asked)
+    return segmented_query(asked if plain == asked else f"{plain} {asked}")
+
+
 class SqliteLexical:
     """Implements `ingest.interfaces.LexicalIndex` with FTS5."""
 
@@ -104,7 +115,7 @@ class SqliteLexical:
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Hit]:
         """Return the passages that match any word of a text, best first."""
-        asked = segmented_query(query[:LONGEST_QUERY])
+        asked = _asked(query)
         wanted = [*terms(asked.text), *asked.phrases]
         if not wanted or limit < 1 or not fits(FileRow, id=scope.id):
             return []
@@ -148,7 +159,7 @@ class PostgresLexical:
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Hit]:
         """Return the passages that match any word of a text, best first."""
-        asked = segmented_query(query[:LONGEST_QUERY])
+        asked = _asked(query)
         text = " ".join(terms(asked.text, SPACED)).encode(errors="replace").decode()
         if not text or limit < 1 or not fits(FileRow, id=scope.id):
             return []

@@ -39,6 +39,15 @@ async def test_words_are_found_in_any_form(shelf: Shelf, scope: Scope) -> None:
 
 
 @pytest.mark.parametrize("scope", [A, FILE])
+async def test_a_question_with_presentation_forms_finds_plain_letters_and_these(
+    shelf: Shelf, scope: Scope
+) -> None:
+    await shelf.publish("f", "the office is closed", "a kept o\ufb03ce", "\u0633\u0644\u0627\u0645")
+    assert set(await shelf.find(scope, "o\ufb03ce")) == {"the office is closed", "a kept o\ufb03ce"}
+    assert await shelf.find(scope, "\ufeb3\ufefc\ufee1") == ["\u0633\u0644\u0627\u0645"]
+
+
+@pytest.mark.parametrize("scope", [A, FILE])
 async def test_any_word_is_enough_and_more_are_better(shelf: Shelf, scope: Scope) -> None:
     found = await shelf.find(scope, "forest fox animals unknown")
     assert found == [TEXTS[1], TEXTS[0]]
