@@ -1,5 +1,6 @@
 """Completes names and ids at the prompt of a shell: the daemon is asked for some, shortly and silently."""
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,8 @@ from gatewayctl.transport import Transport
 
 MAX_OFFERED: Final = 100
 TIMEOUT_SECONDS: Final = 1.0
+PLAIN: Final = re.compile(r"[\w@+/.][\w@%+=:,/.-]*")
+"""What no shell takes for more than a word: a shell runs what is in a line, and users choose their names."""
 
 Rows = Iterable[tuple[str, ...]]
 Completer = Callable[[typer.Context, str], list[str]]
@@ -60,7 +63,7 @@ def completing(read: Callable[[ControlClient, str], Rows]) -> Completer:
             # Nothing is offered: a prompt is no place for a failure.
             return []
         for values in zip(*rows, strict=True):
-            found = [one for one in values if one.startswith(incomplete) and one.isprintable()]
+            found = [one for one in values if one.startswith(incomplete) and PLAIN.fullmatch(one)]
             if found:
                 return found[:MAX_OFFERED]
         return []

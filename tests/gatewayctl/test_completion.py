@@ -10,6 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 import gatewayctl
 from gatewayctl import completion
 from tests.fakes.control import Control, Ctl
@@ -59,6 +61,18 @@ async def test_what_there_is_is_offered(ctl: Ctl, control: Control, owner: None,
     assert await offered(ctl, "tool show l") == []
     assert model in await offered(ctl, "chat run ")
     assert await offered(ctl, "user show nobody-of-this-name") == []
+
+
+@pytest.mark.parametrize(
+    "name", ["a;reboot", "$(reboot)", "`reboot`", "a b", "--yes", "=ls", "a\nb", "a|b", "~a"]
+)
+def test_a_name_that_a_shell_would_run_is_completed_by_its_id(name: str) -> None:
+    root = SimpleNamespace(parent=None, params={"socket": None}, info_name="gatewayctl")
+    context: Any = SimpleNamespace(parent=root, info_name="collection", find_root=lambda: root)
+    complete = completion.completing(lambda _client, _noun: [(name, "c-1"), ("büro", "c-2")])
+    assert complete(context, "") == ["büro"]
+    assert complete(context, name[:1]) == []
+    assert complete(context, "c") == ["c-1", "c-2"]
 
 
 def test_no_more_than_a_hundred_are_offered_and_none_that_steers_a_terminal() -> None:
