@@ -158,7 +158,8 @@ def configure(
     handler.set_name("gatewayd")
     root, own = logging.getLogger(), logging.getLogger("gatewayd")
     own.setLevel(level.upper())
-    named = tuple(debug_loggers)
+    # Nothing in quotes would name every logger.
+    named = tuple(name for name in debug_loggers if name)
     root.setLevel(logging.DEBUG if named else max(own.level, logging.INFO))
     handler.addFilter(LibraryDebug(own.level, named))
     for former in [known for known in root.handlers if known.get_name() == "gatewayd"]:

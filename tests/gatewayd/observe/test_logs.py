@@ -359,6 +359,10 @@ def test_libraries_do_not_log_what_they_store() -> None:
     ]
 
 
+def test_a_logger_without_a_name_is_no_name_of_every_logger() -> None:
+    assert lines_of_libraries("info", "") == lines_of_libraries("info")
+
+
 def test_a_library_that_sets_its_own_level_stays_quiet() -> None:
     logger = logging.getLogger("aiosqlite")
     logger.setLevel(logging.DEBUG)
