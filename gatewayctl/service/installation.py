@@ -56,7 +56,7 @@ class Place:
         """Raise when the units could not start the programs from where they are."""
         if not _PLAIN.fullmatch(str(self.programs)):
             raise _refused(f"the path {str(self.programs)!r} has characters that a unit cannot hold")
-        for path in (self.programs, self.interpreter):
+        for path in (self.programs, self.programs.resolve(), self.interpreter):
             if not self.is_image and any(path.is_relative_to(folder) for folder in HIDDEN):
                 raise _refused(
                     f"the service sees nothing of {path}; install into a directory such as /opt/gatewayd"
@@ -92,8 +92,7 @@ class Installation:
         for asset in assets.own_assets(_shipped(), self._place.programs):
             yield self._remove(asset.target, is_own=True)
         for name in assets.PROGRAMS:
-            target = assets.COMMANDS / name
-            yield self._remove(target, is_own=self._is_linked(Path(self._at(target)), name))
+            yield self._unlink(name)
         yield self._systemctl("daemon-reload")
         for kept in ("etc/gatewayd", "var/lib/gatewayd"):
             yield self._step(self._at(Path(kept)), "kept", "remove it by hand if it is not needed")
@@ -112,30 +111,46 @@ class Installation:
             # The directories of tmpfiles.d(5) give it to the daemon's group.
             self._write(path, asset.content, 0o640)
             return self._step(str(path), "created", "every setting is at its default, commented out")
-        if path.is_file() and path.read_bytes() == asset.content:
-            return self._step(str(path), "unchanged")
+        # Only the daemon and root may read it: for anybody else, who can only look, it is a changed one.
+        with contextlib.suppress(PermissionError):
+            if path.is_file() and path.read_bytes() == asset.content:
+                return self._step(str(path), "unchanged")
         return self._step(
             str(path), "kept", "it was changed; its owner and mode are set to root:gatewayd 0640"
         )
 
     def _link(self, name: str) -> ServiceStep:
         path, program = Path(self._at(assets.COMMANDS / name)), self._place.programs / name
-        if self._is_linked(path, name):
+        if self._is_itself(name):
+            return self._step(str(path), "unchanged", "it is the program itself")
+        if self._is_linked(path, program):
             return self._step(str(path), "unchanged")
         exists = os.path.lexists(path)
         if exists and not path.is_symlink():
             raise CommandError("conflict", f"cannot link {path}: another program is there", hint="")
         if not self._dry_run:
             with _failures(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
+                _make_folder(path.parent)
                 path.unlink(missing_ok=True)
                 path.symlink_to(program)
         return self._step(str(path), "changed" if exists else "created", f"a link to {program}")
 
-    def _is_linked(self, path: Path, name: str) -> bool:
-        """Tell whether a command is the program itself or a link to it."""
+    def _unlink(self, name: str) -> ServiceStep:
+        target = assets.COMMANDS / name
+        if self._is_itself(name):
+            return self._step(self._at(target), "kept", "it is the program itself")
+        return self._remove(
+            target, is_own=self._is_linked(Path(self._at(target)), self._place.programs / name)
+        )
+
+    def _is_itself(self, name: str) -> bool:
+        """Tell whether the command is the program: on this system, or on that of an image."""
         program = self._place.programs / name
-        return path == program or (path.is_symlink() and path.readlink() == program)
+        return program in {Path(self._at(assets.COMMANDS / name)), Path("/", assets.COMMANDS, name)}
+
+    @staticmethod
+    def _is_linked(path: Path, program: Path) -> bool:
+        return path.is_symlink() and path.readlink() == program
 
     def _remove(self, target: Path, *, is_own: bool) -> ServiceStep:
         path = Path(self._at(target))
@@ -167,7 +182,7 @@ class Installation:
             return
         part = path.with_name(f".{path.name}.part")
         with _failures(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(path.parent)
             part.unlink(missing_ok=True)
             part.write_bytes(content)
             part.chmod(mode)
@@ -178,6 +193,14 @@ class Installation:
 
     def _step(self, target: str, outcome: str, detail: str = "") -> ServiceStep:
         return ServiceStep(target=target, outcome=outcome, detail=detail, dry_run=self._dry_run)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder with those above it, for everybody to read, whatever the mask of this process is."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        one.chmod(0o755)
 
 
 def _shipped() -> Path:

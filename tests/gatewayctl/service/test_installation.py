@@ -1,5 +1,6 @@
 """Tests for gatewayctl.service.installation."""
 
+import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -189,6 +190,65 @@ def test_an_uninstallation_leaves_links_of_others(machine: Machine) -> None:
     command.symlink_to("/opt/other/bin/gatewayd")
     assert machine.made("uninstall")["/usr/local/bin/gatewayd"] == "kept"
     assert command.is_symlink()
+
+
+def test_programs_that_pip_put_there_are_no_links_and_stay(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = machine.root / assets.COMMANDS
+    commands.mkdir(parents=True)
+    for name in assets.PROGRAMS:
+        (commands / name).write_text("a program")
+    monkeypatch.setattr(installation, "HIDDEN", ())
+    place = Place(machine.root, commands, PYTHON, is_image=False)
+    outcomes = {step.target: step.outcome for step in Installation(place, machine._run).install()}
+    assert outcomes[str(commands / "gatewayd")] == "unchanged"
+    outcomes = {step.target: step.outcome for step in Installation(place, machine._run).uninstall()}
+    assert outcomes[str(commands / "gatewayd")] == "kept"
+    assert (commands / "gatewayd").read_text() == "a program"
+
+
+def test_a_command_of_an_image_is_no_link_to_itself(machine: Machine) -> None:
+    place = Place(machine.root, Path("/", assets.COMMANDS), PYTHON, is_image=True)
+    outcomes = {step.target: step.outcome for step in Installation(place).install()}
+    assert outcomes[str(machine.root / assets.COMMANDS / "gatewayd")] == "unchanged"
+    assert not (machine.root / assets.COMMANDS / "gatewayd").is_symlink()
+
+
+def test_folders_can_be_read_whatever_the_mask_is(machine: Machine) -> None:
+    before = os.umask(0o077)
+    try:
+        machine.made()
+    finally:
+        os.umask(before)
+    for folder in (assets.PAGES, assets.PAGES / "man8", assets.UNITS, assets.COMMANDS, CONFIGURATION.parent):
+        assert stat.S_IMODE((machine.root / folder).stat().st_mode) == 0o755, folder
+
+
+def test_a_configuration_that_may_not_be_read_is_kept(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.made()
+    read = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path == machine.root / CONFIGURATION:
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert machine.made(dry_run=True)[f"/{CONFIGURATION}"] == "kept"
+
+
+def test_a_way_to_programs_that_are_hidden_is_refused(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installation, "HIDDEN", ("/home",))
+    way = tmp_path / "way"
+    way.symlink_to("/home/gatewayd")
+    place = Place(machine.root, way / "bin", PYTHON, is_image=False)
+    with pytest.raises(CommandError, match="the service sees nothing of /home/gatewayd/bin"):
+        list(Installation(place, machine._run).install())
 
 
 def test_commands_are_run_and_their_last_words_kept() -> None:
