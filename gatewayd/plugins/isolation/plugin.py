@@ -18,6 +18,7 @@ from gatewayd.plugins.isolation.keeper import IsolationParts, ProcessKeeper, lin
 from gatewayd.plugins.isolation.messages import PipeData
 from gatewayd.plugins.isolation.outcomes import read_outcome
 from gatewayd.plugins.isolation.process import MALFORMED, PluginProcess, failure_of
+from gatewayd.plugins.isolation.questions import PluginQuestions
 from gatewayd.plugins.isolation.streams import open_stream
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.open_calls import OpenCalls
