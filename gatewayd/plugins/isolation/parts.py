@@ -7,14 +7,15 @@ is refused.
 import functools
 import inspect
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, FailFast, InstanceOf, ValidationError, create_model
 
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.plugins import interfaces
+from gatewayd.plugins.interfaces import HostUpload
 
 PARTS: Final[Mapping[str, type]] = {
     "users": interfaces.HostUsers,
@@ -54,12 +55,17 @@ class HostMethod:
     def read(self, arguments: Any) -> dict[str, Any]:
         """Return arguments as the method takes them, without the scope; invalid_request for others."""
         fields = _fields(self.name, self.function)
+        known = fields.model_fields
+        # The library would collect an error for each of what may be a million names.
+        _refuse_others(arguments, known)
+        if isinstance(arguments, dict):
+            _refuse_others(arguments.get("upload"), HostUpload.__dataclass_fields__)
         try:
             checked = fields.model_validate(arguments)
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
             raise invalid(f"cannot answer: the argument {where[:100]!r} does not fit") from None
-        return {name: getattr(checked, name) for name in fields.model_fields}
+        return {name: getattr(checked, name) for name in known}
 
 
 def find_method(part: Any, method: Any) -> HostMethod:
@@ -83,6 +89,19 @@ def _fields(name: str, function: Any) -> type[BaseModel]:
     """Return what checks the arguments of a method but the scope."""
     hints = typing.get_type_hints(function)
     fields: dict[str, Any] = {
-        one: (hints[one], ...) for one in _signature(function).parameters if one != SCOPE
+        one: (_bounded(hints[one]), ...) for one in _signature(function).parameters if one != SCOPE
     }
-    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+    return create_model(name, __config__=_STRICT, **fields)
+
+
+def _bounded(hint: Any) -> Any:
+    """Return a type whose check ends at the first error, and does not look into large objects of JSON."""
+    if typing.get_origin(hint) is Sequence:
+        return Annotated[list[typing.get_args(hint)], FailFast()]  # type: ignore[misc]
+    return InstanceOf[dict[str, Any]] if typing.get_origin(hint) is Mapping else hint
+
+
+def _refuse_others(given: Any, known: Collection[str]) -> None:
+    other = next((name for name in given if name not in known), None) if isinstance(given, dict) else None
+    if other is not None:
+        raise invalid(f"cannot answer: the argument {str(other)[:100]!r} does not fit")

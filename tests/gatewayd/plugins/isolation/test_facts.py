@@ -1,3 +1,4 @@
+import time
 from typing import Any
 
 import pytest
@@ -48,6 +49,7 @@ async def test_facts_go_to_the_gateway() -> None:
         [],
         {"methods": {"a": 1}},
         {"methods": {str(number): [[], []] for number in range(MAX_METHODS + 1)}},
+        {"public": ["a"] * (MAX_METHODS + 1)},
         {"priority": "high"},
         {"flags": {"toggle": "perhaps"}},
     ],
@@ -59,3 +61,18 @@ def test_a_malformed_description_is_refused(told: Any) -> None:
 
 def test_an_unknown_plugin_has_nothing() -> None:
     assert read_facts({}) == PluginFacts()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"methods": {"a": [[0] * 300_000, []]}},
+        {"methods": {str(number): 0 for number in range(300_000)}},
+        {"flags": {str(number): "perhaps" for number in range(300_000)}},
+    ],
+)
+def test_a_large_refusal_takes_no_time(told: Any) -> None:
+    began = time.process_time()
+    with pytest.raises(ValueError, match="it "):
+        read_facts(told)
+    assert time.process_time() - began < 0.1

@@ -1,3 +1,5 @@
+import contextlib
+import time
 from typing import Any
 
 import pytest
@@ -52,3 +54,25 @@ def test_nothing_else_may_be_asked(part: Any, name: Any) -> None:
     with pytest.raises(GatewayError) as caught:
         find_method(part, name)
     assert caught.value.kind is Kind.NOT_FOUND
+
+
+MANY = {str(number): 0 for number in range(300_000)}
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "arguments"),
+    [
+        ("files", "set_data", MANY),
+        ("files", "store", {"user_id": "u", "upload": MANY}),
+        ("completions", "embed", {"texts": [0] * 300_000}),
+        ("files", "set_data", {"file_id": 1, "data": MANY}),
+    ],
+)
+def test_a_large_refusal_takes_no_time(part: str, name: str, arguments: Any) -> None:
+    method = find_method(part, name)
+    with contextlib.suppress(GatewayError):
+        method.read({})
+    began = time.process_time()
+    with pytest.raises(GatewayError):
+        method.read(arguments)
+    assert time.process_time() - began < 0.1
