@@ -294,7 +294,7 @@ def choose(
             if _has(share, matched[text], weights):
                 score = _part(matched[text], weights) * _by_length(len(held[text]))
                 quotes[text, passage.number] = Quote(text, passage.number, score)
-    return _distinct(sorted(quotes.values(), key=lambda quote: -quote.score))[:most]
+    return distinct(sorted(quotes.values(), key=lambda quote: -quote.score), most)
 
 
 def _weights(wanted: set[str], matched: Collection[set[str]]) -> dict[str, float]:
@@ -372,11 +372,15 @@ def _by_length(count: int) -> float:
     return 0.6 if count < 5 else 1.0 if count <= 40 else 40 / count
 
 
-def _distinct(quotes: Sequence[Quote]) -> list[Quote]:
+def distinct(quotes: Sequence[Quote], most: int) -> list[Quote]:
+    """Return at most so many of the quotes, which are best first: those near the best one, none of which has
+    the text of another in it."""
     chosen: list[Quote] = []
     for quote in quotes:
-        is_known = any(quote.text in one.text or one.text in quote.text for one in chosen)
-        if not is_known and quote.score >= WELL_BELOW * quotes[0].score:
+        # A long text has thousands that fit: only as many are compared as it takes.
+        if len(chosen) >= most or quote.score < WELL_BELOW * quotes[0].score:
+            break
+        if not any(quote.text in one.text or one.text in quote.text for one in chosen):
             chosen.append(quote)
     return chosen
 

@@ -17,8 +17,10 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.builtin.extractive import (
     LONGEST,
     Passage,
+    Quote,
     choose,
     content_words,
+    distinct,
     last_question,
     number_passages,
     read_passages,
@@ -362,3 +364,27 @@ def test_sources_that_are_not_closed_are_read_once() -> None:
 
 def test_sentences_without_words_are_read_once() -> None:
     assert len(split("a. " + ". " * 500_000)) == 1
+
+
+def test_no_more_quotes_are_compared_than_are_wanted() -> None:
+    compared = []
+
+    class Counted(str):
+        __slots__ = ()
+
+        def __contains__(self, part: str) -> bool:
+            compared.append(part)
+            return super().__contains__(part)
+
+    texts = [Counted("leave"), Counted("leave is asked for"), *(Counted(f"rule {n:04}") for n in range(1000))]
+    quotes = distinct([Quote(text, 1, 1 - place / 4000) for place, text in enumerate(texts)], 3)
+    assert [quote.text for quote in quotes] == ["leave", "rule 0000", "rule 0001"]
+    assert len(compared) < 10
+
+
+def test_what_fits_much_less_than_the_best_is_not_quoted() -> None:
+    assert distinct([Quote("a", 1, 1.0), Quote("b", 1, 0.5), Quote("c", 1, 0.4)], 3) == [
+        Quote("a", 1, 1.0),
+        Quote("b", 1, 0.5),
+    ]
+    assert distinct([], 3) == []
