@@ -1,0 +1,175 @@
+"""Tells which row of a table has the names of its columns, by the rows below it."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum, auto
+from typing import Final
+
+MAX_ROWS_ABOVE: Final = 10
+"""Rows that may stand above the names of the columns: titles, notes."""
+
+MAX_ROWS_COMPARED: Final = 20
+"""Rows below that a row is compared with."""
+
+ROWS_NEEDED: Final = MAX_ROWS_ABOVE + 1 + MAX_ROWS_COMPARED
+"""Rows of a table that `names_row` looks at."""
+
+MAX_NAME_CHARACTERS: Final = 200
+SENTENCE_CHARACTERS: Final = 20
+"""From here on a text is more than a name, beside one of half of its length."""
+
+MIN_REPEATING: Final = 4
+"""Values of which half may be repeated for a reason."""
+
+MAX_CODE_WORDS: Final = 2
+
+_YEAR: Final = re.compile(r"(?:1[89]|2[01])\d\d")
+_PERIOD: Final = re.compile(
+    r"(?:\d{1,4}[-/]\d{1,4}(?:[-/]\d{1,4})?|\d{1,2}\.\d{1,2}\.\d{2,4}|(?:0[1-9]|1[0-2])\.(?:19|20)\d\d)"
+    r"(?:[T ]\d.*)?|\d{1,2}:\d\d(?::\d\d)?"
+)
+_NUMBER: Final = re.compile(
+    r"[-+(\u2212]?[^\w\s]?\s?\d[\d.,'\u2019\u00a0\u202f ]*(?:[eE][-+]?\d+)?\s?[^\w\s]?\)?"
+)
+_ADDRESS: Final = re.compile(r"\S+(?:@|://)\S+")
+_COMMENT: Final = re.compile(r"#+[^#,;|\t\r\n]")
+
+
+class CellKind(StrEnum):
+    """What a cell holds: words, signs only, or a plain value of some kind."""
+
+    WORDS = auto()
+    SIGNS = auto()
+    NUMBER = auto()
+    YEAR = auto()
+    PERIOD = auto()
+    ADDRESS = auto()
+    CODE = auto()
+
+
+_PATTERNS: Final = (
+    (CellKind.YEAR, _YEAR),
+    (CellKind.PERIOD, _PERIOD),
+    (CellKind.NUMBER, _NUMBER),
+    (CellKind.ADDRESS, _ADDRESS),
+)
+_LABELS: Final = frozenset({CellKind.WORDS, CellKind.YEAR, CellKind.PERIOD, CellKind.CODE})
+"""What names of columns are."""
+
+_NUMBERS: Final = frozenset({CellKind.NUMBER, CellKind.YEAR})
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A cell that may name its column, and the values below it."""
+
+    name: str
+    kind: CellKind
+    values: Sequence[str]
+    value_kind: CellKind | None
+    """The kind of most of the values, None without one."""
+
+    @property
+    def holds_name(self) -> bool:
+        """Whether what may be the name is a value like those below, or may be one for want of others."""
+        if len(self.name) > MAX_NAME_CHARACTERS or self.name.casefold() in map(str.casefold, self.values):
+            return True
+        if self.kind in {CellKind.WORDS, CellKind.SIGNS}:
+            return False
+        if self.kind is CellKind.NUMBER:
+            return not self.values or any(cell_kind(value) in _NUMBERS for value in self.values)
+        return self.kind is self.value_kind
+
+    @property
+    def differs(self) -> bool:
+        """Whether the values are of another kind, sentences, or repeated ones.
+
+        A year above numbers may be one of them.
+        """
+        if self.value_kind not in {None, CellKind.WORDS, CellKind.SIGNS, self.kind}:
+            return {self.kind, self.value_kind} != _NUMBERS
+        shortest = min(map(len, self.values), default=0)
+        are_sentences = shortest >= max(SENTENCE_CHARACTERS, 2 * len(self.name))
+        are_repeated = len(self.values) >= MIN_REPEATING and 2 * len({*self.values}) <= len(self.values)
+        return self.kind is CellKind.WORDS and (are_sentences or are_repeated)
+
+    @property
+    def differs_in_case(self) -> bool:
+        """Whether the letters of all words below are of another case."""
+        return letter_case(self.name) not in map(letter_case, self.values)
+
+
+def names_row(rows: Sequence[Sequence[str]]) -> int | None:
+    """Return which of the first rows of a table has the names of its columns; None when there is none.
+
+    Titles, notes and lines that begin with `#` may stand above it.
+    """
+    for number, cells in enumerate(rows[: MAX_ROWS_ABOVE + 1]):
+        if sum(1 for cell in cells if cell.strip()) > 1 and not is_comment(cells[0]):
+            below = rows[number + 1 : number + 1 + MAX_ROWS_COMPARED]
+            return number if are_names(cells, below) else None
+    return None
+
+
+def are_names(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Tell whether the cells of a row are the names of the columns of the rows below it.
+
+    They are when more of them are words, years or dates than numbers, none is a value of the kind that its
+    column has, or stands in its column again, and something tells them from the values: the kind, upper and
+    lower case, values that are sentences, or values that repeat. A table of words of which nothing of this
+    tells whether its first row is one of names, such as `Country,Capital` above `France,Paris`, has none: a
+    row of values would stand as names in every passage.
+    """
+    # Long tables have their names on each page.
+    rows = [row for row in below if [*row] != [*cells]]
+    columns = [_column(rows, place, cell) for place, cell in enumerate(cells) if cell.strip()]
+    labels = sum(column.kind in _LABELS for column in columns)
+    numbers = sum(column.kind in {CellKind.NUMBER, CellKind.ADDRESS} for column in columns)
+    if len(columns) < 2 or labels <= numbers or any(column.holds_name for column in columns):
+        return False
+    return any(column.differs for column in columns) or _are_years(columns) or _differ_in_case(columns)
+
+
+def is_comment(line: str) -> bool:
+    """Tell whether a line, or its first cell, is a comment; `#` alone names a column of numbers."""
+    return _COMMENT.match(line) is not None
+
+
+def cell_kind(cell: str) -> CellKind:
+    """Return what a cell holds that is not blank."""
+    if len(cell) > MAX_NAME_CHARACTERS:
+        return CellKind.WORDS
+    for kind, pattern in _PATTERNS:
+        if pattern.fullmatch(cell):
+            return kind
+    if not any(map(str.isalnum, cell)):
+        return CellKind.SIGNS
+    has_digit = any(map(str.isdecimal, cell))
+    return CellKind.CODE if has_digit and len(cell.split()) <= MAX_CODE_WORDS else CellKind.WORDS
+
+
+def letter_case(text: str) -> str:
+    """Return which letters a text has: upper, lower, or both or neither."""
+    return "lower" if text.islower() else "upper" if text.isupper() else "mixed"
+
+
+def _column(rows: Iterable[Sequence[str]], place: int, cell: str) -> TableColumn:
+    values = [row[place].strip() for row in rows if place < len(row) and row[place].strip()]
+    name = cell.strip()
+    kinds = Counter(map(cell_kind, values))
+    most = next((kind for kind, count in kinds.items() if 2 * count > len(values)), None)
+    return TableColumn(name, cell_kind(name), values, most)
+
+
+def _are_years(columns: Sequence[TableColumn]) -> bool:
+    """Tell whether some columns are named by years, and have numbers."""
+    years = [column for column in columns if column.kind is CellKind.YEAR and column.values]
+    return len(years) > 1
+
+
+def _differ_in_case(columns: Sequence[TableColumn]) -> bool:
+    """Tell whether most columns of words have names in another case: `name,city` above `Ann,Rome`."""
+    words = [column for column in columns if column.kind is column.value_kind is CellKind.WORDS]
+    return 2 * sum(column.differs_in_case for column in words) > len(words)
