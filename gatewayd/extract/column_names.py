@@ -33,7 +33,6 @@ _PERIOD: Final = re.compile(
 _NUMBER: Final = re.compile(
     r"[-+(\u2212]?[^\w\s]?\s?\d[\d.,'\u2019\u00a0\u202f ]*(?:[eE][-+]?\d+)?\s?[^\w\s]?\)?"
 )
-_ADDRESS: Final = re.compile(r"\S+(?:@|://)\S+")
 _COMMENT: Final = re.compile(r"#+[^#,;|\t\r\n]")
 
 
@@ -49,12 +48,6 @@ class CellKind(StrEnum):
     CODE = auto()
 
 
-_PATTERNS: Final = (
-    (CellKind.YEAR, _YEAR),
-    (CellKind.PERIOD, _PERIOD),
-    (CellKind.NUMBER, _NUMBER),
-    (CellKind.ADDRESS, _ADDRESS),
-)
 _LABELS: Final = frozenset({CellKind.WORDS, CellKind.YEAR, CellKind.PERIOD, CellKind.CODE})
 """What names of columns are."""
 
@@ -141,13 +134,19 @@ def cell_kind(cell: str) -> CellKind:
     """Return what a cell holds that is not blank."""
     if len(cell) > MAX_NAME_CHARACTERS:
         return CellKind.WORDS
-    for kind, pattern in _PATTERNS:
-        if pattern.fullmatch(cell):
-            return kind
+    if _YEAR.fullmatch(cell):
+        return CellKind.YEAR
+    if _PERIOD.fullmatch(cell):
+        return CellKind.PERIOD
+    if _NUMBER.fullmatch(cell):
+        return CellKind.NUMBER
     if not any(map(str.isalnum, cell)):
         return CellKind.SIGNS
+    words = len(cell.split())
+    if words == 1 and ("@" in cell or "://" in cell):
+        return CellKind.ADDRESS
     has_digit = any(map(str.isdecimal, cell))
-    return CellKind.CODE if has_digit and len(cell.split()) <= MAX_CODE_WORDS else CellKind.WORDS
+    return CellKind.CODE if has_digit and words <= MAX_CODE_WORDS else CellKind.WORDS
 
 
 def letter_case(text: str) -> str:
