@@ -16,7 +16,8 @@ MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-PRINTABLE: Final = bytes([*b"\t\n\r", *range(0x20, 0x7F)])
+# Blanks are no sign of ASCII: they are also the first bytes of letters of India in UTF-16.
+PRINTABLE: Final = bytes(range(0x20, 0x7F))
 MOST_PRINTABLE: Final = 0.75
 WIDE: Final = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 SAMPLE: Final = 128 * 1024
@@ -67,7 +68,7 @@ LATIN_SHARE: Final = 0.9
 MOST_ACCENTS: Final = 0.4
 # What the characters of Chinese, Japanese and Korean texts are in, of the many more that Unicode has.
 EAST: Final = re.compile("[\u3400-\u9fff\uac00-\ud7a3]+")
-EASTERN: Final = ("gb2312", "big5", "shift_jis", "iso2022_kr")
+EASTERN: Final = ("gb2312", "big5hkscs", "shift_jis", "iso2022_kr")
 LEAST_COMMON: Final = 0.9
 # A text in another script may have rare ones alone, in names.
 FEW_RARE: Final = 0.05
@@ -81,8 +82,8 @@ def decode(data: bytes, declared: str | None = None) -> str:
     for mark, encoding in MARKS:
         if data.startswith(mark):
             data = data[len(mark) :]
-            damaged = _damaged_utf8(data) if encoding == "utf-8" else None
-            return damaged or _checked(data.decode(encoding, "replace"))
+            text = _damaged_utf8(data) if encoding == "utf-8" else None
+            return text or _checked(_sensible(data.decode(encoding, "replace"), encoding))
     if b"\0" in data:
         return _checked(_decode_wide(data))
     known = _known(declared)
@@ -141,11 +142,22 @@ def _decode_wide(data: bytes) -> str:
     sample = data[:SAMPLE]
     is_narrow = len(sample.translate(None, PRINTABLE)) < len(sample) * (1 - MOST_PRINTABLE)
     texts = [_attempt(data, encoding) for encoding in (() if is_narrow else WIDE)]
-    plausible = [text for text in texts if text is not None and all(map(_is_plausible, _samples(text)))]
+    plausible = [text for text in texts if text is not None and _makes_sense(text)]
     if not plausible:
         raise DocumentError("it holds NUL bytes, so it is not text but binary data of an unknown kind")
     # Letters of the wrong byte order can be letters of another script, blanks are none.
     return max(plausible, key=_blanks)
+
+
+def _sensible(text: str, encoding: str) -> str:
+    """Return a text behind a mark: the two bytes of that of UTF-16 may begin binary data as well."""
+    if encoding in WIDE and not _makes_sense(text):
+        raise DocumentError(BINARY)
+    return text
+
+
+def _makes_sense(text: str) -> bool:
+    return all(map(_is_plausible, _samples(text)))
 
 
 def _blanks(text: str) -> int:

@@ -1,4 +1,5 @@
 import codecs
+import random
 import struct
 
 import pytest
@@ -18,6 +19,28 @@ TEXTS = {
     "zh": "请检查服务器设置。然后重新启动服务。如果问题仍然存在。请联系管理员。",
     "th": "กรุณาตรวจสอบการตั้งค่าเซิร์ฟเวอร์ หากปัญหายังคงอยู่ให้ติดต่อผู้ดูแลระบบ ราคาอาหาร เวลา นาฬิกา",
     "ko": "서버 설정을 확인한 다음 서비스를 다시 시작하십시오. 문제가 계속되면 문의.",
+}
+WIDE_TEXTS = {
+    **TEXTS,
+    "hi": "कर्मचारियों को हर साल अट्ठाईस दिन की छुट्टी मिलती है। आवेदन पोर्टल में करें।",
+    "pa": "ਕਰਮਚਾਰੀਆਂ ਨੂੰ ਹਰ ਸਾਲ ਛੁੱਟੀ ਮਿਲਦੀ ਹੈ। ਅਰਜ਼ੀ ਪੋਰਟਲ ਵਿੱਚ ਦਿਓ।",
+    "ml": "ജീവനക്കാർക്ക് എല്ലാ വർഷവും അവധി ലഭിക്കും. അപേക്ഷ പോർട്ടലിൽ നൽകുക.",
+    "si": "සේවකයින්ට සෑම වසරකම නිවාඩු ලැබේ. අයදුම්පත ද්වාරයේ යොමු කරන්න.",
+    "bn": "কর্মচারীরা প্রতি বছর ছুটি পান। পোর্টালে আবেদন করুন।",
+    "ta": "ஊழியர்களுக்கு ஒவ்வொரு ஆண்டும் விடுப்பு கிடைக்கும். விண்ணப்பிக்கவும்.",
+    "ka": "თანამშრომლები ყოველწლიურად იღებენ შვებულებას.",
+    "am": "ሰራተኞች በየዓመቱ ፈቃድ ያገኛሉ። ማመልከቻ ያስገቡ።",
+    "ar": "يحصل الموظفون على إجازة سنوية مدتها ٢٨ يومًا.",
+    "he": "עובדים מקבלים חופשה בת 28 ימים בכל שנה.",
+    "km": "បុគ្គលិកទទួលបានថ្ងៃឈប់សម្រាករៀងរាល់ឆ្នាំ។ សូមដាក់ពាក្យ។",
+    "yue": "佢哋每年有廿八日年假。喺系統度申請就得㗎喇。唔使搵人事部。",
+    "emoji": "Nice \U0001f600\U0001f600 work \U0001f44d",
+}
+WIDE_MARKS = {
+    "utf-16-le": codecs.BOM_UTF16_LE,
+    "utf-16-be": codecs.BOM_UTF16_BE,
+    "utf-32-le": codecs.BOM_UTF32_LE,
+    "utf-32-be": codecs.BOM_UTF32_BE,
 }
 ENCODINGS = (
     "sv cp1252, de cp1252, fr cp1252, fr iso8859-15, sv mac_roman, de cp437, sv cp850, pl cp1250, "
@@ -82,11 +105,26 @@ def test_binary_data_is_not_read_as_utf16(data: bytes) -> None:
         decode(data)
 
 
-@pytest.mark.parametrize("language", TEXTS)
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_the_byte_order_of_utf16_is_found(language: str, encoding: str) -> None:
-    text = f"{TEXTS[language]}\n" * 3
+@pytest.mark.parametrize("size", [64, 4000, 60_000])
+@pytest.mark.parametrize("mark", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("kind", ["image", "sound", "numbers"])
+def test_binary_data_behind_a_mark_is_no_text(kind: str, mark: str, size: int) -> None:
+    chance = random.Random(size)
+    data = {
+        "image": bytes(min(255, max(0, round(chance.gauss(90, 12)))) for _ in range(size)),
+        "sound": struct.pack(f"<{size // 2}h", *(chance.randint(32, 1000) for _ in range(size // 2))),
+        "numbers": struct.pack(f"<{size // 2}H", *(chance.randint(0x3400, 0x9FFF) for _ in range(size // 2))),
+    }
+    with pytest.raises(DocumentError, match="not text but binary"):
+        decode(WIDE_MARKS[mark] + data[kind])
+
+
+@pytest.mark.parametrize("language", WIDE_TEXTS)
+@pytest.mark.parametrize("encoding", WIDE_MARKS)
+def test_wide_texts_are_read_with_and_without_a_mark(language: str, encoding: str) -> None:
+    text = f"{WIDE_TEXTS[language]}\n" * 3
     assert decode(text.encode(encoding)) == text
+    assert decode(WIDE_MARKS[encoding] + text.encode(encoding)) == text
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
