@@ -16,6 +16,7 @@ from gatewayd.ingest.records import Extraction, File, FileStatus, Part
 from gatewayd.ingest.size_classes import QueueKey, SizeClass, size_class_of
 from gatewayd.ingest.spaces import Spaces
 from gatewayd.ingest.updates import IngestStores, Updates
+from gatewayd.text import plain_letters
 
 log = logging.getLogger(__name__)
 
@@ -91,8 +92,7 @@ class Processor:
 
         Raises not_found when it is gone, and what Embedder raises.
         """
-        whole = [Part(0, len(text))]
-        extraction = Extraction(text, await asyncio.to_thread(cut, text, whole, self._rules))
+        extraction = await asyncio.to_thread(_whole, text, self._rules)
         texts = [extraction.passage(chunk) for chunk in extraction.chunks]
         described = await _described(file, extraction)
         key = QueueKey(file.user_id, size_class_of(len(text), len(texts)))
@@ -209,6 +209,12 @@ class _Published:
     collections: Sequence[str]
     replaced: Sequence[tuple[str, str]]
     removed: Sequence[str]
+
+
+def _whole(text: str, rules: ChunkRules) -> Extraction:
+    """Cut a text of one part; as in documents, letters stand in the place of their presentation forms."""
+    plain = plain_letters(text)
+    return Extraction(plain, cut(plain, [Part(0, len(plain))], rules))
 
 
 async def _described(file: File, extraction: Extraction) -> File:

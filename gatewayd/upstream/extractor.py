@@ -14,6 +14,7 @@ from gatewayd.ingest.fair_gate import FairGate
 from gatewayd.ingest.interfaces import OUT_OF_TIME
 from gatewayd.ingest.records import Extraction, Part
 from gatewayd.ingest.size_classes import QueueKey
+from gatewayd.text import plain_letters
 from gatewayd.upstream.client import UpstreamClient
 from gatewayd.upstream.service import ServiceOptions, exchange_with, service_failures
 
@@ -97,8 +98,9 @@ def _read(path: Path, name: str, limit: int) -> bytes:
 
 
 def _extraction(
-    pages: list[tuple[str, Mapping[str, Any]]], name: str, options: ExtractorOptions
+    answered: list[tuple[str, Mapping[str, Any]]], name: str, options: ExtractorOptions
 ) -> Extraction:
+    pages = [(plain_letters(page), metadata) for page, metadata in answered]
     text = BETWEEN.join(page for page, _ in pages)
     if not text.strip():
         raise invalid(f"cannot extract {shortened(name)!r}: the external extractor found no text in it")
@@ -128,4 +130,4 @@ def _parts(pages: list[tuple[str, Mapping[str, Any]]]) -> Iterator[Part]:
 
 def _title(metadata: Mapping[str, Any]) -> str | None:
     title = metadata.get("title")
-    return title.strip() or None if isinstance(title, str) else None
+    return plain_letters(title).strip() or None if isinstance(title, str) else None

@@ -207,6 +207,14 @@ async def test_a_text_can_be_replaced_at_once(ingest: Ingest) -> None:
     assert (Scope(ScopeKind.COLLECTION, "c"), file.id) in ingest.index.learned
 
 
+async def test_a_replaced_text_has_plain_letters(ingest: Ingest) -> None:
+    file = await ingest.completed("a.txt", "old text")
+    changed = await ingest.files.set_text(OWNER, file.id, "The o\ufb03ce of \ufb01nance")
+    assert await ingest.files.text(OWNER, file.id) == "The office of finance"
+    assert ingest.texts(file.id) == ["The office of finance"]
+    assert changed.characters == len("The office of finance")
+
+
 async def test_vectors_of_a_replaced_text_are_those_of_its_passages(ingest: Ingest) -> None:
     embedder = HashEmbedder()
     file = await ingest.completed("a.txt", "old")

@@ -60,6 +60,19 @@ async def test_pages_keep_their_numbers(
     assert fake.requests[0].headers["Content-Type"] == "application/octet-stream"
 
 
+async def test_presentation_forms_are_plain_letters_and_stretches_fit(
+    extractor: ExternalExtractor, fake: FakeUpstream, document: Path
+) -> None:
+    pages = [
+        {"page_content": "The o\ufb03ce", "metadata": {"page": 0, "title": "\ufb01nance"}},
+        {"page_content": "\ufef3\ufeae\ufef3\ufeaa", "metadata": {"page": 1}},
+    ]
+    fake.script(json_reply(pages))
+    found = await extractor.extract(document, "a.pdf", None, OTHER_WORK)
+    texts = [found.text[chunk.start : chunk.end] for chunk in found.chunks]
+    assert (found.title, texts) == ("finance", ["The office", "\u064a\u0631\u064a\u062f"])
+
+
 @pytest.mark.parametrize(
     ("reply", "kind", "sentence"),
     [
