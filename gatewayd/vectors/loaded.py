@@ -5,10 +5,9 @@ lock is held by whoever changes anything; searches take none.
 """
 
 import asyncio
-import heapq
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +16,7 @@ from gatewayd.ingest.records import VectorBatch
 from gatewayd.vectors.checkpoints import Checkpoints, Key
 from gatewayd.vectors.graph import Graph, room_for
 from gatewayd.vectors.matrix import Matrix, Rows, Scored, pack_ids, unpack, unpack_ids
+from gatewayd.vectors.packed_files import behind, miscounted, newest, packed_by_file, repacked
 from gatewayd.vectors.parts import Parts
 from gatewayd.vectors.recall import GraphRecall, RecallCheck
 from gatewayd.vectors.threads import Threads
@@ -163,13 +163,11 @@ class Loaded:
         for file_id in await self._suspects():
             # Whoever waited to refresh it has done so by now: what still differs is no change under way.
             async with self._lock:
-                sentences += await self._mend(file_id)
+                batches = await self._read_file(file_id)
+                sentences += await self._threads.work(self._mend, file_id, batches)
         async with self._lock:
-            strays = self.parts.ids - self._alive()
-            if strays:
-                sentences.append(f"the index held {len(strays)} passages of no file")
-                await self._threads.work(self.parts.remove, strays)
-        return sentences
+            strays = await self._threads.work(self._remove_strays)
+        return [*sentences, f"the index held {strays} passages of no file"] if strays else sentences
 
     # Reading
 
@@ -178,7 +176,7 @@ class Loaded:
         held: dict[str, list[int]] = {}
         async for batches in self._batches():
             await self._threads.work(_take, matrix, held, batches)
-        self._files = await self._threads.work(_packed, held)
+        self._files = await self._threads.work(packed_by_file, held)
         self.parts = Parts(matrix)
 
     async def _batches(self) -> AsyncIterator[Sequence[VectorBatch]]:
@@ -205,48 +203,52 @@ class Loaded:
         packed: dict[str, bytes] = {}
         async for file_id, ids in self._tools.reader.load_ids(self.key.space.name, self.key.scope):
             packed[file_id] = packed.get(file_id, b"") + ids
-        behind = await self._threads.work(_behind, graph, packed)
+        late = await self._threads.work(behind, graph, packed)
         parts = Parts(Matrix(self.key.space.dimension), graph)
-        if not await self._is_genuine(parts, {one: packed[one] for one in packed.keys() - behind}):
+        if not await self._is_genuine(parts, {one: packed[one] for one in packed.keys() - late}):
             log.warning("a checkpoint is not of this database", extra={"scope": self.key.scope.id})
             await self._threads.work(self._tools.checkpoints.remove, self.key.stem)
             return False
         self.parts = parts
-        self._files = await self._threads.work(_sorted, packed)
-        await self._threads.work(self._forget_others, behind)
-        await self._catch_up(behind)
+        self._files = await self._threads.work(repacked, packed)
+        await self._threads.work(self._forget_others, late)
+        await self._catch_up(late)
         return True
 
     async def _is_genuine(self, parts: Parts, packed: Mapping[str, bytes]) -> bool:
         """Compare the newest vectors: a database that was restored gives the same ids once more."""
-        for file_id in await self._threads.work(_newest, packed):
+        for file_id in await self._threads.work(newest, packed, PROBES):
             batches = await self._read_file(file_id)
             if await self._threads.work(_differing, parts, batches):
                 return False
         return True
 
-    async def _catch_up(self, behind: set[str]) -> None:
-        if len(behind) <= FEW_FILES:
-            for file_id in behind:
+    async def _catch_up(self, late: set[str]) -> None:
+        if len(late) <= FEW_FILES:
+            for file_id in late:
                 await self._threads.work(self._replace, file_id, await self._read_file(file_id))
             return
         wanted: dict[str, list[VectorBatch]] = {}
         async for batches in self._batches():
             for batch in batches:
-                if batch.file_id in behind:
+                if batch.file_id in late:
                     wanted.setdefault(batch.file_id, []).append(batch)
-        for file_id in behind:
+        for file_id in late:
             await self._threads.work(self._replace, file_id, wanted.get(file_id, []))
 
     # Writing: in a thread, with the lock
 
-    def _forget_others(self, behind: set[str]) -> None:
-        for file_id in behind:
+    def _forget_others(self, late: set[str]) -> None:
+        for file_id in late:
             # A graph may have taken over a file in part.
             self._files[file_id] = b""
-        gone = self.parts.ids - self._alive()
-        self.parts.remove(gone)
-        self._changes += len(gone)
+        self._changes += self._remove_strays()
+
+    def _remove_strays(self) -> int:
+        """Take out what is of no file; return how many passages."""
+        strays = self.parts.ids - self._alive()
+        self.parts.remove(strays)
+        return len(strays)
 
     def _replace(self, file_id: str, batches: Sequence[VectorBatch]) -> None:
         """Make these the vectors of a file. They never change for one id."""
@@ -263,6 +265,9 @@ class Loaded:
         if places or gone:
             self._changes += len(places) + len(gone)
             self.changed_at = time.monotonic()
+
+    def _all_ids(self) -> list[int]:
+        return sorted(self.parts.ids)
 
     def _alive(self) -> set[int]:
         return set(unpack_ids(b"".join(self._files.values())))
@@ -298,19 +303,19 @@ class Loaded:
 
     async def _build(self) -> None:
         """Make a graph of everything, in the place of the one there may be."""
-        count = len(self.parts.matrix) + (len(self.parts.graph) if self.parts.graph else 0)
-        graph = Graph(self.key.space.dimension, room_for(count))
-        await self._fill(graph, self.parts.ids)
+        async with self._lock:
+            waiting = await self._threads.work(self._all_ids)
+        graph = Graph(self.key.space.dimension, room_for(len(waiting)))
+        await self._fill(graph, waiting)
         self._changes = max(self._changes, self._rules.changes)
 
     async def _absorb(self) -> None:
         """Let the graph take over what is in the matrix."""
         graph = self.parts.graph
         if graph is not None:
-            await self._fill(graph, self.parts.matrix.ids[: graph.free])
+            await self._fill(graph, sorted(self.parts.matrix.ids[: graph.free]))
 
-    async def _fill(self, graph: Graph, passage_ids: Iterable[int]) -> None:
-        waiting = sorted(passage_ids)
+    async def _fill(self, graph: Graph, waiting: Sequence[int]) -> None:
         for start in range(0, len(waiting), PIECE):
             async with self._lock:
                 await self._threads.work(self.parts.copy, waiting[start : start + PIECE], graph)
@@ -330,8 +335,9 @@ class Loaded:
     async def _flatten(self) -> None:
         """Do without a graph."""
         async with self._lock:
-            matrix = Matrix(self.key.space.dimension, len(self.parts.ids))
-            await self._threads.work(self.parts.copy, sorted(self.parts.ids), matrix)
+            ids = await self._threads.work(self._all_ids)
+            matrix = Matrix(self.key.space.dimension, len(ids))
+            await self._threads.work(self.parts.copy, ids, matrix)
             self.parts = Parts(matrix)
             self.recall = None
             await self._threads.work(self._tools.checkpoints.remove, self.key.stem)
@@ -344,8 +350,7 @@ class Loaded:
         async with self._lock:
             async for batches in self._batches():
                 wrong |= await self._threads.work(self._differing, batches, seen)
-            known = self._files.keys() | seen.keys()
-            wrong |= {one for one in known if self._files.get(one, b"") != pack_ids(seen.get(one, ()))}
+            wrong |= await self._threads.work(miscounted, self._files, seen)
         return sorted(wrong)
 
     def _differing(self, batches: Sequence[VectorBatch], seen: dict[str, list[int]]) -> set[str]:
@@ -357,15 +362,14 @@ class Loaded:
                 wrong.add(batch.file_id)
         return wrong
 
-    async def _mend(self, file_id: str) -> Sequence[str]:
-        batches = await self._read_file(file_id)
+    def _mend(self, file_id: str, batches: Sequence[VectorBatch]) -> Sequence[str]:
         ids, rows = unpack(batches, self.key.space.dimension)
         missing = sum(one not in self.parts for one in ids)
         gone = len(set(unpack_ids(self._files.get(file_id, b""))).difference(ids))
-        differing = await self._threads.work(self.parts.differing, ids, rows)
+        differing = self.parts.differing(ids, rows)
         # What has another vector is taken out first.
-        await self._threads.work(self.parts.remove, ids)
-        await self._threads.work(self._replace, file_id, batches)
+        self.parts.remove(ids)
+        self._replace(file_id, batches)
         counts = {"were missing": missing, "were gone from the file": gone, "had other vectors": differing}
         return [f"{count} passages of file {file_id!r} {what}" for what, count in counts.items() if count]
 
@@ -378,23 +382,5 @@ def _take(matrix: Matrix, held: dict[str, list[int]], batches: Sequence[VectorBa
         held.setdefault(batch.file_id, []).extend(ids)
 
 
-def _packed(held: Mapping[str, Sequence[int]]) -> dict[str, bytes]:
-    return {file_id: pack_ids(ids) for file_id, ids in held.items()}
-
-
-def _sorted(packed: Mapping[str, bytes]) -> dict[str, bytes]:
-    return {file_id: pack_ids(unpack_ids(ids)) for file_id, ids in packed.items()}
-
-
-def _newest(packed: Mapping[str, bytes]) -> Sequence[str]:
-    """Return the files with the newest passages."""
-    return heapq.nlargest(PROBES, packed, key=lambda file_id: max(unpack_ids(packed[file_id]), default=0))
-
-
 def _differing(parts: Parts, batches: Sequence[VectorBatch]) -> int:
     return parts.differing(*unpack(batches, parts.matrix.dimension))
-
-
-def _behind(graph: Graph, packed: Mapping[str, bytes]) -> set[str]:
-    """Return the files with passages that a graph lacks."""
-    return {file_id for file_id, ids in packed.items() if any(one not in graph for one in unpack_ids(ids))}

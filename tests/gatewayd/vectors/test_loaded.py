@@ -1,15 +1,20 @@
 """One scope in memory: what it does by and by."""
 
 import asyncio
+import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gatewayd.errors import GatewayError
 from gatewayd.ingest.records import Scope, VectorBatch
+from gatewayd.vectors import loaded as loaded_module
+from gatewayd.vectors import packed_files
 from gatewayd.vectors.checkpoints import Checkpoints, Key
 from gatewayd.vectors.graph import Graph
 from gatewayd.vectors.loaded import FEW_FILES, Loaded, Rules, Tools
@@ -324,6 +329,38 @@ async def test_a_comparison_mends_and_tells(site: Site, count: int) -> None:
     ]
     assert await loaded.compare() == []
     await site.assert_right(loaded, 70)
+
+
+@pytest.mark.parametrize("count", [9, 60])
+async def test_nothing_is_packed_or_compared_on_the_event_loop(
+    site: Site, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    threads: Counter[int] = Counter()
+
+    def told(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            threads[threading.get_ident()] += 1
+            return function(*given)
+
+        return call
+
+    site.passages.put("f", random_rows(count, 1), ["c"])
+    site.passages.put("g", random_rows(25, 2), ["c"])
+    loaded = await site.opened()
+    for module in (loaded_module, packed_files):
+        for name in {"pack_ids", "unpack_ids", "unpack"} & vars(module).keys():
+            monkeypatch.setattr(module, name, told(getattr(module, name)))
+    monkeypatch.setattr(Parts, "ids", property(told(Parts.ids.__get__)))
+    await loaded.tend()
+    loaded.parts.matrix.add([7_000], random_rows(1, 4))
+    site.passages.vectors[SPACE.name, "f"][4:7] *= -1
+    assert len(await loaded.compare()) == 2
+    site.passages.drop_file("g")
+    await loaded.refresh("g")
+    await loaded.tend()
+    assert loaded.has_graph == (count == 60)
+    assert threads
+    assert threads[threading.get_ident()] == 0
 
 
 async def test_what_a_graph_finds_is_measured_when_it_is_new_or_has_grown(site: Site) -> None:
