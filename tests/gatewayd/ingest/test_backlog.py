@@ -1,9 +1,11 @@
 """The choice of jobs: what fails to be leased is no turn, and what is new is seen in time."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.backlog import Backlog
+from gatewayd.ingest.backlog import DEPTH, MAX_PAUSE_SECONDS, READING_SHARE, Backlog
 from gatewayd.ingest.records import Job
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from tests.fakes.filing import file, job
@@ -96,3 +98,42 @@ async def test_what_is_new_is_seen_when_nothing_is_left_or_a_second_later(jobs: 
     backlog.end(SMALL["a"])
     await jobs.put(job("a1", created_at=0))
     assert await leased(backlog, now=11) == ["a1"]
+
+
+class SlowJobs(MemoryJobs):
+    """A queue whose readings take `seconds` each of a clock of their own."""
+
+    def __init__(self, library: Library, seconds: float) -> None:
+        super().__init__(library)
+        self.seconds = seconds
+        self.clock = 0.0
+        self.limits: list[int] = []
+
+    async def waiting(self, now: int, limit: int) -> Sequence[tuple[QueueKey, str]]:
+        self.clock += self.seconds
+        self.limits.append(limit)
+        return await super().waiting(now, limit)
+
+
+async def test_what_takes_long_to_read_is_read_less_often(jobs: MemoryJobs, library: Library) -> None:
+    slow = SlowJobs(library, 0.5)
+    backlog = Backlog(slow, "d1", 1, 9, lambda: slow.clock)
+    assert await leased(backlog) == ["a1", "b1"]
+    for second in range(1, 10):
+        slow.clock = 0.5 + second
+        await leased(backlog, 10 + second)
+        assert backlog.is_stale
+    slow.clock = 0.5 + READING_SHARE * 0.5
+    await leased(backlog, 20)
+    assert not backlog.is_stale
+    # More at once, as more will be done until the next time.
+    assert slow.limits == [DEPTH, DEPTH * 10]
+
+
+async def test_a_reading_that_hung_does_not_stop_the_queue(jobs: MemoryJobs, library: Library) -> None:
+    slow = SlowJobs(library, 1000)
+    backlog = Backlog(slow, "d1", 1, 9, lambda: slow.clock)
+    await leased(backlog)
+    slow.clock += MAX_PAUSE_SECONDS
+    await leased(backlog, 11)
+    assert len(slow.limits) == 2
