@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gatewayctl.live.citations import MAX_PAGES, citations, is_execution
+from gatewayctl.live.citations import MAX_PAGES, MAX_PATHS, citations, is_execution
 
 
 def passage(place: str, **more: Any) -> dict[str, Any]:
@@ -48,6 +48,34 @@ def test_a_citation_tells_path_and_pages() -> None:
         "README.md (b/README.md), page 1",
         "README.md",
     ]
+
+
+def test_files_of_one_name_are_told_apart_by_their_ids() -> None:
+    files = [{"source": {"type": "file", "id": one}, "metadata": [passage(one)]} for one in ("f1", "f2")]
+    paged = {"metadata": [passage("f3", page_label="2")]}
+    assert citations([*files, paged]) == ["README.md (f1)", "README.md (f2)", "README.md (f3), page 2"]
+    same = [passage("f1", path="a/README.md"), passage("f2", path="a/README.md"), passage("f3")]
+    assert citations([{"metadata": same}]) == [
+        "README.md (a/README.md) (f1)",
+        "README.md (a/README.md) (f2)",
+        "README.md",
+    ]
+    # A web page, which has no id beside a file that has one.
+    assert citations([{"metadata": [passage("README.md"), passage("f1")]}]) == ["README.md", "README.md (f1)"]
+
+
+def test_a_file_in_several_collections_is_told_with_all_its_paths() -> None:
+    sources = [
+        {"source": {"id": one}, "metadata": [passage("f1", path=f"{one}/README.md"), passage("f2", path=one)]}
+        for one in ("a", "b")
+    ]
+    assert citations(sources) == ["README.md (a/README.md, b/README.md)", "README.md (a, b)"]
+    assert citations([{"metadata": [passage("f1", path="README.md")]}]) == ["README.md"]
+
+
+def test_the_paths_of_a_citation_are_bounded() -> None:
+    paths = [passage("f1", path=f"{number}") for number in range(MAX_PATHS + 1)]
+    assert citations([{"metadata": paths}]) == ["README.md (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...)"]
 
 
 def test_the_pages_of_a_citation_are_bounded() -> None:
