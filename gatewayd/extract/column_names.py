@@ -17,12 +17,6 @@ ROWS_NEEDED: Final = MAX_ROWS_ABOVE + 1 + MAX_ROWS_COMPARED
 """Rows of a table that `names_row` looks at."""
 
 MAX_NAME_CHARACTERS: Final = 200
-SENTENCE_CHARACTERS: Final = 20
-"""From here on a text is more than a name, beside one of half of its length."""
-
-MIN_REPEATING: Final = 4
-"""Values of which half may be repeated for a reason."""
-
 MAX_CODE_WORDS: Final = 2
 
 _YEAR: Final = re.compile(r"(?:1[89]|2[01])\d\d")
@@ -77,21 +71,15 @@ class TableColumn:
 
     @property
     def differs(self) -> bool:
-        """Whether the values are of another kind, sentences, or repeated ones.
-
-        A year above numbers may be one of them.
-        """
-        if self.value_kind not in {None, CellKind.WORDS, CellKind.SIGNS, self.kind}:
-            return {self.kind, self.value_kind} != _NUMBERS
-        shortest = min(map(len, self.values), default=0)
-        are_sentences = shortest >= max(SENTENCE_CHARACTERS, 2 * len(self.name))
-        are_repeated = len(self.values) >= MIN_REPEATING and 2 * len({*self.values}) <= len(self.values)
-        return self.kind is CellKind.WORDS and (are_sentences or are_repeated)
+        """Whether the values are of another kind. A year above numbers may be one of them."""
+        if self.value_kind in {None, CellKind.WORDS, CellKind.SIGNS, self.kind}:
+            return False
+        return {self.kind, self.value_kind} != _NUMBERS
 
     @property
-    def differs_in_case(self) -> bool:
-        """Whether the letters of all words below are of another case."""
-        return letter_case(self.name) not in map(letter_case, self.values)
+    def has_words(self) -> bool:
+        """Whether a name of words stands above words, or above values of no common kind."""
+        return self.kind is CellKind.WORDS and self.value_kind in {None, CellKind.WORDS, CellKind.SIGNS}
 
 
 def names_row(rows: Sequence[Sequence[str]]) -> int | None:
@@ -110,10 +98,8 @@ def are_names(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Tell whether the cells of a row are the names of the columns of the rows below it.
 
     They are when more of them are words, years or dates than numbers, none is a value of the kind that its
-    column has, or stands in its column again, and something tells them from the values: the kind, upper and
-    lower case, values that are sentences, or values that repeat. A table of words of which nothing of this
-    tells whether its first row is one of names, such as `Country,Capital` above `France,Paris`, has none: a
-    row of values would stand as names in every passage.
+    column has, or stands in its column again, and the values of a column are of another kind. The first row
+    of a table of words alone, `Country,Capital` above `France,Paris`, has the names, as it mostly does.
     """
     # Long tables have their names on each page.
     rows = [row for row in below if [*row] != [*cells]]
@@ -122,7 +108,9 @@ def are_names(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     numbers = sum(column.kind in {CellKind.NUMBER, CellKind.ADDRESS} for column in columns)
     if len(columns) < 2 or labels <= numbers or any(column.holds_name for column in columns):
         return False
-    return any(column.differs for column in columns) or _are_years(columns) or _differ_in_case(columns)
+    if rows and all(column.has_words for column in columns):
+        return True
+    return any(column.differs for column in columns) or _are_years(columns)
 
 
 def is_comment(line: str) -> bool:
@@ -149,11 +137,6 @@ def cell_kind(cell: str) -> CellKind:
     return CellKind.CODE if has_digit and words <= MAX_CODE_WORDS else CellKind.WORDS
 
 
-def letter_case(text: str) -> str:
-    """Return which letters a text has: upper, lower, or both or neither."""
-    return "lower" if text.islower() else "upper" if text.isupper() else "mixed"
-
-
 def _column(rows: Iterable[Sequence[str]], place: int, cell: str) -> TableColumn:
     values = [row[place].strip() for row in rows if place < len(row) and row[place].strip()]
     name = cell.strip()
@@ -166,9 +149,3 @@ def _are_years(columns: Sequence[TableColumn]) -> bool:
     """Tell whether some columns are named by years, and have numbers."""
     years = [column for column in columns if column.kind is CellKind.YEAR and column.values]
     return len(years) > 1
-
-
-def _differ_in_case(columns: Sequence[TableColumn]) -> bool:
-    """Tell whether most columns of words have names in another case: `name,city` above `Ann,Rome`."""
-    words = [column for column in columns if column.kind is column.value_kind is CellKind.WORDS]
-    return 2 * sum(column.differs_in_case for column in words) > len(words)
