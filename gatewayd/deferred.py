@@ -1,22 +1,28 @@
-"""Writes to messages that the database could not take: kept in memory, and repeated until it takes them."""
+"""Writes that the database could not take: kept in memory, and repeated until it takes them."""
 
 import asyncio
 import contextlib
 import logging
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
+from gatewayd.attempts import Attempts, DeferredWrite, Key, Work
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
+from gatewayd.turns import Turns
 
 log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS: Final = 1.0
 """How long a caller waits for the first attempt: a locked file takes 5 seconds to refuse it, a server that
 hangs 10, and others may wait before it."""
+
+STOP_SECONDS: Final = 0.1
+"""How long a first attempt that is given up may take to end; a statement that is under way takes longer."""
 
 FIRST_PAUSE_SECONDS: Final = 0.25
 MAX_PAUSE_SECONDS: Final = 5.0
@@ -37,94 +43,6 @@ ACCOUNT_SHARE of the room it asks for gets no more of it.
 """
 
 ACCOUNT_SHARE: Final = 0.25
-
-Key = tuple[str, str]
-"""The ids of a chat and of one of its messages."""
-
-Work = Callable[[bool], Awaitable[object]]
-"""Writes once. The argument tells whether somebody else has changed the content since this was deferred."""
-
-
-class _Attempts:
-    """The attempts at one write, one at a time; the first goes on when its caller no longer waits for it."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._failure: GatewayError | None = None
-        self._is_stored = False
-        self._is_awaited = False
-        self._over = asyncio.Event()
-        self._limit: asyncio.Timeout | None = None
-
-    def first(self) -> Coroutine[Any, Any, None]:
-        """Return the first attempt, for a task; a fault of the gateway itself is logged with the task."""
-        self._is_awaited = True
-        return self._first()
-
-    async def result(self) -> None:
-        """Wait for the end of the first attempt, and raise what it raised."""
-        await self._over.wait()
-        self._is_awaited = False
-        if not self._is_stored:
-            raise self._failure or GatewayError(Kind.INTERNAL, "cannot write the message: the log says more")
-
-    async def again(self, is_superseded: bool) -> None:
-        """Wait for the end of the first attempt when nobody has; after that, write again."""
-        if self._is_awaited:
-            await self.result()
-        else:
-            await self._once(is_superseded)
-
-    def interrupt(self) -> None:
-        """Let an attempt that has not ended fail with unavailable: the message is not what it was."""
-        if self._limit is not None and not self._limit.expired():
-            self._limit.reschedule(_now())
-
-    async def _first(self) -> None:
-        try:
-            await self._once(False)
-            self._is_stored = True
-        except GatewayError as error:
-            self._failure = error
-        finally:
-            self._over.set()
-
-    async def _once(self, is_superseded: bool) -> None:
-        limit = asyncio.timeout(None)
-        try:
-            async with limit:
-                self._limit = limit
-                await self._work(is_superseded)
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            raise GatewayError(Kind.UNAVAILABLE, "cannot write the message: it has changed") from error
-        finally:
-            self._limit = None
-
-
-@dataclass(slots=True, eq=False)
-class DeferredWrite:
-    """One write that is repeated until it is stored or given up."""
-
-    key: Key
-    owner: str
-    size: int
-    attempts: _Attempts
-    since: float
-    is_superseded: bool = False
-    is_stored: bool = False
-    over: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def end(self, *, is_stored: bool) -> None:
-        """Note how it ended."""
-        self.is_stored = is_stored
-        self.over.set()
-
-    async def wait(self) -> bool:
-        """Wait until it is stored, True, or given up, False."""
-        await self.over.wait()
-        return self.is_stored
 
 
 @dataclass(slots=True)
@@ -149,7 +67,7 @@ class _Kept:
 
 
 class DeferredWrites:
-    """Writes to messages in the order in which they come, each message by itself.
+    """Writes in the order in which they come, those of each message by themselves.
 
     A write that fails with `unavailable`, or has not ended within PATIENCE_SECONDS, is kept, and all that
     follow to the same message queue behind it. One whose outcome nobody knows, as the connection broke, is
@@ -160,6 +78,9 @@ class DeferredWrites:
         self._tasks = tasks
         self._chance = chance
         self._queues: dict[Key, deque[DeferredWrite]] = {}
+        self._turns: Turns[Key] = Turns()
+        # The writes of which an attempt has not ended, and None for who writes by itself.
+        self._under_way: dict[Key, DeferredWrite | None] = {}
         self._kept = _Kept()
         self._kept_of: dict[str, _Kept] = {}
         self._task_id = ""
@@ -173,57 +94,86 @@ class DeferredWrites:
         return self._kept.count
 
     def is_pending(self, key: Key) -> bool:
-        """Tell whether a write to a message is kept."""
-        return key in self._queues
+        """Tell whether a write to a message is kept or under way: another one would overtake it."""
+        return key in self._queues or key in self._under_way
 
-    def check(self, key: Key) -> None:
-        """Raise unavailable while writes to a message are kept: another one would overtake them."""
-        if key in self._queues:
-            raise GatewayError(
-                Kind.UNAVAILABLE,
-                "cannot write the message: earlier writes to it wait for the database",
-                retry_after=RETRY_SECONDS,
-            )
+    @contextlib.asynccontextmanager
+    async def turn(self, key: Key) -> AsyncIterator[None]:
+        """Let the caller write to a message by itself; what comes meanwhile queues behind it.
+
+        Raises unavailable while earlier writes to the message wait for the database.
+        """
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._turns.begin(key)
+        except TimeoutError as error:
+            raise _waiting() from error
+        try:
+            if self.is_pending(key):
+                raise _waiting()
+            self._under_way[key] = None
+            try:
+                yield
+            finally:
+                del self._under_way[key]
+        finally:
+            self._turns.end(key)
 
     async def write(
-        self, key: Key, work: Work, values: object, *, owner: str, is_answer: bool = False
+        self,
+        key: Key,
+        work: Work,
+        values: object,
+        *,
+        owner: str,
+        is_answer: bool = False,
+        request_id: str = "",
     ) -> DeferredWrite | None:
         """Write at once and return None, or keep the write and return it.
 
         `values` are what it writes, plain JSON values, of which the size is taken; `owner` is the account
         that it counts for, and `is_answer` says that it is of an answer itself. Raises what `work` raises,
-        and its `unavailable` when too much is kept already.
+        and its `unavailable` when too much is kept already; then it is not tried again.
         """
-        attempts = _Attempts(work)
+        write = DeferredWrite(key, owner, Attempts(work), _now(), request_id)
+        until = write.since + PATIENCE_SECONDS
         try:
-            self.check(key)
-            task_id = self._tasks.spawn("write to a message", attempts.first())
-            await self._wait(attempts, task_id)
+            async with asyncio.timeout_at(until):
+                await self._turns.begin(key)
         except TimeoutError:
-            failure = _slow()
-        except GatewayError as error:
-            if error.kind is not Kind.UNAVAILABLE:
+            # Who came before has waited longer, and is kept before it.
+            return self._keep(write, values, _slow(), is_answer=is_answer)
+        try:
+            failure = await self._first(write, until)
+            if failure is None:
+                return None
+            try:
+                return self._keep(write, values, failure, is_answer=is_answer)
+            except GatewayError:
+                if await _give_up(write.attempts):
+                    return None
                 raise
-            failure = error
-        else:
-            return None
-        write = DeferredWrite(key, owner, len(repr(values)), attempts, _now())
-        self._check_room(write, failure, is_answer=is_answer)
-        self._keep(write, failure)
-        return write
+        finally:
+            self._turns.end(key)
 
     def supersede(self, key: Key) -> None:
-        """Let the kept writes to a message know that somebody else has changed its content."""
+        """Let the writes to a message that wait know that somebody else has changed its content."""
         for write in self._queues.get(key, ()):
-            write.is_superseded = True
+            write.attempts.is_superseded = True
             # It may wait behind the change, and would take its place.
             write.attempts.interrupt()
+        under_way = self._under_way.get(key)
+        if under_way is not None:
+            under_way.attempts.is_superseded = True
 
     def drop(self, key: Key) -> None:
-        """Forget the kept writes to a message: it is gone, or begins anew."""
+        """Forget the writes to a message that wait: it is gone, or begins anew."""
         for write in list(self._queues.get(key, ())):
             self._remove(write, is_stored=False)
-            write.attempts.interrupt()
+            write.attempts.give_up()
+        under_way = self._under_way.get(key)
+        if under_way is not None:
+            under_way.attempts.is_dropped = True
 
     async def close(self, seconds: float) -> None:
         """Wait so long until all is written, then log what is lost and keep nothing any more."""
@@ -235,34 +185,67 @@ class DeferredWrites:
             await self._tasks.stop(self._task_id)
         for write in [each for queue in self._queues.values() for each in queue]:
             self._lose(write, "the gateway stops")
-            write.attempts.interrupt()
+            write.attempts.give_up()
 
-    async def _wait(self, attempts: _Attempts, task_id: str) -> None:
-        """Wait a while for a first attempt; a caller who is cancelled takes it back."""
+    async def _first(self, write: DeferredWrite, until: float) -> GatewayError | None:
+        """Make the first attempt; return why the write is to be kept, None when it is stored."""
+        if self.is_pending(write.key):
+            return _waiting()
+        self._under_way[write.key] = write
+        # A task that is cancelled before its first step does not come to its end.
+        at_end = partial(self._end, write)
+        task_id = self._tasks.spawn("write to a message", self._run_first(write), at_end=at_end)
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await attempts.result()
+            async with asyncio.timeout_at(until):
+                await write.attempts.result()
         except asyncio.CancelledError:
+            # A caller who is cancelled takes the write back.
             await self._tasks.stop(task_id)
             raise
+        except TimeoutError:
+            return _slow()
+        except GatewayError as error:
+            if error.kind is not Kind.UNAVAILABLE:
+                raise
+            return error
+        return None
 
-    def _check_room(self, write: DeferredWrite, error: GatewayError, *, is_answer: bool) -> None:
-        """Raise the error when no more can be kept."""
-        share = 1.0 if is_answer else 0.5
-        # The first write of an account may be larger than its share.
-        has_share = self._kept_of.get(write.owner, _Kept()).has_room(1, share * ACCOUNT_SHARE)
-        if self._is_closed or not has_share or not self._kept.has_room(write.size, share):
-            raise error
+    async def _run_first(self, write: DeferredWrite) -> None:
+        try:
+            await write.attempts.first()
+        finally:
+            # Before the caller goes on, whose next write would find this one under way.
+            self._end(write)
 
-    def _keep(self, write: DeferredWrite, error: GatewayError) -> None:
+    def _end(self, write: DeferredWrite) -> None:
+        if self._under_way.get(write.key) is write:
+            del self._under_way[write.key]
+
+    def _keep(
+        self, write: DeferredWrite, values: object, error: GatewayError, *, is_answer: bool
+    ) -> DeferredWrite:
+        """Keep a write, and return it; raise the error when no more can be kept."""
+        if write.attempts.is_dropped:
+            write.end(is_stored=False)
+            return write
+        write.size = len(repr(values))
+        self._check_room(write, error, is_answer=is_answer)
         if not self._kept.count:
-            log.warning("writes to messages are repeated until they are stored: %s", error.message)
+            log.warning("writes are repeated until they are stored: %s", error.message, extra=write.fields)
         self._queues.setdefault(write.key, deque()).append(write)
         self._kept.add(write)
         self._kept_of.setdefault(write.owner, _Kept()).add(write)
         self._empty.clear()
         if not self._task_id:
             self._begin()
+        return write
+
+    def _check_room(self, write: DeferredWrite, error: GatewayError, *, is_answer: bool) -> None:
+        share = 1.0 if is_answer else 0.5
+        # The first write of an account may be larger than its share.
+        has_share = self._kept_of.get(write.owner, _Kept()).has_room(1, share * ACCOUNT_SHARE)
+        if self._is_closed or not has_share or not self._kept.has_room(write.size, share):
+            raise error
 
     def _begin(self) -> None:
         self._task_id = self._tasks.spawn("deferred writes", self._repeat())
@@ -278,7 +261,7 @@ class DeferredWrites:
                 if failures and key in self._queues:
                     # A message that cannot be written does not hold up the others.
                     self._queues[key] = self._queues.pop(key)
-            log.info("all writes to messages are stored or given up")
+            log.info("all writes are stored or given up")
         except asyncio.CancelledError:
             self._is_closed = True
             raise
@@ -298,9 +281,13 @@ class DeferredWrites:
         if _now() - write.since > MAX_DEFERRED_SECONDS:
             self._lose(write, f"it could not be stored within {MAX_DEFERRED_SECONDS} s")
             return True
+        is_first = write.key in self._under_way
+        if self._under_way.setdefault(write.key, write) is not write:
+            # An attempt that was given up has not ended, and would overtake it.
+            return False
         is_over, is_stored = True, False
         try:
-            await write.attempts.again(write.is_superseded)
+            await write.attempts.again()
             is_stored = True
         except asyncio.CancelledError:
             is_over = False
@@ -310,15 +297,15 @@ class DeferredWrites:
             if is_over:
                 self._lose(write, error.message)
         finally:
+            if not is_first:
+                self._end(write)
             # A fault of the gateway itself is logged with the task.
             if is_over:
                 self._remove(write, is_stored=is_stored)
         return is_over
 
     def _lose(self, write: DeferredWrite, reason: str) -> None:
-        chat_id, message_id = write.key
-        extra = {"chat_id": chat_id, "message_id": message_id}
-        log.error("a write to a message is lost: %s", reason, extra=extra)
+        log.error("a write to %s is lost: %s", _noun(write.key), reason, extra=write.fields)
         self._remove(write, is_stored=False)
 
     def _remove(self, write: DeferredWrite, *, is_stored: bool) -> None:
@@ -338,9 +325,36 @@ class DeferredWrites:
             self._empty.set()
 
 
+async def _give_up(attempts: Attempts) -> bool:
+    """Stop a first attempt; True when it has stored the write all the same.
+
+    What is under way for longer than that stays pending until it has ended.
+    """
+    attempts.give_up()
+    with contextlib.suppress(TimeoutError, GatewayError):
+        async with asyncio.timeout(STOP_SECONDS):
+            await attempts.result()
+            return True
+    return False
+
+
+def _noun(key: Key) -> str:
+    if not key[0]:
+        return key[1]
+    return "a message" if key[1] else "a chat"
+
+
 def _slow() -> GatewayError:
     return GatewayError(
         Kind.UNAVAILABLE, "cannot write the message: the database takes its time", retry_after=RETRY_SECONDS
+    )
+
+
+def _waiting() -> GatewayError:
+    return GatewayError(
+        Kind.UNAVAILABLE,
+        "cannot write the message: earlier writes to it wait for the database",
+        retry_after=RETRY_SECONDS,
     )
 
 

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gatewayd.attempts import DeferredWrite, Key
 from gatewayd.catalog.replies import Body, Chunk, Completion
 from gatewayd.chat.after import After
 from gatewayd.chat.assembling import Assembly
@@ -18,7 +19,7 @@ from gatewayd.chat.thinking import chosen_tags
 from gatewayd.chats.interfaces import MessageStore
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS
 from gatewayd.completions.limits import AnswerSizeError
-from gatewayd.deferred import DeferredWrite, DeferredWrites, Key
+from gatewayd.deferred import DeferredWrites
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.tasks import Tasks

@@ -7,6 +7,7 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
+from gatewayd.attempts import Key
 from gatewayd.catalog.service import Catalog
 from gatewayd.chat import tasktexts
 from gatewayd.chat.after import After
@@ -19,7 +20,6 @@ from gatewayd.chat.running import OwnedChats, Running, RunOptions
 from gatewayd.chats.interfaces import ChatStore
 from gatewayd.chats.reading import UNTITLED
 from gatewayd.chats.records import Chat
-from gatewayd.deferred import Key
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.events.effects import is_kept
 from gatewayd.events.records import Target

@@ -1,16 +1,11 @@
-"""Reads what plugins emit, and keeps the events of one message in their order."""
+"""Reads what plugins emit."""
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
 
-from gatewayd.events.records import Target
 from gatewayd.events.values import plain
 
 log = logging.getLogger(__name__)
@@ -37,35 +32,3 @@ def read_event(value: Any) -> Envelope | None:
         return None
     event.setdefault("data", {})
     return event
-
-
-@dataclass(slots=True)
-class _Turn:
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
-
-
-class Turns:
-    """Lets the events of one message pass one after the other, in the order in which they came."""
-
-    def __init__(self) -> None:
-        self._turns: dict[tuple[str, str, str], _Turn] = {}
-
-    @property
-    def count(self) -> int:
-        """For how many messages events are under way."""
-        return len(self._turns)
-
-    @asynccontextmanager
-    async def of(self, target: Target) -> AsyncIterator[None]:
-        """Wait until the events that came before are done; the place is given up at the end."""
-        key = (target.user_id, target.chat_id, target.message_id)
-        turn = self._turns.setdefault(key, _Turn())
-        turn.users += 1
-        try:
-            async with turn.lock:
-                yield
-        finally:
-            turn.users -= 1
-            if not turn.users:
-                del self._turns[key]

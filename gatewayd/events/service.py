@@ -4,15 +4,17 @@ import logging
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.deferred import DeferredWrites, Key, Work
+from gatewayd.attempts import Key, Work
+from gatewayd.deferred import DeferredWrites
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.calls import Calls
 from gatewayd.events.effects import StoredEffects, is_stored
-from gatewayd.events.emitting import Envelope, Turns, read_event
+from gatewayd.events.emitting import Envelope, read_event
 from gatewayd.events.hub import Hub
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.events.records import Effect, Event, Helper, Target
 from gatewayd.events.table import Fault, find_type, names_of
+from gatewayd.turns import Turns
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +29,7 @@ class Events:
         self._hub = hub
         self._deferred = deferred
         self._calls = calls
-        self._turns = Turns()
+        self._turns: Turns[tuple[str, str, str]] = Turns()
 
     async def emit(self, target: Target, event: Any) -> bool:
         """Send an event (6.1): its effect is stored first, browser or no browser, then it is delivered.
@@ -41,7 +43,7 @@ class Events:
         if envelope is None:
             return True
         effect = self._effect_of(target, envelope)
-        async with self._turns.of(target):
+        async with self._turns.of(_line(target)):
             change = _Change(target, effect, envelope)
             is_kept = await self._store(change)
             await self._publish(target, envelope)
@@ -59,10 +61,10 @@ class Events:
             return
         effect = self._effect_of(target, envelope)
         change = _Change(target, effect, envelope)
-        async with self._turns.of(target):
+        async with self._turns.of(_line(target)):
             if effect is not Effect.NONE:
-                self._deferred.check(change.key)
-            await self._apply(change)
+                async with self._deferred.turn(change.key):
+                    await self._apply(change)
             await self._publish(target, envelope)
 
     async def call(self, target: Target, event: Any) -> Any:
@@ -83,7 +85,7 @@ class Events:
         if fault is not None:
             raise RuntimeError(f"cannot ask the user: {fault.field} is not {fault.expected}")
         # What was emitted before is shown before.
-        async with self._turns.of(target):
+        async with self._turns.of(_line(target)):
             pass
         return await self._calls.ask(target, asked)
 
@@ -168,6 +170,10 @@ class _Change:
     @property
     def key(self) -> Key:
         return self.target.chat_id, self.target.message_id
+
+
+def _line(target: Target) -> tuple[str, str, str]:
+    return target.user_id, target.chat_id, target.message_id
 
 
 def _field(effect: Effect) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from gatewayd import deferred
-from gatewayd.deferred import DeferredWrite, DeferredWrites
+from gatewayd.attempts import DeferredWrite
+from gatewayd.deferred import DeferredWrites
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
 
@@ -344,11 +345,154 @@ async def test_a_write_that_waits_behind_a_change_is_interrupted(
 
 
 async def test_a_caller_who_can_come_again_is_told_so(store: Store, pauses: Sequence[float]) -> None:
-    store.deferred.check(KEY)
+    async with store.deferred.turn(KEY):
+        store.written.append("own")
     store.failures["*"] = AWAY
     await store.put(1)
-    store.deferred.check(OTHER)
+    async with store.deferred.turn(OTHER):
+        store.written.append("other")
     with pytest.raises(GatewayError) as caught:
-        store.deferred.check(KEY)
+        async with store.deferred.turn(KEY):
+            store.written.append("overtaking")
     assert (caught.value.kind, caught.value.retry_after) == (Kind.UNAVAILABLE, deferred.RETRY_SECONDS)
+    assert store.written == ["own", "other"]
     await store.deferred.close(0)
+
+
+class Statement:
+    """A write that lasts until it is released, and that a cancellation does not end before."""
+
+    def __init__(self, written: list[Any], *, is_under_way: bool = False) -> None:
+        self.released = asyncio.Event()
+        self.begun = asyncio.Event()
+        self._written = written
+        self._is_under_way = is_under_way
+
+    async def work(self, _: bool) -> None:
+        self.begun.set()
+        try:
+            await self.released.wait()
+        except asyncio.CancelledError:
+            if self._is_under_way:
+                await self.released.wait()
+                self._written.append("slow")
+            raise
+        self._written.append("slow")
+
+
+async def test_a_write_waits_for_the_first_attempt_of_an_earlier_one(store: Store) -> None:
+    slow = Statement(store.written)
+    first = asyncio.ensure_future(store.deferred.write(KEY, slow.work, "x", owner="u1"))
+    await slow.begun.wait()
+    assert store.deferred.is_pending(KEY)
+    later = [asyncio.ensure_future(store.put(number)) for number in range(2)]
+    assert await store.put("other", OTHER) is None
+    slow.released.set()
+    assert await asyncio.gather(first, *later) == [None] * 3
+    assert store.written == ["other", "slow", 0, 1]
+    # The end of a write is known when its caller goes on.
+    assert await store.put(2) is None
+    assert not store.deferred.is_pending(KEY)
+
+
+async def test_who_writes_by_itself_is_not_overtaken(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deferred, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(deferred, "FIRST_PAUSE_SECONDS", 0.0)
+    async with store.deferred.turn(KEY):
+        kept = await store.put(1)
+        with pytest.raises(GatewayError, match="earlier writes"):
+            async with store.deferred.turn(KEY):
+                store.written.append("overtaking")
+        await asyncio.sleep(0.01)
+        store.written.append("own")
+    assert kept is not None
+    assert await asyncio.wait_for(kept.wait(), SOON)
+    assert store.written == ["own", 1]
+
+
+async def test_a_write_without_room_is_stopped_before_its_caller_hears_of_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deferred, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(deferred, "MAX_DEFERRED_WRITES", 0)
+    slow = Statement(store.written)
+    with pytest.raises(GatewayError, match="takes its time"):
+        await store.deferred.write(KEY, slow.work, "x", owner="u1")
+    assert not store.deferred.is_pending(KEY)
+    slow.released.set()
+    assert await store.put(1) is None
+    assert store.written == [1]
+
+
+async def test_a_statement_that_cannot_be_stopped_is_not_overtaken(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PATIENCE_SECONDS", "STOP_SECONDS"):
+        monkeypatch.setattr(deferred, name, 0.01)
+    monkeypatch.setattr(deferred, "FIRST_PAUSE_SECONDS", 0.0)
+    room = deferred.MAX_DEFERRED_WRITES
+    monkeypatch.setattr(deferred, "MAX_DEFERRED_WRITES", 0)
+    slow = Statement(store.written, is_under_way=True)
+    with pytest.raises(GatewayError, match="takes its time"):
+        await store.deferred.write(KEY, slow.work, "x", owner="u1")
+    assert store.deferred.is_pending(KEY)
+    monkeypatch.setattr(deferred, "MAX_DEFERRED_WRITES", room)
+    later = await store.put(1)
+    assert later is not None
+    await asyncio.sleep(0.01)
+    slow.released.set()
+    assert await asyncio.wait_for(later.wait(), SOON)
+    assert store.written == ["slow", 1]
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+async def test_what_is_changed_during_the_first_attempt_is_known_when_it_is_kept(
+    is_gone: bool, store: Store, pauses: Sequence[float]
+) -> None:
+    released, told = asyncio.Event(), []
+
+    async def work(is_superseded: bool) -> None:
+        told.append(is_superseded)
+        await released.wait()
+        if len(told) == 1:
+            raise AWAY
+
+    caller = asyncio.ensure_future(store.deferred.write(KEY, work, "x", owner="u1"))
+    while not told:
+        await asyncio.sleep(0)
+    (store.deferred.drop if is_gone else store.deferred.supersede)(KEY)
+    released.set()
+    write = await caller
+    assert write is not None
+    assert await asyncio.wait_for(write.wait(), SOON) is not is_gone
+    assert told == ([False] if is_gone else [False, True])
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "fields"),
+    [
+        (KEY, "a write to a message is lost", {"chat_id": "c", "message_id": "m", "request_id": "r1"}),
+        (("c", ""), "a write to a chat is lost", {"chat_id": "c", "request_id": "r1"}),
+    ],
+)
+async def test_what_is_lost_is_named(
+    key: tuple[str, str],
+    said: str,
+    fields: dict[str, str],
+    store: Store,
+    pauses: Sequence[float],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def work(_: bool) -> None:
+        raise AWAY
+
+    ended: list[str] = []
+    write = await store.deferred.write(key, work, "x", owner="u1", request_id="r1")
+    assert write is not None
+    write.at_end = lambda: ended.append("over")
+    await store.deferred.close(0)
+    [line] = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert said in line.getMessage()
+    names = ("chat_id", "message_id", "request_id")
+    assert {name: line.__dict__[name] for name in names if name in line.__dict__} == fields
+    assert ended == ["over"]

@@ -1,0 +1,131 @@
+"""One write to the database, and the attempts at it: the first may outlast the patience of its caller."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from gatewayd.errors import GatewayError, Kind
+
+Key = tuple[str, str]
+"""The ids of a chat and of one of its messages.
+
+The second is empty for the chat itself; the first for what is of no chat, which the second then names.
+"""
+
+Work = Callable[[bool], Awaitable[object]]
+"""Writes once. The argument tells whether somebody else has changed the content since this was deferred."""
+
+
+class Attempts:
+    """The attempts at one write, one at a time; the first goes on when its caller no longer waits for it."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._failure: GatewayError | None = None
+        self._is_stored = False
+        self._is_awaited = False
+        self._is_given_up = False
+        self._over = asyncio.Event()
+        self._limit: asyncio.Timeout | None = None
+
+        self.is_superseded = False
+        """Whether somebody else has changed the content since the write was asked for."""
+
+        self.is_dropped = False
+        """Whether nobody wants it any more: its message is gone, or begins anew."""
+
+    def first(self) -> Coroutine[Any, Any, None]:
+        """Return the first attempt, for a task; a fault of the gateway itself is logged with the task."""
+        self._is_awaited = True
+        return self._first()
+
+    async def result(self) -> None:
+        """Wait for the end of the first attempt, and raise what it raised."""
+        await self._over.wait()
+        self._is_awaited = False
+        if not self._is_stored:
+            raise self._failure or GatewayError(Kind.INTERNAL, "cannot write the message: the log says more")
+
+    async def again(self) -> None:
+        """Wait for the end of the first attempt when nobody has; after that, write again."""
+        if self._is_awaited:
+            await self.result()
+        else:
+            await self._once()
+
+    def interrupt(self) -> None:
+        """Let an attempt that has not ended fail with unavailable: the message is not what it was."""
+        if self._limit is not None and not self._limit.expired():
+            self._limit.reschedule(asyncio.get_running_loop().time())
+
+    def give_up(self) -> None:
+        """Let an attempt that has not ended fail, and one that has not begun write nothing."""
+        self._is_given_up = True
+        self.interrupt()
+
+    async def _first(self) -> None:
+        try:
+            await self._once()
+            self._is_stored = True
+        except GatewayError as error:
+            self._failure = error
+        finally:
+            self._over.set()
+
+    async def _once(self) -> None:
+        if self._is_given_up:
+            raise _changed()
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                self._limit = limit
+                await self._work(self.is_superseded)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise _changed() from error
+        finally:
+            self._limit = None
+
+
+@dataclass(slots=True, eq=False)
+class DeferredWrite:
+    """One write that is repeated until it is stored or given up; `at_end` is called then."""
+
+    key: Key
+    owner: str
+    attempts: Attempts
+    since: float
+    request_id: str = ""
+    size: int = 0
+    is_stored: bool = False
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    at_end: Callable[[], None] | None = None
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether somebody else has changed the content meanwhile."""
+        return self.attempts.is_superseded
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What a line of the log says about it."""
+        named = zip(("request_id", "chat_id", "message_id"), (self.request_id, *self.key), strict=True)
+        return {name: value for name, value in named if value}
+
+    def end(self, *, is_stored: bool) -> None:
+        """Note how it ended."""
+        self.is_stored = is_stored
+        self.over.set()
+        if self.at_end is not None:
+            self.at_end()
+
+    async def wait(self) -> bool:
+        """Wait until it is stored, True, or given up, False."""
+        await self.over.wait()
+        return self.is_stored
+
+
+def _changed() -> GatewayError:
+    return GatewayError(Kind.UNAVAILABLE, "cannot write the message: it has changed")
