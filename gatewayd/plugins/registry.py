@@ -238,17 +238,23 @@ class Registry:
         return {"loaded": loaded, "failed": failed, "removed": names, "unchanged": unchanged}
 
     def note(self, plugin: Plugin, doing: str, sentence: str) -> None:
-        """Keep a problem as the last one; the same is written again after a minute at the earliest."""
+        """Keep a problem as the last one; the same is written again after a minute, or when that failed."""
         entry = self._entries.get((plugin.family, plugin.id))
         if entry is None:
             return
-        problem = Problem(ids.now(), doing, sentence)
+        noted, problem = entry.noted, Problem(ids.now(), doing, sentence)
         entry.plugin = replace(entry.plugin, problem=problem)
-        noted = entry.noted
         if noted and noted.sentence == sentence and problem.at - noted.at < NOTE_AGAIN:
             return
         entry.noted = problem
-        self._tasks.spawn("note a problem", self._store.note(plugin.family, plugin.id, problem))
+        self._tasks.spawn("note a problem", self._note(entry, problem, noted))
+
+    async def _note(self, entry: _Entry, problem: Problem, before: Problem | None) -> None:
+        try:
+            await self._store.note(entry.plugin.family, entry.plugin.id, problem)
+        except GatewayError:
+            entry.noted = before
+            raise
 
     async def _is_changed(self, plugin: Plugin) -> bool:
         """Take a plugin as it was read; tell whether it has to be loaded again."""

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, patch
 
 import pytest
 
@@ -346,3 +346,17 @@ async def test_a_reload_waits_for_a_change() -> None:
             await plugged.store.put(plugin_of("seen", FILTER))
             assert not reloading.done()
         assert (await reloading)["loaded"] == ["filter seen"]
+
+
+async def test_a_problem_that_could_not_be_written_is_written_when_it_comes_again() -> None:
+    async with make_registry(plugin_of("p", FILTER)) as plugged:
+        registry, store = plugged.registry, plugged.store
+        plugin = registry.find(Family.FUNCTION, "p")
+        assert plugin is not None
+        away = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
+        with patch.object(store, "note", AsyncMock(side_effect=[away, None, None])) as note:
+            for _ in range(3):
+                registry.note(plugin, "inlet", "it fails")
+                registry.note(plugin, "inlet", "it fails")
+                await asyncio.sleep(0.01)
+        assert note.await_count == 2
