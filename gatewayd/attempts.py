@@ -3,15 +3,18 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind
 
 Key = tuple[str, str]
 """The ids of a chat and of one of its messages.
 
-The second is empty for the chat itself; the first for what is of no chat, which the second then names.
+The second is OF_CHAT for the chat itself; the first is OF_NO_CHAT for the ids of a response.
 """
+
+OF_CHAT: Final = ""
+OF_NO_CHAT: Final = ""
 
 Work = Callable[[bool], Awaitable[object]]
 """Writes once. The argument tells whether somebody else has changed the content since this was deferred."""
@@ -111,8 +114,9 @@ class DeferredWrite:
     @property
     def fields(self) -> dict[str, str]:
         """What a line of the log says about it."""
-        named = zip(("request_id", "chat_id", "message_id"), (self.request_id, *self.key), strict=True)
-        return {name: value for name, value in named if value}
+        chat_id, message_id = self.key if self.key[0] != OF_NO_CHAT else ("", "")
+        named = {"request_id": self.request_id, "chat_id": chat_id, "message_id": message_id}
+        return {name: value for name, value in named.items() if value}
 
     def end(self, *, is_stored: bool) -> None:
         """Note how it ended."""

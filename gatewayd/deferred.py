@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from gatewayd.attempts import Attempts, DeferredWrite, Key, Work
+from gatewayd.attempts import OF_CHAT, OF_NO_CHAT, Attempts, DeferredWrite, Key, Work
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
 from gatewayd.turns import Turns
@@ -339,9 +339,9 @@ async def _give_up(attempts: Attempts) -> bool:
 
 
 def _noun(key: Key) -> str:
-    if not key[0]:
-        return key[1]
-    return "a message" if key[1] else "a chat"
+    if key[0] == OF_NO_CHAT:
+        return "the ids of a response"
+    return "a chat" if key[1] == OF_CHAT else "a message"
 
 
 def _slow() -> GatewayError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gatewayd.assembly.accounts import Accounts
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.chats.answers import Answers
-from gatewayd.chats.edits import EditedMessages
+from gatewayd.chats.edits import EditedChats, EditedMessages
 from gatewayd.chats.interfaces import MessageStore
 from gatewayd.chats.service import Chats
 from gatewayd.chats.services import ChatServices
@@ -28,7 +28,7 @@ from gatewayd.tasks import Tasks
 
 @dataclass(frozen=True, slots=True)
 class ChatStores:
-    """The stores of chats over one open database; `rows` are the messages as runs write them."""
+    """The stores of chats over one open database; `chats` and `rows` are as runs write them."""
 
     chats: ChatRows
     messages: MessageStore
@@ -69,7 +69,7 @@ async def open_live(settings: Settings, accounts: Accounts, tasks: Tasks, stack:
         calls=calls,
         tickets=Tickets(),
         events=Events(stores.effects, hub, calls, deferred),
-        chats=make_chats(settings, accounts, stores, tasks),
+        chats=make_chats(settings, accounts, stores, deferred, tasks),
         answers=answers,
         deferred=deferred,
     )
@@ -83,10 +83,13 @@ def event_limits(settings: Settings) -> Limits:
     )
 
 
-def make_chats(settings: Settings, accounts: Accounts, stores: ChatStores, tasks: Tasks) -> ChatServices:
+def make_chats(
+    settings: Settings, accounts: Accounts, stores: ChatStores, deferred: DeferredWrites, tasks: Tasks
+) -> ChatServices:
     """Return the services of stored chats."""
+    edited = EditedChats(stores.chats, deferred)
     chats = Chats(
-        stores.chats,
+        edited,
         stores.messages,
         accounts.commits,
         admin_access=settings.enable_admin_chat_access,
@@ -94,7 +97,7 @@ def make_chats(settings: Settings, accounts: Accounts, stores: ChatStores, tasks
     )
     return ChatServices(
         chats=chats,
-        tags=ChatTags(stores.chats, chats.access),
-        sharing=Sharing(chats, stores.chats),
-        transfer=Transfer(chats, stores.chats),
+        tags=ChatTags(edited, chats.access),
+        sharing=Sharing(chats, edited),
+        transfer=Transfer(chats, edited),
     )

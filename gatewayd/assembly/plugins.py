@@ -139,6 +139,8 @@ def make_extensions(parts: PluginParts) -> Extensions:
     access = PluginAccess(bypass_admins=settings.bypass_admin_access_control, current=current)
     filters = PluginFilters(registry, catalog.find_record, lambda: switches.runs_outlets)
     rewriting = Rewriting(live.stores.chats, live.stores.messages)
+    # What an action returned has its place among the writes that wait, and supersedes none of them.
+    deferring = Rewriting(live.stores.chats, live.stores.rows, live.deferred)
     functions = FunctionSource(registry, live.events, parts.tasks)
     registry.subscribe(relisting(catalog, functions))
     effects = ToolEffects(live.events, MediaFiles(parts.files).keep)
@@ -159,7 +161,7 @@ def make_extensions(parts: PluginParts) -> Extensions:
         tools=PluginToolBox(PluginTools(registry, access), parts.servers, catalog, effects, models, rounds),
         task_models=models,
         outlets=Outlets(filters, catalog, rewriting),
-        actions=Actions(registry, catalog, rewriting, effects, parts.tasks),
+        actions=Actions(registry, catalog, deferring, effects, parts.tasks),
         switches=switches,
         names=names,
     )

@@ -36,7 +36,7 @@ def make_answering(
 ) -> Answering:
     """Return the services; `Runs.configure` gives them their options."""
     stores, chats, models = live.stores, live.chats.chats, extensions.task_models
-    background = Background(models, stores.chats, stores.messages, live.events)
+    background = Background(models, stores.chats, stores.messages, live.events, live.deferred)
     after = After(
         extensions.outlets,
         background,

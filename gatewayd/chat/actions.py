@@ -119,7 +119,7 @@ class Actions:
             result = await read_safely(value, button.loaded.plugin.name)
             return (await self._effects.show(scope, result))[0]
         if is_stored and isinstance(value, dict):
-            await self._rewriting.keep_messages(scope.target.chat_id, messages_of(body), messages_of(value))
+            await self._rewriting.keep_messages(scope.target, messages_of(body), messages_of(value))
         return value
 
     async def _told(self, value: Any, button: _Button, scope: CallScope) -> str:

@@ -42,9 +42,7 @@ class After:
         try:
             await self._filter(running, [*asked, {"id": running.target.message_id, **answer}])
         except GatewayError as error:
-            target = running.target
-            extra = {"chat_id": target.chat_id, "message_id": target.message_id}
-            log.warning("an answer is not filtered: %s", error.message, extra=extra)
+            log.warning("an answer is not filtered: %s", error.message, extra=running.target.log_fields)
         await self._background.run(running, [*asked, answer], options)
 
     async def _filter(self, running: Running, asked: Sequence[Body]) -> None:
@@ -60,6 +58,6 @@ class After:
         if after is None:
             return
         if running.chat is not None:
-            await self._rewriting.keep_contents(target.chat_id, before, after, owner=target.user_id)
+            await self._rewriting.keep_contents(target, before, after)
         event = {"type": "chat:outlet", "data": {"messages": after}}
         await self._events.emit(target, event)

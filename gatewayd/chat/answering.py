@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.attempts import DeferredWrite, Key
+from gatewayd.attempts import DeferredWrite, Key, Work
 from gatewayd.catalog.replies import Body, Chunk, Completion
 from gatewayd.chat.after import After
 from gatewayd.chat.assembling import Assembly
@@ -134,9 +134,12 @@ class Answering:
         async with AsyncExitStack() as stack:
             chunks = await stack.enter_async_context(aclosing(answer.chunks))
             tasks = self._desk.tasks
-            paces = [await stack.enter_async_context(Paced(tasks, self._tell_content, self._tell_pause))]
+            fields = self._running.target.log_fields
+            telling = Paced(tasks, self._tell_content, self._tell_pause, fields)
+            paces = [await stack.enter_async_context(telling)]
             if self._options.is_saved_often and self._running.chat is not None:
-                paces.append(await stack.enter_async_context(Paced(tasks, self._save, self._save_pause)))
+                saving = Paced(tasks, self._save, self._save_pause, fields)
+                paces.append(await stack.enter_async_context(saving))
             async for chunk in chunks:
                 self._assembly.add_steps(answer.steps)
                 self._assembly.feed(self._events(chunk))
@@ -200,7 +203,7 @@ class Answering:
             async def write(_: bool) -> None:
                 await effects.append_items(target.chat_id, target.message_id, "sources", sources)
 
-            await self._desk.deferred.write(self._key, write, sources, owner=target.user_id, is_answer=True)
+            await self._defer(write, sources)
         await self._say("chat:completion", {"sources": sources})
 
     async def _tell_done(self) -> None:
@@ -225,7 +228,8 @@ class Answering:
         try:
             stored = await self._desk.messages.find(target.chat_id, target.message_id)
         except GatewayError as error:
-            log.warning("the end of an answer is told without its content: %s", error.message)
+            extra = target.log_fields
+            log.warning("the end of an answer is told without its content: %s", error.message, extra=extra)
             return ""
         return "" if stored is None else stored.content
 
@@ -247,20 +251,26 @@ class Answering:
                 kept = None if is_superseded else content or None
                 await answers.finish(target.chat_id, target.message_id, content=kept, attributes=attributes)
 
-            self._deferred = await self._desk.deferred.write(
-                self._key, write, (content, attributes), owner=target.user_id, is_answer=True
-            )
+            self._deferred = await self._defer(write, (content, attributes))
         self._is_kept = True
+
+    async def _defer(self, write: Work, values: object) -> DeferredWrite | None:
+        target = self._running.target
+        return await self._desk.deferred.write(
+            self._key,
+            write,
+            values,
+            owner=target.user_id,
+            is_answer=True,
+            request_id=target.request_id,
+        )
 
     async def _keep_or_lose(self, error: str | None) -> bool:
         """Make the message done, once; False when even that fails: the answer is lost, which is logged."""
         try:
             await self._keep(error)
         except GatewayError as failure:
-            chat_id, message_id = self._key
-            extra = {"request_id": self._running.request.request_id}
-            extra |= {"chat_id": chat_id, "message_id": message_id}
-            log.error("an answer is lost: %s", failure.message, extra=extra)
+            log.error("an answer is lost: %s", failure.message, extra=self._running.target.log_fields)
             self._is_kept = True
             return False
         return True

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gatewayd import ids
+from gatewayd.attempts import OF_CHAT, Key, Work
 from gatewayd.catalog.replies import Body
 from gatewayd.chat import tasktexts
 from gatewayd.chat.running import Emitting, Running, RunOptions
@@ -12,13 +13,17 @@ from gatewayd.chat.taskmodels import TaskModels
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.records import ChatChange, MessageChange
 from gatewayd.chats.tags import make_tag
+from gatewayd.deferred import DeferredWrites
 from gatewayd.errors import GatewayError
 
 log = logging.getLogger(__name__)
 
 
 class Background:
-    """Makes what a request asks for and the settings permit; what fails is logged and left out."""
+    """Makes what a request asks for and the settings permit; what fails is logged and left out.
+
+    While the database is away listeners hear of it all the same, and it is written later.
+    """
 
     def __init__(
         self,
@@ -26,12 +31,14 @@ class Background:
         chats: ChatStore,
         messages: MessageStore,
         events: Emitting,
+        deferred: DeferredWrites,
         clock: ids.Clock = ids.now,
     ) -> None:
         self._models = models
         self._chats = chats
         self._messages = messages
         self._events = events
+        self._deferred = deferred
         self._clock = clock
 
     async def run(self, running: Running, messages: Sequence[Body], options: RunOptions) -> None:
@@ -50,9 +57,7 @@ class Background:
                 answer = await self._models.text(task, messages, running.request, running.actor)
                 await make(running, messages, answer)
             except GatewayError as error:
-                target = running.target
-                extra = {"chat_id": target.chat_id, "message_id": target.message_id}
-                log.warning("%s failed: %s", task.name, error.message, extra=extra)
+                log.warning("%s failed: %s", task.name, error.message, extra=running.target.log_fields)
 
     async def _follow_up(self, running: Running, messages: Sequence[Body], answer: str) -> None:
         questions = tasktexts.read_follow_ups(answer)
@@ -61,23 +66,44 @@ class Background:
         target = running.target
         if running.chat is not None:
             change = MessageChange(attributes={"followUps": questions})
-            await self._messages.change(target.chat_id, target.message_id, change)
+
+            async def write(_: bool) -> None:
+                await self._messages.change(target.chat_id, target.message_id, change)
+
+            await self._defer(running, (target.chat_id, target.message_id), write, questions)
         await self._say(running, "chat:message:follow_ups", {"follow_ups": questions})
 
     async def _title(self, running: Running, messages: Sequence[Body], answer: str) -> None:
         title = tasktexts.read_title(answer) or tasktexts.fallback_title(messages)
-        if running.chat is None or not title:
+        chat = running.chat
+        if chat is None or not title:
             return
-        await self._chats.change(running.chat.id, ChatChange(title=title), self._clock())
+
+        async def write(is_superseded: bool) -> None:
+            # Whoever has given the chat a title meanwhile knows better.
+            if not is_superseded:
+                await self._chats.change(chat.id, ChatChange(title=title), self._clock())
+
+        await self._defer(running, (chat.id, OF_CHAT), write, title)
         await self._say(running, "chat:title", title)
 
     async def _tag(self, running: Running, messages: Sequence[Body], answer: str) -> None:
         chat, names = running.chat, tasktexts.read_tags(answer)
         if chat is None or not names:
             return
-        for name in names:
-            await self._chats.add_tag(chat.id, make_tag(chat.user_id, name))
+
+        async def write(_: bool) -> None:
+            for name in names:
+                await self._chats.add_tag(chat.id, make_tag(chat.user_id, name))
+
+        await self._defer(running, (chat.id, OF_CHAT), write, names)
         await self._say(running, "chat:tags", names)
+
+    async def _defer(self, running: Running, key: Key, work: Work, values: object) -> None:
+        target = running.target
+        await self._deferred.write(
+            key, work, values, owner=target.user_id, is_answer=True, request_id=target.request_id
+        )
 
     async def _say(self, running: Running, event_type: str, data: Any) -> None:
         await self._events.emit(running.target, {"type": event_type, "data": data})

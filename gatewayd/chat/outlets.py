@@ -48,7 +48,7 @@ class Outlets:
         for item in loaded:
             form = await apply_outlet(item, scope, form)
         if is_stored:
-            await self._rewriting.keep_contents(text(body["chat_id"]), before, messages_of(form))
+            await self._rewriting.keep_contents(scope.target, before, messages_of(form))
         return without_absent(form, body)
 
     async def run_for_run(
@@ -79,7 +79,7 @@ class Outlets:
 
 def call_scope(actor: Actor, body: Body, facts: RequestFacts, model: dict[str, Any] | None) -> CallScope:
     """Return what plugins are told about a call that is no chat request itself."""
-    target = target_of(body, actor)
+    target = target_of(body, actor, facts.request_id)
     metadata = {
         "user_id": actor.user_id,
         "chat_id": target.chat_id,

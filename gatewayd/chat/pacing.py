@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -16,11 +16,16 @@ class Paced:
     """Inside a `with` block, calls `work` soon after a `touch`; the first of several failures is logged."""
 
     def __init__(
-        self, tasks: Tasks, work: Callable[[], Awaitable[object]], seconds: Callable[[], float]
+        self,
+        tasks: Tasks,
+        work: Callable[[], Awaitable[object]],
+        seconds: Callable[[], float],
+        log_fields: Mapping[str, str],
     ) -> None:
         self._tasks = tasks
         self._work = work
         self._seconds = seconds
+        self._log_fields = log_fields
         self._changed = asyncio.Event()
         self._task = ""
 
@@ -49,6 +54,8 @@ class Paced:
                 is_failing = False
             except GatewayError as error:
                 if not is_failing:
-                    log.warning("progress of an answer is not kept: %s", error.message)
+                    log.warning(
+                        "progress of an answer is not kept: %s", error.message, extra=self._log_fields
+                    )
                 is_failing = True
             await asyncio.sleep(self._seconds())

@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
+from gatewayd.attempts import Work
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.merging import Merging
 from gatewayd.chats.plain import MAX_VALUES, count_values
@@ -14,6 +16,7 @@ from gatewayd.chats.records import MessageChange
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.deferred import DeferredWrites
 from gatewayd.errors import GatewayError, not_found
+from gatewayd.events.records import Target
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +27,8 @@ Messages = Sequence[Any]
 class Rewriting:
     """Writes changed messages of chats; those of other users are refused, unknown ones left alone.
 
-    With `deferred`, for runs, which no request waits for, changed contents are written later when the
-    database is away.
+    With `deferred`, for runs and actions, what the database cannot take now is written later: nobody would
+    send it again.
     """
 
     def __init__(
@@ -45,10 +48,8 @@ class Rewriting:
             raise not_found("chat", chat_id)
         return chat is not None
 
-    async def keep_contents(self, chat_id: str, before: Messages, after: Messages, owner: str = "") -> None:
-        """Keep the contents that differ, and the old ones as `originalContent`.
-
-        What is written later counts for the account `owner`.
+    async def keep_contents(self, target: Target, before: Messages, after: Messages) -> None:
+        """Keep the contents of a chat that differ, and the old ones as `originalContent`.
 
         Only messages with an id that both lists have are looked at, and of those the ones that could be read
         back.
@@ -71,10 +72,10 @@ class Rewriting:
             else:
                 log.warning("a changed content is not kept: it is neither text nor a list of parts")
                 continue
-            await self._change(chat_id, message_id, change, owner)
+            await self._change(target, message_id, change)
 
-    async def keep_messages(self, chat_id: str, before: Messages, after: Messages) -> None:
-        """Keep every member of the messages that differ from what was sent; stored ones alone.
+    async def keep_messages(self, target: Target, before: Messages, after: Messages) -> None:
+        """Keep every member of the messages of a chat that differ from what was sent; stored ones alone.
 
         A message that cannot be kept is logged and left out.
         """
@@ -82,25 +83,39 @@ class Rewriting:
         for message_id, message in _by_id(after).items():
             sent = known.get(message_id, {})
             changed = {name: part for name, part in message.items() if name not in sent or sent[name] != part}
-            stored = await self._messages.find(chat_id, message_id) if changed else None
-            if stored is None:
+            if not changed:
                 continue
             try:
-                node = await read_node(changed, "message", message_id)
-                await self._merging.rewrite(chat_id, stored, node)
+                work = partial(self._rewrite, target, message_id, changed)
+                await self._write(target, message_id, work, changed)
             except GatewayError as error:
-                log.warning("a changed message is not kept: %s", error.message)
+                extra = {**target.log_fields, "message_id": message_id}
+                log.warning("a changed message is not kept: %s", error.message, extra=extra)
 
-    async def _change(self, chat_id: str, message_id: str, change: MessageChange, owner: str) -> None:
-        if self._deferred is None:
-            await self._messages.change(chat_id, message_id, change)
+    async def _rewrite(
+        self, target: Target, message_id: str, changed: Mapping[str, Any], is_superseded: bool
+    ) -> None:
+        stored = await self._messages.find(target.chat_id, message_id)
+        if stored is None:
             return
+        # A content that somebody gave it meanwhile stays.
+        kept = {name: part for name, part in changed.items() if not (is_superseded and name == "content")}
+        node = await read_node(kept, "message", message_id)
+        await self._merging.rewrite(target.chat_id, stored, node)
 
+    async def _change(self, target: Target, message_id: str, change: MessageChange) -> None:
         async def write(is_superseded: bool) -> None:
             if not is_superseded:
-                await self._messages.change(chat_id, message_id, change)
+                await self._messages.change(target.chat_id, message_id, change)
 
-        await self._deferred.write((chat_id, message_id), write, change, owner=owner, is_answer=True)
+        await self._write(target, message_id, write, change)
+
+    async def _write(self, target: Target, message_id: str, work: Work, values: object) -> None:
+        if self._deferred is None:
+            await work(False)
+            return
+        key, owner, request_id = (target.chat_id, message_id), target.user_id, target.request_id
+        await self._deferred.write(key, work, values, owner=owner, is_answer=True, request_id=request_id)
 
 
 def messages_of(value: Mapping[str, Any]) -> list[Any]:

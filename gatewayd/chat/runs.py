@@ -186,7 +186,8 @@ class Runs:
         follower, background = launch.follower, order.background
         for request, one in zip(copies(launch.request, order.answered), order.answered, strict=True):
             actor = launch.actor
-            target = Target(actor.user_id, order.chat_id, one.message_id, order.session_id)
+            ids = order.chat_id, one.message_id, order.session_id
+            target = Target(actor.user_id, *ids, request_id=request.request_id)
             running = Running(request, actor, target, launch.chat, background)
             answering = Answering(self._desk, running, self._options, self._after, follower)
             purpose = Purpose(actor.user_id, order.chat_id, one.message_id)
@@ -220,17 +221,20 @@ class Runs:
                 launch.request.body["messages"] = [*asked, {"role": "user", "content": order.extra_prompt}]
         except GatewayError as error:
             for one in begun:
-                await self._give_up((order.chat_id, one.message_id), error, launch.actor.user_id)
+                await self._give_up((order.chat_id, one.message_id), error, launch)
             raise
 
-    async def _give_up(self, key: Key, error: GatewayError, owner: str) -> None:
+    async def _give_up(self, key: Key, error: GatewayError, launch: "_Launch") -> None:
         """Make a message done that was begun and cannot be answered."""
 
         async def write(_: bool) -> None:
             attributes = {"error": {"content": error.message}}
             await self._desk.answers.finish(*key, content=None, attributes=attributes)
 
-        await self._desk.deferred.write(key, write, error.message, owner=owner, is_answer=True)
+        owner, request_id = launch.actor.user_id, launch.request.request_id
+        await self._desk.deferred.write(
+            key, write, error.message, owner=owner, is_answer=True, request_id=request_id
+        )
 
     async def _fill(self, launch: "_Launch") -> None:
         order, body = launch.order, launch.request.body

@@ -62,7 +62,7 @@ def make_scope(request: ChatRequest, model: Model, record: ModelRecord | None, a
     where none were sent.
     """
     options = request.options
-    target = target_of(options, actor)
+    target = target_of(options, actor, request.request_id)
     facts = request.facts() if request.facts else RequestFacts()
     described = describe_model(model, record)
     messages = request.body.get("messages")
@@ -78,13 +78,14 @@ def make_scope(request: ChatRequest, model: Model, record: ModelRecord | None, a
     )
 
 
-def target_of(fields: Mapping[str, Any], actor: Actor) -> Target:
+def target_of(fields: Mapping[str, Any], actor: Actor, request_id: str) -> Target:
     """Return where events of a call go, by the fields `chat_id`, `id` and `session_id` of its body."""
     return Target(
         user_id=actor.user_id,
         chat_id=text(fields.get("chat_id")),
         message_id=text(fields.get("id")),
         session_id=text(fields.get("session_id")),
+        request_id=request_id,
     )
 
 

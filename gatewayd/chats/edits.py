@@ -1,10 +1,20 @@
-"""Messages that others than runs change: what a run could not write yet does not overwrite them."""
+"""What others than runs change in chats: what a run could not write yet does not overwrite it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from gatewayd.chats.interfaces import MessageStore
-from gatewayd.chats.records import Message, MessageChange
+from gatewayd.attempts import OF_CHAT
+from gatewayd.chats.interfaces import ChatStore, MessageStore
+from gatewayd.chats.records import (
+    Chat,
+    ChatChange,
+    ChatQuery,
+    Message,
+    MessageChange,
+    NewChat,
+    SharedChat,
+    Tag,
+)
 from gatewayd.commits import after_commit
 from gatewayd.deferred import DeferredWrites
 
@@ -61,3 +71,94 @@ class EditedMessages:
 
     def _supersede(self, chat_id: str, message_id: str) -> None:
         after_commit(lambda: self._deferred.supersede((chat_id, message_id)))
+
+
+class EditedChats:
+    """A `chats.interfaces.ChatStore` that tells deferred writes of each title and each removal."""
+
+    def __init__(self, store: ChatStore, deferred: DeferredWrites) -> None:
+        self._store = store
+        self._deferred = deferred
+
+    async def add(self, chat: Chat, messages: Sequence[Message], *, is_copy: bool = False) -> None:
+        """Insert a chat with its messages."""
+        await self._store.add(chat, messages, is_copy=is_copy)
+
+    async def add_all(self, chats: AsyncIterator[NewChat]) -> None:
+        """Insert chats with their messages and tags, all or none."""
+        await self._store.add_all(chats)
+
+    async def check(self, messages: Sequence[Message]) -> None:
+        """Raise too_large for a message over the limits of a stored one."""
+        await self._store.check(messages)
+
+    async def find(self, chat_id: str) -> Chat | None:
+        """Return one chat."""
+        return await self._store.find(chat_id)
+
+    async def list(self, query: ChatQuery) -> tuple[Sequence[Chat], int]:
+        """Return one page of chats without their messages, and the count of all that match."""
+        return await self._store.list(query)
+
+    async def change(self, chat_id: str, change: ChatChange, at: int) -> bool:
+        """Change a chat; a title that is given stays."""
+        is_there = await self._store.change(chat_id, change, at)
+        if change.title is not None:
+            after_commit(lambda: self._deferred.supersede((chat_id, OF_CHAT)))
+        return is_there
+
+    async def touch(self, chat_id: str, at: int) -> bool:
+        """Set `updated_at` alone."""
+        return await self._store.touch(chat_id, at)
+
+    async def hide(self, chat_id: str) -> bool:
+        """Make a chat unfinished, and forget what waits to be written to it."""
+        is_there = await self._store.hide(chat_id)
+        self._drop(chat_id)
+        return is_there
+
+    async def hide_all(self, user_id: str) -> Sequence[str]:
+        """Make every chat of a user unfinished, and forget what waits to be written to them."""
+        hidden = await self._store.hide_all(user_id)
+        for chat_id in hidden:
+            self._drop(chat_id)
+        return hidden
+
+    async def list_unfinished(self) -> Sequence[str]:
+        """Return the ids of the chats of which a process that died has left a part."""
+        return await self._store.list_unfinished()
+
+    async def purge(self, chat_ids: Sequence[str]) -> None:
+        """Delete unfinished chats, their messages, tags and what was shared."""
+        await self._store.purge(chat_ids)
+
+    async def archive_all(self, user_id: str, *, archived: bool) -> None:
+        """Set `archived` of every chat of a user."""
+        await self._store.archive_all(user_id, archived=archived)
+
+    async def add_tag(self, chat_id: str, tag: Tag) -> None:
+        """Give a chat a tag."""
+        await self._store.add_tag(chat_id, tag)
+
+    async def remove_tags(self, chat_id: str, tag_ids: Sequence[str] | None = None) -> None:
+        """Take these tags from a chat, or all."""
+        await self._store.remove_tags(chat_id, tag_ids)
+
+    async def tags(self, *, user_id: str | None = None, chat_id: str | None = None) -> Sequence[Tag]:
+        """Return the tags of a chat, or all that the chats of a user have."""
+        return await self._store.tags(user_id=user_id, chat_id=chat_id)
+
+    async def share(self, shared: SharedChat) -> None:
+        """Keep a chat as it is now, in place of what was shared of it before."""
+        await self._store.share(shared)
+
+    async def find_shared(self, share_id: str) -> SharedChat | None:
+        """Return what was shared under an id."""
+        return await self._store.find_shared(share_id)
+
+    async def unshare(self, chat_id: str) -> bool:
+        """Forget what was shared of a chat."""
+        return await self._store.unshare(chat_id)
+
+    def _drop(self, chat_id: str) -> None:
+        after_commit(lambda: self._deferred.drop((chat_id, OF_CHAT)))

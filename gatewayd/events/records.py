@@ -1,7 +1,7 @@
 """Events, where they go, and what listeners get."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -10,13 +10,21 @@ from typing import Any
 class Target:
     """Whose event it is, and of which message.
 
-    `chat_id` and `message_id` are empty where nothing is stored. `session_id` is any text.
+    `chat_id` and `message_id` are empty where nothing is stored. `session_id` is any text. `request_id` is
+    for the log alone, empty where no request is known.
     """
 
     user_id: str
     chat_id: str = ""
     message_id: str = ""
     session_id: str = ""
+    request_id: str = field(default="", compare=False)
+
+    @property
+    def log_fields(self) -> dict[str, str]:
+        """What a line of the log says about it."""
+        named = {"request_id": self.request_id, "chat_id": self.chat_id, "message_id": self.message_id}
+        return {name: value for name, value in named.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class Events:
                 "event not stored: %s is not %s",
                 fault.field,
                 fault.expected,
-                extra={"type": name, "chat_id": target.chat_id, "message_id": target.message_id},
+                extra={"type": name, **target.log_fields},
             )
             return Effect.NONE
         return row.effect_of(name)
@@ -120,13 +120,13 @@ class Events:
         if change.effect is Effect.NONE:
             return True
         try:
-            data, owner = change.envelope["data"], change.target.user_id
-            await self._deferred.write(change.key, self._writing(change), data, owner=owner)
+            data, target = change.envelope["data"], change.target
+            work, request_id = self._writing(change), target.request_id
+            await self._deferred.write(change.key, work, data, owner=target.user_id, request_id=request_id)
         except GatewayError as error:
             if error.kind is Kind.TOO_LARGE:
                 raise
-            chat_id, message_id = change.key
-            extra = {"type": change.envelope["type"], "chat_id": chat_id, "message_id": message_id}
+            extra = {"type": change.envelope["type"], **change.target.log_fields}
             log.error("event not stored: %s", error.message, extra=extra)
             return False
         return True

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from gatewayd.http.context import base_url, client_address
+from gatewayd.http.context import base_url, client_address, request_id
 from gatewayd.plugins.context import RequestFacts
 
 
@@ -15,4 +15,5 @@ def facts_of(request: web.Request) -> RequestFacts:
         headers=tuple(request.headers.items()),
         client=client_address(request),
         base_url=base_url(request),
+        request_id=request_id(request),
     )

@@ -82,7 +82,7 @@ def make_emitter(target: Target, around: Surroundings) -> EventFunction:
     info = _info(target)
 
     async def __event_emitter__(event: Any) -> Any:  # noqa: N807 - plugins print it
-        return await asyncio.shield(send(around, lambda: around.events.emit(_target(info), event)))
+        return await asyncio.shield(send(around, lambda: around.events.emit(_target(info, target), event)))
 
     return __event_emitter__
 
@@ -92,7 +92,7 @@ def make_call(target: Target, around: Surroundings) -> EventFunction:
     info = _info(target)
 
     async def __event_call__(event: Any) -> Any:  # noqa: N807 - plugins print it
-        return await send(around, lambda: around.events.call(_target(info), event))
+        return await send(around, lambda: around.events.call(_target(info, target), event))
 
     return __event_call__
 
@@ -120,8 +120,9 @@ def _info(target: Target) -> dict[str, Any]:
     }
 
 
-def _target(info: Mapping[str, Any]) -> Target:
-    return Target(info["user_id"], info["chat_id"], info["message_id"], info["session_id"])
+def _target(info: Mapping[str, Any], target: Target) -> Target:
+    ids = info["user_id"], info["chat_id"], info["message_id"], info["session_id"]
+    return Target(*ids, target.request_id)
 
 
 def _request(plugin_id: str, scope: CallScope, around: Surroundings) -> Any:

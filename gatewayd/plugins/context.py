@@ -18,6 +18,7 @@ class RequestFacts:
     headers: tuple[tuple[str, str], ...] = ()
     client: str = ""
     base_url: str = "http://localhost"
+    request_id: str = ""
 
 
 FactsReader = Callable[[], RequestFacts]

@@ -31,7 +31,7 @@ class ChatState:
     tags: dict[str, dict[str, Tag]] = field(default_factory=dict)
     shared: dict[str, SharedChat] = field(default_factory=dict)
     outage: GatewayError | None = None
-    """What every use of a message raises while the database is away."""
+    """What every use of a message, and every change of a chat, raises while the database is away."""
 
     def chat(self, chat_id: str) -> Chat:
         """Return a copy of a chat with its tags and share id."""
@@ -46,9 +46,13 @@ class ChatState:
 
     def message(self, chat_id: str, message_id: str) -> Message | None:
         """Return one message itself, not a copy."""
+        self.fail()
+        return self.messages.get(chat_id, {}).get(message_id)
+
+    def fail(self) -> None:
+        """Raise what the database raises while it is away."""
         if self.outage is not None:
             raise self.outage
-        return self.messages.get(chat_id, {}).get(message_id)
 
 
 class MemoryChats:
@@ -102,6 +106,7 @@ class MemoryChats:
 
     async def change(self, chat_id: str, change: ChatChange, at: int) -> bool:
         """Change a chat; False when there is none."""
+        self._state.fail()
         chat = self._state.chats.get(chat_id)
         if chat is None:
             return False
@@ -148,6 +153,7 @@ class MemoryChats:
 
     async def add_tag(self, chat_id: str, tag: Tag) -> None:
         """Give a chat a tag; not_found when there is no such chat."""
+        self._state.fail()
         self._state.require(chat_id)
         self._state.tags.setdefault(chat_id, {}).setdefault(tag.id, tag)
 

@@ -233,7 +233,8 @@ def make_runs(
     owned = FakeOwnedChats(stores.chats, stores.messages)
     deferred = deferred or DeferredWrites(tasks)
     rewriting = Rewriting(stores.chats, stores.messages, deferred)
-    background = Background(models or TaskModels(catalog, NoFilters()), stores.chats, stores.messages, events)
+    models = models or TaskModels(catalog, NoFilters())
+    background = Background(models, stores.chats, stores.messages, events, deferred)
     after = After(outlets or NoOutlets(), background, owned, rewriting, events)
     answers = Answers(stores.messages, stores.chats, stores.transactor)
     desk = Desk(

@@ -21,7 +21,7 @@ from gatewayd.events.service import Events
 from gatewayd.events.table import external_names
 from gatewayd.events.tickets import LIFE_SECONDS, Tickets
 from gatewayd.http.body import json_reply, read_model, read_object
-from gatewayd.http.context import actor, credential
+from gatewayd.http.context import actor, credential, request_id
 from gatewayd.http.public.session_replies import NO_STORE
 from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.http.sse import relay
@@ -170,7 +170,8 @@ class EventRoutes:
         fault = self._events.fault_of(name, data)
         if fault is not None:
             raise invalid(f"cannot accept {fault.field}: expected {fault.expected}", param=fault.field)
-        target = Target(chat.user_id, chat.id, request.match_info["message_id"])
+        message_id = request.match_info["message_id"]
+        target = Target(chat.user_id, chat.id, message_id, request_id=request_id(request))
         await self._events.accept(target, {"type": name, "data": data})
         return json_reply(data=True)
 

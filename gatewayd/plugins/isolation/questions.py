@@ -25,6 +25,9 @@ from gatewayd.plugins.results import ServerReply
 
 MAX_OVER_CALLS: Final = 32
 """Calls that a plugin may ask in although they are over: those that ended last."""
+MAX_REQUEST_ID: Final = 64
+"""Characters of the id of a request, which goes to the log."""
+
 MAX_STREAMS: Final = 100
 """Answers of models that a process reads at a time."""
 
@@ -94,11 +97,13 @@ class PluginQuestions:
     async def _event(self, way: str, told: Any) -> PipeData:
         try:
             ids = [told["target"][name] for name in ("user_id", "chat_id", "message_id", "session_id")]
+            ids.append(told["target"].get("request_id", ""))
             event = told["event"]
-        except (LookupError, TypeError):
+        except (LookupError, TypeError, AttributeError):
             raise invalid("cannot send an event: it goes to nobody") from None
         if not all(isinstance(one, str) for one in ids):
             raise invalid("cannot send an event: an id is no text")
+        ids[-1] = ids[-1][:MAX_REQUEST_ID]
         events, target = self._around.events, Target(*ids)
         work = events.emit if way == "emit" else events.call
         return PipeData(await send(self._around, lambda: work(target, event)))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gatewayd.attempts import OF_CHAT
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body, Completion
@@ -141,7 +142,9 @@ async def test_task_that_fails_leaves_the_answer_and_the_others(caplog: pytest.L
         with caplog.at_level(logging.WARNING):
             await world.runs.start(asking(background_tasks=ALL), OWNER)
             await world.ended()
-        assert "cannot answer that" in caplog.text
+        [line] = [each for each in caplog.records if "cannot answer that" in each.getMessage()]
+        told = line.__dict__
+        assert (told["chat_id"], told["message_id"], told["request_id"]) == ("c", "a", "r1")
         assert "error" not in world.message().attributes
         assert world.state.chats["c"].title == "On things"
         assert world.events.types("a")[-2:] == ["chat:tags", "chat:active"]
@@ -173,3 +176,28 @@ async def test_chat_that_is_not_kept_gets_questions_alone() -> None:
         assert "chat:title" not in world.events.types()
         assert "chat:tags" not in world.events.types()
         assert len(world.source.asked) == 1
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+async def test_what_the_database_cannot_take_now_is_told_at_once_and_written_later(is_renamed: bool) -> None:
+    async with running_world() as world:
+        answer_tasks(world, ANSWERS)
+        complete = world.source.complete
+
+        async def away(body: Body, model: Model, context: CallContext) -> Completion:
+            world.state.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
+            return await complete(body, model, context)
+
+        world.source.complete = away  # type: ignore[method-assign]
+        await world.runs.start(asking(background_tasks=ALL), OWNER)
+        await world.ended()
+        told = ["chat:message:follow_ups", "chat:title", "chat:tags", "chat:active"]
+        assert world.events.types("a")[-4:] == told
+        assert world.deferred.count == 3
+        world.state.outage = None
+        if is_renamed:
+            world.deferred.supersede(("c", OF_CHAT))
+        await world.deferred.close(5)
+        assert world.message().attributes["followUps"] == ["Why?", "How?"]
+        assert world.state.chats["c"].title == ("A chat" if is_renamed else "On things")
+        assert sorted(world.state.tags["c"]) == ["deep_sea", "science"]

@@ -21,7 +21,7 @@ async def test_first_touch_counts_at_once_and_the_next_ones_later() -> None:
     async def work() -> None:
         done.append(1)
 
-    async with Paced(tasks, work, lambda: 3600) as pace:
+    async with Paced(tasks, work, lambda: 3600, {}) as pace:
         await settle()
         assert done == []
         pace.touch()
@@ -40,7 +40,7 @@ async def test_touches_while_it_works_count_once_more() -> None:
         done.append(1)
         await go_on.wait()
 
-    async with Paced(tasks, work, lambda: 0) as pace:
+    async with Paced(tasks, work, lambda: 0, {}) as pace:
         pace.touch()
         await settle()
         pace.touch()
@@ -58,7 +58,7 @@ async def test_failure_is_logged_and_the_next_touch_tries_again(caplog: pytest.L
         raise GatewayError(Kind.UNAVAILABLE, "cannot write now")
 
     with caplog.at_level(logging.WARNING):
-        async with Paced(tasks, work, lambda: 0) as pace:
+        async with Paced(tasks, work, lambda: 0, {}) as pace:
             pace.touch()
             await settle()
             pace.touch()

@@ -10,11 +10,13 @@ from gatewayd.chats.plain import MAX_VALUES
 from gatewayd.chats.records import Chat, Message
 from gatewayd.deferred import DeferredWrites
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.events.records import Target
 from gatewayd.tasks import Tasks
 from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
 from tests.fakes.models import make_actor
 
 OWNER = make_actor("u1")
+TARGET = Target("u1", "c1", "a", request_id="r1")
 
 
 @dataclass
@@ -56,7 +58,7 @@ async def test_a_foreign_chat_is_not_found_even_by_administrators(world: World) 
 async def test_changed_contents_are_kept_with_the_original(world: World) -> None:
     before = [{"id": "q", "content": "hi"}, {"id": "a", "content": "hello"}]
     after = [{"id": "q", "content": "hi"}, {"id": "a", "content": "HELLO"}]
-    await world.rewriting.keep_contents("c1", before, after)
+    await world.rewriting.keep_contents(TARGET, before, after)
     assert world.message("a").content == "HELLO"
     assert world.message("a").attributes == {"originalContent": "hello"}
     assert world.message("q").attributes == {}
@@ -76,7 +78,7 @@ async def test_changed_contents_are_kept_with_the_original(world: World) -> None
 )
 async def test_nothing_else_is_written(world: World, after: list[Any]) -> None:
     before = [{"id": "a", "content": "hello"}, {"id": "a\0", "content": "y"}]
-    await world.rewriting.keep_contents("c1", before, after)
+    await world.rewriting.keep_contents(TARGET, before, after)
     assert world.message("a").content == "hello"
     assert set(world.state.messages["c1"]) == {"q", "a"}
 
@@ -84,7 +86,7 @@ async def test_nothing_else_is_written(world: World, after: list[Any]) -> None:
 async def test_a_content_of_parts_is_kept_as_parts(world: World) -> None:
     parts = [{"type": "text", "text": "x"}]
     await world.rewriting.keep_contents(
-        "c1", [{"id": "a", "content": "hello"}], [{"id": "a", "content": parts}]
+        TARGET, [{"id": "a", "content": "hello"}], [{"id": "a", "content": parts}]
     )
     assert world.message("a").parts == parts
 
@@ -96,7 +98,7 @@ async def test_members_of_messages_that_differ_are_kept(world: World) -> None:
         {"id": "a", "content": "better", "role": "assistant", "rating": 1, "statusHistory": [{"done": True}]},
         {"id": "unknown", "content": "x"},
     ]
-    await world.rewriting.keep_messages("c1", sent, given)
+    await world.rewriting.keep_messages(TARGET, sent, given)
     kept = world.message("a")
     assert (kept.content, kept.attributes, kept.done) == ("better", {"rating": 1}, True)
     assert kept.items == {"statusHistory": [{"done": True}]}
@@ -108,7 +110,7 @@ async def test_a_message_that_cannot_be_kept_keeps_the_others(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = [{"id": "q", "content": 7}, {"id": "a", "content": "better"}]
-    await world.rewriting.keep_messages("c1", [], given)
+    await world.rewriting.keep_messages(TARGET, [], given)
     assert world.message("a").content == "better"
     assert world.message("q").content == "hi"
     assert "not kept" in caplog.text
@@ -131,10 +133,28 @@ async def test_a_run_keeps_changed_contents_that_the_database_cannot_take_now(
     before, after = [{"id": "a", "content": "hello"}], [{"id": "a", "content": "***"}]
     with pytest.raises(GatewayError, match="away"):
         # Whoever asks for it can ask again.
-        await world.rewriting.keep_contents("c1", before, after)
-    await rewriting.keep_contents("c1", before, after)
+        await world.rewriting.keep_contents(TARGET, before, after)
+    await rewriting.keep_contents(TARGET, before, after)
     world.state.outage = None
     if is_edited:
         deferred.supersede(("c1", "a"))
     await deferred.close(5)
     assert world.message("a").content == ("hello" if is_edited else "***")
+
+
+@pytest.mark.parametrize("is_edited", [False, True])
+async def test_an_action_keeps_changed_messages_that_the_database_cannot_take_now(
+    world: World, is_edited: bool
+) -> None:
+    deferred = DeferredWrites(Tasks())
+    rewriting = Rewriting(MemoryChats(world.state), MemoryMessages(world.state), deferred)
+    world.state.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
+    given = [{"id": "a", "content": "better", "rating": 1}, {"id": "no", "x": 1}]
+    await rewriting.keep_messages(TARGET, [], given)
+    world.state.outage = None
+    if is_edited:
+        deferred.supersede(("c1", "a"))
+    await deferred.close(5)
+    kept = world.message("a")
+    assert (kept.content, kept.attributes) == ("hello" if is_edited else "better", {"rating": 1})
+    assert set(world.state.messages["c1"]) == {"q", "a"}

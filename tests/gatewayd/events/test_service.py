@@ -179,10 +179,12 @@ async def test_what_cannot_be_written_is_delivered_and_reported(
     monkeypatch.setattr(deferred, "MAX_DEFERRED_WRITES", 0)
     site.state.outage = GatewayError(kind, "cannot write")
     listener = site.hub.subscribe("ann")
-    assert await site.events.emit(TARGET, {"type": "message", "data": {"content": "a"}}) is False
+    target = replace(TARGET, request_id="r1")
+    assert await site.events.emit(target, {"type": "message", "data": {"content": "a"}}) is False
     assert (await heard(listener))[0]["data"]["data"] == {"content": "a"}
     [record] = caplog.records
-    assert (record.levelname, record.__dict__["message_id"]) == ("ERROR", "m1")
+    told = record.__dict__
+    assert (record.levelname, told["message_id"], told["request_id"]) == ("ERROR", "m1", "r1")
 
 
 async def test_what_cannot_be_written_now_is_delivered_and_written_in_its_order(

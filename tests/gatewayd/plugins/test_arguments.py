@@ -57,6 +57,13 @@ async def test_a_model_that_a_plugin_changes_is_its_own() -> None:
     assert scope.model == {"id": "m", "info": {}}
 
 
+async def test_events_carry_the_request_that_they_belong_to() -> None:
+    events = NotedEvents()
+    await arguments.make_emitter(Target("u", request_id="r1"), around(events))({"type": "status"})
+    await arguments.make_call(Target("u", request_id="r1"), around(events))({"type": "input"})
+    assert [target.request_id for target, _ in (*events.emitted, *events.asked)] == ["r1", "r1"]
+
+
 async def test_an_event_under_way_is_delivered_although_the_task_is_cancelled() -> None:
     class Slow(NotedEvents):
         def __init__(self) -> None:

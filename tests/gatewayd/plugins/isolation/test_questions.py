@@ -12,7 +12,13 @@ from gatewayd.plugins.arguments import Surroundings
 from gatewayd.plugins.check import make_host
 from gatewayd.plugins.current import asking
 from gatewayd.plugins.isolation.messages import PipeData
-from gatewayd.plugins.isolation.questions import MAX_OVER_CALLS, MAX_STREAMS, PluginQuestions, QuestionParts
+from gatewayd.plugins.isolation.questions import (
+    MAX_OVER_CALLS,
+    MAX_REQUEST_ID,
+    MAX_STREAMS,
+    PluginQuestions,
+    QuestionParts,
+)
 from gatewayd.plugins.nesting import depth, nested
 from tests.fakes.plugins import MemoryUserValves, NotedEvents, plugin_of, scope_of
 
@@ -79,15 +85,25 @@ def host(part: str, method: str, call: int = 0) -> dict[str, Any]:
 
 
 async def test_events_go_to_their_target(questions: PluginQuestions, events: NotedEvents) -> None:
-    event = {"target": TARGET, "event": {"type": "status", "data": {"description": "x"}}}
+    target = {**TARGET, "request_id": "r" * 100}
+    event = {"target": target, "event": {"type": "status", "data": {"description": "x"}}}
     assert (await questions.answer({"do": "emit"}, PipeData(event))).value is True
     assert (await questions.answer({"do": "call"}, PipeData(event))).value == "yes"
     assert events.texts() == ["x"]
     assert events.asked[0][0] == scope_of().target
+    assert events.asked[0][0].request_id == "r" * MAX_REQUEST_ID
 
 
 @pytest.mark.parametrize(
-    "told", [None, [], {}, {"target": {}, "event": 1}, {"target": {**TARGET, "chat_id": 1}, "event": 1}]
+    "told",
+    [
+        None,
+        [],
+        {},
+        {"target": {}, "event": 1},
+        {"target": {**TARGET, "request_id": 1}, "event": 1},
+        {"target": {**TARGET, "chat_id": 1}, "event": 1},
+    ],
 )
 async def test_an_event_without_a_target_is_refused(questions: PluginQuestions, told: Any) -> None:
     async with refused(Kind.INVALID_REQUEST):
