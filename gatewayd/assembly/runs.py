@@ -51,7 +51,7 @@ def make_answering(
         runs=Runs(desk, catalog, stores.chats, chats, after),
         stopping=Stopping(tasks, chats),
         models=models,
-        response_ids=ResponseIds(TortoiseResponseIds()),
+        response_ids=ResponseIds(TortoiseResponseIds(), live.deferred),
     )
 
 

@@ -12,7 +12,7 @@ from gatewayd.chat.filtered_streams import ChangedAnswer
 from gatewayd.chat.input_filters import Caller, InputFilters
 from gatewayd.chat.interfaces import ChatFilters
 from gatewayd.chat.records import Endpoint
-from gatewayd.chat.response_ids import RememberedAnswer, ResponseIds
+from gatewayd.chat.response_ids import Recipient, RememberedAnswer, ResponseIds
 from gatewayd.chat.response_items import ResponseItems
 from gatewayd.errors import GatewayError, Kind
 
@@ -53,7 +53,8 @@ class Forwarding:
             asked.candidates, lambda model, source: _forward(path, asked.body, model, source, asked.context)
         )
         if has_ids:
-            answer = RememberedAnswer(answer, self._response_ids, caller.actor.user_id)
+            recipient = Recipient(caller.actor.user_id, caller.request_id)
+            answer = RememberedAnswer(answer, self._response_ids, recipient)
         is_repeated = asked.body.get(REPEATED) != body.get(REPEATED)
         own = {REPEATED: body.get(REPEATED)} if is_repeated else None
         if own is None and not asked.streams:

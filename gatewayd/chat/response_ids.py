@@ -1,11 +1,14 @@
 """Binds what a provider keeps under an id to the user who received the id in an answer."""
 
-from collections.abc import AsyncGenerator, Iterable
+import logging
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
 from gatewayd import ids, jsonslices
+from gatewayd.attempts import OF_NO_CHAT, DeferredWrite
 from gatewayd.catalog.interfaces import Forwarded
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.filtered_streams import EVENTS, MAX_WHOLE_BYTES
@@ -13,9 +16,12 @@ from gatewayd.chat.interfaces import ResponseIdStore
 from gatewayd.chat.passed_answers import PassedAnswer
 from gatewayd.chat.response_references import MAX_REFERENCES, Reference, ids_in, references_in
 from gatewayd.completions.foreign import mapping, sequence
+from gatewayd.deferred import DeferredWrites
 from gatewayd.errors import GatewayError, invalid, not_found, shortened
 from gatewayd.jsonslices import JsonLimits
 from gatewayd.pace import Pace
+
+log = logging.getLogger(__name__)
 
 KEPT_SECONDS: Final = 30 * 86_400
 """For how long an id is remembered."""
@@ -38,16 +44,30 @@ SLICE_ITEMS: Final = 500
 """Items of an input that are looked at before others have their turn."""
 
 
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """Who receives an answer, and with which request."""
+
+    user_id: str
+    request_id: str = ""
+
+
 class ResponseIds:
-    """Remembers who received which id, and refuses the ids of others."""
+    """Remembers who received which id, and refuses the ids of others.
+
+    What the database cannot take now is kept in memory, and counts as stored.
+    """
 
     def __init__(
         self,
         store: ResponseIdStore,
+        deferred: DeferredWrites,
         clock: ids.Clock = ids.now,
         prune_clock: ids.Clock | None = None,
     ) -> None:
         self._store = store
+        self._deferred = deferred
+        self._pending: dict[str, DeferredWrite] = {}
         self._clock = clock
         self._prune_clock = prune_clock or ids.cautious()
 
@@ -63,7 +83,7 @@ class ResponseIds:
         if len(found) > MAX_REFERENCES:
             raise invalid(f"cannot use input: it names over {MAX_REFERENCES} ids", param="input")
         digests = {each.id: ids.digest(each.id) for each in found if len(each.id) <= MAX_ID_CHARACTERS}
-        owners = await self._store.owners(list(digests.values()))
+        owners = await self._owners(digests.values())
         for each in found:
             if owners.get(digests.get(each.id, "")) == user_id:
                 continue
@@ -76,28 +96,62 @@ class ResponseIds:
             error = not_found(each.noun, each.id)
             raise GatewayError(error.kind, error.message, param=each.param)
 
-    async def remember(self, given: Iterable[str], user_id: str) -> None:
-        """Remember that a user has received ids."""
+    async def remember(self, given: Iterable[str], recipient: Recipient) -> None:
+        """Remember that a user has received ids, now or later.
+
+        Raises what the store raises, and its `unavailable` when too much is kept already.
+        """
         short = (each for each in dict.fromkeys(given) if len(each) <= MAX_ID_CHARACTERS)
         digests = [ids.digest(each) for each in islice(short, MAX_REFERENCES)]
-        if digests:
-            await self._store.add(digests, user_id, self._clock())
+        # Who received an id first has it, also when that is not stored yet.
+        digests = [each for each in digests if each not in self._pending]
+        if not digests:
+            return
+        now = self._clock()
+
+        async def store(_: bool) -> None:
+            await self._store.add(digests, recipient.user_id, now)
+
+        owner, request_id = recipient.user_id, recipient.request_id
+        # No two writes have the same key: they need not wait for each other.
+        write = await self._deferred.write(
+            (OF_NO_CHAT, ids.new_id()), store, digests, owner=owner, is_answer=True, request_id=request_id
+        )
+        if write is not None:
+            self._keep(digests, write)
 
     async def prune(self) -> int:
         """Forget ids that are 30 days old, and the oldest of users with too many; return how many."""
         return await self._store.prune(self._prune_clock() - KEPT_SECONDS, MAX_KEPT)
 
+    async def _owners(self, digests: Iterable[str]) -> dict[str, str]:
+        """Return who received which ids; the database is not asked for those that wait for it."""
+        asked = set(digests)
+        owners = {each: self._pending[each].owner for each in asked if each in self._pending}
+        rest = [each for each in asked if each not in owners]
+        return owners | dict(await self._store.owners(rest)) if rest else owners
+
+    def _keep(self, digests: Sequence[str], write: DeferredWrite) -> None:
+        mine = [each for each in digests if self._pending.setdefault(each, write) is write]
+
+        def forget() -> None:
+            for each in mine:
+                del self._pending[each]
+
+        write.at_end = forget
+
 
 class RememberedAnswer(PassedAnswer):
     """A `catalog.interfaces.Forwarded` over another one, whose ids are remembered before its last bytes pass.
 
-    The bytes are left as they are. A whole answer over 32 MiB passes without being remembered.
+    The bytes are left as they are, and pass also when the ids are lost, which is logged. A
+    whole answer over 32 MiB passes without being remembered.
     """
 
-    def __init__(self, answer: Forwarded, known: ResponseIds, user_id: str) -> None:
+    def __init__(self, answer: Forwarded, known: ResponseIds, recipient: Recipient) -> None:
         super().__init__(answer)
         self._known = known
-        self._user_id = user_id
+        self._recipient = recipient
         self._given: dict[str, None] = {}
 
     def _body(self) -> AsyncGenerator[bytes, None]:
@@ -144,7 +198,11 @@ class RememberedAnswer(PassedAnswer):
 
     async def _remember(self) -> None:
         given, self._given = self._given, {}
-        await self._known.remember(given, self._user_id)
+        try:
+            await self._known.remember(given, self._recipient)
+        except GatewayError as error:
+            extra = {"request_id": self._recipient.request_id}
+            log.error("the ids of a response are not remembered: %s", error.message, extra=extra)
 
 
 async def _references(body: Body) -> list[Reference]:

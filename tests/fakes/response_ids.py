@@ -8,12 +8,15 @@ class MemoryResponseIds:
 
     def __init__(self) -> None:
         self.kept: dict[str, tuple[str, int]] = {}
+        self.outage: Exception | None = None
 
     async def add(self, digests: Sequence[str], user_id: str, at: int) -> None:
+        self._fail()
         for digest in digests:
             self.kept.setdefault(digest, (user_id, at))
 
     async def owners(self, digests: Sequence[str]) -> Mapping[str, str]:
+        self._fail()
         return {digest: self.kept[digest][0] for digest in digests if digest in self.kept}
 
     async def prune(self, before: int, most: int) -> int:
@@ -26,3 +29,7 @@ class MemoryResponseIds:
         gone = len(self.kept) - len(kept)
         self.kept = kept
         return gone
+
+    def _fail(self) -> None:
+        if self.outage is not None:
+            raise self.outage

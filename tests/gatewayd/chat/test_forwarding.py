@@ -14,6 +14,7 @@ from gatewayd.chat.forwarding import Forwarding
 from gatewayd.chat.input_filters import Caller
 from gatewayd.chat.pipeline import NoFilters
 from gatewayd.chat.response_ids import ResponseIds
+from gatewayd.deferred import DeferredWrites
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
@@ -80,7 +81,7 @@ async def using(catalog: Catalog, source: FakeSource) -> Forwarding:
     source.models = [make_model("m")]
     catalog.use([source])
     await catalog.list(ADMIN)
-    return Forwarding(catalog, NoFilters(), ResponseIds(MemoryResponseIds()))
+    return Forwarding(catalog, NoFilters(), ResponseIds(MemoryResponseIds(), DeferredWrites(Tasks())))
 
 
 async def refused(forwarding: Forwarding, body: Body | None = None) -> GatewayError:

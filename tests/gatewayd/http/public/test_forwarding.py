@@ -12,9 +12,11 @@ from openai import APIError, AsyncOpenAI, NotFoundError, RateLimitError
 from gatewayd.chat.forwarding import Forwarding
 from gatewayd.chat.pipeline import NoFilters
 from gatewayd.chat.response_ids import ResponseIds
+from gatewayd.deferred import DeferredWrites
 from gatewayd.http.answers import COMMENT, Streams
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.public.forwarding import ForwardingRoutes
+from gatewayd.tasks import Tasks
 from gatewayd.upstream.passing import MAX_HELD
 from tests.fakes.edge import Client, bearer
 from tests.fakes.providers import three_providers
@@ -29,7 +31,7 @@ ADMIN = bearer("admin")
 async def gateway() -> AsyncIterator[tuple[FakeUpstream, Client]]:
     async with three_providers(
         lambda catalog: ForwardingRoutes(
-            Forwarding(catalog, NoFilters(), ResponseIds(MemoryResponseIds())),
+            Forwarding(catalog, NoFilters(), ResponseIds(MemoryResponseIds(), DeferredWrites(Tasks()))),
             body_limit=1_000_000,
             streams=Streams(head_seconds=0.3),
         ).routes()
