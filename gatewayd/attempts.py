@@ -38,6 +38,11 @@ class Attempts:
         self.is_dropped = False
         """Whether nobody wants it any more: its message is gone, or begins anew."""
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a first attempt has begun whose result nobody has."""
+        return self._is_awaited
+
     def first(self) -> Coroutine[Any, Any, None]:
         """Return the first attempt, for a task; a fault of the gateway itself is logged with the task."""
         self._is_awaited = True

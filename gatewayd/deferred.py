@@ -331,6 +331,8 @@ async def _give_up(attempts: Attempts) -> bool:
     What is under way for longer than that stays pending until it has ended.
     """
     attempts.give_up()
+    if not attempts.is_awaited:
+        return False
     with contextlib.suppress(TimeoutError, GatewayError):
         async with asyncio.timeout(STOP_SECONDS):
             await attempts.result()

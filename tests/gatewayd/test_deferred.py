@@ -436,6 +436,10 @@ async def test_a_statement_that_cannot_be_stopped_is_not_overtaken(
     with pytest.raises(GatewayError, match="takes its time"):
         await store.deferred.write(KEY, slow.work, "x", owner="u1")
     assert store.deferred.is_pending(KEY)
+    monkeypatch.setattr(deferred, "STOP_SECONDS", 2 * SOON)
+    with pytest.raises(GatewayError, match="earlier writes"):
+        # What has not begun need not be stopped.
+        await asyncio.wait_for(store.put("refused"), SOON)
     monkeypatch.setattr(deferred, "MAX_DEFERRED_WRITES", room)
     later = await store.put(1)
     assert later is not None
