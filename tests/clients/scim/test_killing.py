@@ -137,7 +137,13 @@ def live(state: Path, providers: list[Provider], moment: random.Random, settings
         threads = [threading.Thread(target=provider.run) for provider in providers]
         for thread in threads:
             thread.start()
+        done = [provider.done for provider in providers]
+        ends = time.monotonic() + 20
         time.sleep(moment.uniform(0.05, 0.6))
+        # A busy machine has done little by then.
+        while any(provider.done < before + 2 for provider, before in zip(providers, done, strict=True)):
+            assert time.monotonic() < ends, [provider.done for provider in providers]
+            time.sleep(0.01)
         assert gateway.daemon.stop(signal.SIGKILL) == -signal.SIGKILL
         for thread in threads:
             thread.join()
