@@ -1,6 +1,12 @@
 """File descriptors of the process: how many are open, and how many are kept for the control socket."""
 
+import errno
+import math
+import os
 import resource
+import time
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +15,12 @@ MIN_CONTROL_FILES: Final = 64
 
 CONTROL_PART: Final = 32
 """The control socket has a 32nd of all descriptors, where that is more."""
+
+COUNTING_PART: Final = 100
+"""Counting takes at most a hundredth of the time."""
+
+KEPT_SECONDS: Final = 1.0
+"""How long a count is kept at most."""
 
 DESCRIPTORS: Final = Path("/proc/self/fd")
 
@@ -21,12 +33,37 @@ def file_limit() -> int:
 def open_files() -> int:
     """Return how many descriptors the process has open; 0 where that is not told.
 
-    The kernel counts since 6.2. A program in a folder of its own (chroot) may have no /proc.
+    The kernel counts since 6.2; before that the directory is listed, which takes a millisecond for some
+    hundreds. A program in a folder of its own (chroot) may have no /proc.
     """
     try:
-        return DESCRIPTORS.stat().st_size
+        # No paths are made of the names; one of them is the descriptor of the list.
+        return DESCRIPTORS.stat().st_size or len(os.listdir(DESCRIPTORS)) - 1  # noqa: PTH208
     except FileNotFoundError:
         return 0
+    except OSError as error:
+        if error.errno not in {errno.EMFILE, errno.ENFILE}:
+            raise
+        # There is none left for the list.
+        return file_limit()
+
+
+class FileCount:
+    """Counts open descriptors as often as it costs little, and between two counts those of the caller."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._due = -math.inf
+        self._others = 0
+
+    def now(self, own: int) -> int:
+        """Return how many descriptors are open when the caller has `own`; few where that is not told."""
+        began = self._clock()
+        if began >= self._due:
+            self._others = open_files() - own
+            took = self._clock() - began
+            self._due = began + min(COUNTING_PART * took, KEPT_SECONDS)
+        return self._others + own
 
 
 def control_files(limit: int) -> int:
@@ -34,7 +71,11 @@ def control_files(limit: int) -> int:
     return max(MIN_CONTROL_FILES, limit // CONTROL_PART)
 
 
+_COUNT: Final = FileCount()
+_ASKED: Final = count()
+
+
 def has_spare_files() -> bool:
-    """Tell whether there is a descriptor beside those of the control socket."""
+    """Tell whether there is a descriptor beside those of the control socket for who asks."""
     limit = file_limit()
-    return open_files() < limit - control_files(limit)
+    return _COUNT.now(next(_ASKED)) < limit - control_files(limit)

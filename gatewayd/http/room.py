@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
-from gatewayd.descriptors import control_files, file_limit, open_files
+from gatewayd.descriptors import FileCount, control_files, file_limit
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.uses import Bounds, RoomRules, Use
 
@@ -195,6 +195,7 @@ class Room:
         self._accounts = Holders("account", chosen.account, places.limit // ACCOUNT_PART)
         self._addresses = Holders("address", chosen.address, places.limit // ADDRESS_PART)
         self._clock = clock
+        self._files = FileCount(clock)
         self._told_at = self._looked_at = -math.inf
         self._closed = self._refused = 0
 
@@ -205,7 +206,7 @@ class Room:
         self.taken += 1
         self._strangers += 1
         has_room = self._make_room(seat)
-        if has_room and open_files() > self.places.open_files:
+        if has_room and self._files.now(self.taken) > self.places.open_files:
             # Something else holds them; those of who gives way are closed in a moment.
             has_room = self._evict_any(seat)
         self._seats.add(seat)

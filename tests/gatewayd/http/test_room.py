@@ -7,6 +7,7 @@ from itertools import count
 
 import pytest
 
+from gatewayd import descriptors
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http import room as rooms
 from gatewayd.http.room import MAX_IDLE_HOLDERS, Hold, Holders, Places, Room, control_places, public_places
@@ -200,10 +201,10 @@ def test_a_request_without_room_for_its_file_is_refused_and_nothing_stays_counte
 
 
 def test_files_that_something_else_holds_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    room = a_room(strangers=PLENTY)
+    room = Room(Places(8, 1, PLENTY, PLENTY), clock=lambda: 0.0)
     first, second = Chair(), Chair()
     room.enter(first)
-    monkeypatch.setattr(rooms, "open_files", lambda: PLENTY + 1)
+    monkeypatch.setattr(descriptors, "open_files", lambda: PLENTY + 1)
     assert room.enter(second)
     assert first.is_gone
 
