@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import partial
 from heapq import nsmallest
 from typing import Final, Protocol
@@ -56,6 +57,13 @@ class Places:
     spare: int
     strangers: int
     open_files: int
+
+
+class Need(Enum):
+    """What others give way for: the part of those without a credential, or the room."""
+
+    PART = auto()
+    ROOM = auto()
 
 
 class Seat(Protocol):
@@ -176,8 +184,9 @@ class Room:
     """Gives descriptors to connections and to their requests.
 
     Connections that wait for a request give way to others, the oldest first. So do, when there are none,
-    those of strangers that keep the daemon waiting. Who gives way is looked for only when room is needed,
-    for several at once: a request costs no more than its count.
+    those of strangers that keep the daemon waiting. Strangers that are more than their part have spare
+    places, whatever else is free. Who gives way is looked for only when room is needed, for several at once:
+    a request costs no more than its count.
     """
 
     def __init__(
@@ -196,16 +205,16 @@ class Room:
         self._addresses = Holders("address", chosen.address, places.limit // ADDRESS_PART)
         self._clock = clock
         self._files = FileCount(clock)
-        self._told_at = self._looked_at = -math.inf
+        self._told_at = -math.inf
+        # When nobody was found who could give way: for a part, and for the room.
+        self._looked_at = {Need.PART: -math.inf, Need.ROOM: -math.inf}
         self._closed = self._refused = 0
 
     def enter(self, seat: Seat) -> bool:
         """Take a place for a new connection; False when there is none, not even a spare one."""
-        if self._strangers >= self.places.strangers:
-            self._look(lambda each: each.is_stranger and each.is_blocked)
         self.taken += 1
         self._strangers += 1
-        has_room = self._make_room(seat)
+        has_room = self._make_part(seat) and self._make_room(seat)
         if has_room and self._files.now(self.taken) > self.places.open_files:
             # Something else holds them; those of who gives way are closed in a moment.
             has_room = self._evict_any(seat)
@@ -215,7 +224,8 @@ class Room:
         seat.is_spare = True
         self._refused += 1
         self._tell()
-        return self.taken <= self.places.limit + self.places.spare
+        limit, strangers, spare = self.places.limit, self.places.strangers, self.places.spare
+        return self.taken <= limit + spare and self._strangers <= strangers + spare
 
     def leave(self, seat: Seat) -> None:
         """Give the place of a connection back; may be called again."""
@@ -275,16 +285,26 @@ class Room:
         """Take descriptors beside that of a connection, and for a spare connection its own."""
         hold.more = more
         self.taken += more
+        if seat is not None and seat.is_spare and hold.account is None and not self._make_part(seat):
+            raise _no_room(f"{self.places.strangers} connections without a credential")
         if self.taken > self.places.limit and not self._make_room(seat):
-            most = self.places.limit
-            raise GatewayError(
-                Kind.UNAVAILABLE,
-                f"cannot take the request: the gateway has its {most} connections and files in use",
-                code="too_many_connections",
-                retry_after=RETRY_SECONDS,
-            )
+            raise _no_room(f"{self.places.limit} connections and files")
         if seat is not None:
             seat.is_spare = False
+
+    def _make_part(self, asking: Seat) -> bool:
+        """Let strangers give way while there are more than their part; False when none of them can.
+
+        `asking` is counted already.
+        """
+
+        def gives_way(each: Seat) -> bool:
+            return each.is_stranger and each.is_blocked and each is not asking
+
+        while asking.is_stranger and self._strangers > self.places.strangers:
+            if not self._look(Need.PART, gives_way):
+                return False
+        return True
 
     def _make_room(self, asking: Seat | None) -> bool:
         """Let others give way while more is taken than there is; False when nobody can."""
@@ -295,14 +315,15 @@ class Room:
 
     def _evict_any(self, asking: Seat | None) -> bool:
         return self._look(
+            Need.ROOM,
             lambda each: each.is_waiting and each is not asking,
             lambda each: each.is_anonymous and each.is_blocked and each is not asking,
         )
 
-    def _look(self, *tests: Callable[[Seat], bool]) -> bool:
+    def _look(self, need: Need, *tests: Callable[[Seat], bool]) -> bool:
         """Let connections give way that pass the first test that any of them passes."""
         now = self._clock()
-        if now < self._looked_at + LOOK_SECONDS:
+        if now < self._looked_at[need] + LOOK_SECONDS:
             # Nobody could give way a moment ago.
             return False
         for test in tests:
@@ -310,7 +331,7 @@ class Room:
             if found:
                 self._evict(found)
                 return True
-        self._looked_at = now
+        self._looked_at[need] = now
         return False
 
     def _evict(self, found: list[Seat]) -> None:
@@ -337,6 +358,15 @@ def _since(seat: Seat) -> float:
 
 
 ROOM: Final = web.AppKey("room", Room)
+
+
+def _no_room(what: str) -> GatewayError:
+    return GatewayError(
+        Kind.UNAVAILABLE,
+        f"cannot take the request: the gateway has its {what} in use",
+        code="too_many_connections",
+        retry_after=RETRY_SECONDS,
+    )
 
 
 def _too_many(reason: str, name: str) -> GatewayError:

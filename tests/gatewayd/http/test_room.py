@@ -10,7 +10,16 @@ import pytest
 from gatewayd import descriptors
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http import room as rooms
-from gatewayd.http.room import MAX_IDLE_HOLDERS, Hold, Holders, Places, Room, control_places, public_places
+from gatewayd.http.room import (
+    LOOK_SECONDS,
+    MAX_IDLE_HOLDERS,
+    Hold,
+    Holders,
+    Places,
+    Room,
+    control_places,
+    public_places,
+)
 from gatewayd.http.uses import Bounds, RoomRules, Use
 
 PLENTY = 1_000_000
@@ -73,6 +82,43 @@ def test_a_stranger_who_is_served_stays() -> None:
     assert all(room.enter(chair) for chair in chairs)
     assert not busy.is_gone
     assert sum(not chair.is_gone for chair in chairs) == 3
+
+
+def test_strangers_who_are_all_served_keep_their_part_and_get_no_more() -> None:
+    now = [0.0]
+    room = Room(Places(16, 2, 4, PLENTY), clock=lambda: now[0])
+    busy = [served(room) for _ in range(4)]
+    more = Chair()
+    assert room.enter(more)
+    assert more.is_spare
+    with pytest.raises(GatewayError, match="has its 4 connections without a credential in use") as caught:
+        more.ask(room, "", Use.REQUEST)
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "too_many_connections")
+    assert not any(each.is_gone for each in busy)
+    # One with a good credential has a place beyond their part.
+    more.ask(room, "a", Use.REQUEST)
+    assert not more.is_spare
+    # Those of them that come have the spare places alone, until one of them gives way.
+    late = [Chair() for _ in range(3)]
+    assert [room.enter(each) for each in late] == [True, True, False]
+    room.leave(late.pop())
+    busy[0].wait(-1)
+    now[0] += LOOK_SECONDS
+    late[0].ask(room, "", Use.REQUEST)
+    assert not late[0].is_spare
+    assert [each.is_gone for each in (*busy, *late)] == [True, False, False, False, False, True]
+
+
+def test_a_full_part_of_strangers_does_not_keep_others_from_room() -> None:
+    room = a_room(limit=8, strangers=4)
+    known = [served(room, f"a{number}") for number in range(4)]
+    busy = [served(room) for _ in range(4)]
+    known[0].wait(0)
+    assert room.enter(Chair())
+    # Nobody gives way for a stranger; for an account somebody does.
+    room.begin_run("b")
+    assert known[0].is_gone
+    assert not any(each.is_gone for each in busy)
 
 
 def test_connections_that_wait_give_way_to_others() -> None:
@@ -158,7 +204,7 @@ def test_one_owner_has_bounds(owner: str, use: Use, code: str, words: str) -> No
 
 @pytest.mark.parametrize(("owner", "most"), [("account", 5), ("address", 10)])
 def test_one_owner_holds_a_part_of_the_descriptors_whatever_is_set(owner: str, most: int) -> None:
-    room = a_room(limit=40)
+    room = a_room(limit=40, strangers=PLENTY)
     who = {"account": ("a", Use.ANSWER, ""), "address": ("", Use.ANSWER, "n")}[owner]
     for _ in range(most):
         served(room, *who)
