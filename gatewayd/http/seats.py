@@ -81,20 +81,24 @@ class SeatedConnection(DrainingConnection):
 
     def log_access(self, request: web.BaseRequest, response: web.StreamResponse, time: float | None) -> None:
         """Give back what a request held: the library calls this when the answer is sent."""
-        self._payload = None
+        if self._payload is not None and self._payload.is_eof():
+            # Else the rest of the body is awaited for a moment.
+            self._payload = None
         hold, self._hold = self._hold, None
         if hold is not None:
             self.room.release(hold)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has no request."""
-        return self._payload is None
+        """Whether it has no request, not even one that was read and has not begun."""
+        return self._is_idle or not self._request_count
 
     @property
     def is_blocked(self) -> bool:
         """Whether it waits for its peer: for a request, for the rest of one, or until an answer is taken."""
-        return self._payload is None or self._upgraded or self._paused or not self._payload.is_eof()
+        if self._payload is not None and (self._upgraded or self._paused or not self._payload.is_eof()):
+            return True
+        return self.is_waiting or self._wire is None or self._wire.is_closing()
 
     @property
     def is_anonymous(self) -> bool:

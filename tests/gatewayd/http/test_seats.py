@@ -1,6 +1,8 @@
 """Tests for gatewayd.http.seats."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,11 @@ from gatewayd.errors import GatewayError
 from gatewayd.http.admission import Admission
 from gatewayd.http.rates import RATES, MinimumRate, Rates
 from gatewayd.http.room import ROOM, Places, Room
+from gatewayd.http.seats import SeatedConnection
 from gatewayd.http.server import Server
 from gatewayd.http.uses import Bounds, RoomRules, Use
+
+ASKED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 async def large(request: web.Request) -> web.StreamResponse:
@@ -110,3 +115,55 @@ async def test_a_connection_holds_for_one_account_at_a_time() -> None:
         while room.taken:
             await asyncio.sleep(0.001)
     await server.close()
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter, SeatedConnection]]:
+    """Have a connection that has been answered once, seen from both ends."""
+    seats: list[web.RequestHandler] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        seats.append(request.protocol)
+        return web.Response(text="done")
+
+    app = web.Application()
+    app[ROOM] = Room(Places(10, 0, 10, 1_000_000))
+    app.router.add_route("*", "/", answer)
+    server = Server(app)
+    await server.open()
+    host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        writer.write(ASKED)
+        await reader.readuntil(b"done")
+        seat = seats[0]
+        assert isinstance(seat, SeatedConnection)
+        yield reader, writer, seat
+    finally:
+        writer.close()
+        await writer.wait_closed()
+        await server.close()
+
+
+async def test_a_request_that_was_read_but_has_not_begun_does_not_give_way() -> None:
+    async with connected() as (reader, _, seat):
+        assert seat.is_waiting
+        assert seat.is_blocked
+        # Two at once: one is about to begin, one is behind it.
+        seat.data_received(2 * ASKED)
+        assert not seat.is_waiting
+        assert not seat.is_blocked
+        async with asyncio.timeout(5):
+            await reader.readuntil(b"done")
+            await reader.readuntil(b"done")
+        assert seat.is_waiting
+
+
+async def test_a_connection_whose_answer_is_sent_while_its_body_is_not_there_waits_for_its_peer() -> None:
+    async with connected() as (reader, writer, seat):
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n1")
+        async with asyncio.timeout(5):
+            await reader.readuntil(b"done")
+            assert (seat.is_waiting, seat.is_blocked, seat.is_anonymous) == (False, True, True)
+            writer.write(b"2" + ASKED)
+            await reader.readuntil(b"done")
