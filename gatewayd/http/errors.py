@@ -207,6 +207,15 @@ def _level_of(status: int) -> int:
     return logging.WARNING if status >= 500 else logging.INFO
 
 
+def log_refused(request: web.Request, words: str, error: GatewayError) -> None:
+    """Write the log line of a failure within a connection that goes on."""
+    if error.kind is Kind.INTERNAL:
+        log_internal(request, error, f"{words}: {error.message}")
+        return
+    extra = {"request_id": request[REQUEST_ID], "kind": error.kind.value}
+    log.log(_level_of(status_of(error)), "%s: %s", words, error.message, extra=extra)
+
+
 def log_broken(request: web.Request, error: GatewayError) -> None:
     """Write the log line of a stream that ends with a failure in band, of which the status tells nothing."""
     if error.kind is Kind.INTERNAL:

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -25,6 +26,7 @@ from gatewayd.http import socketpackets as packets
 from gatewayd.http.admission import Admission
 from gatewayd.http.context import STARTED
 from gatewayd.http.draining import listens
+from gatewayd.http.errors import log_refused
 from gatewayd.http.routes import Access, Route
 from gatewayd.http.socketpackets import Packet, PacketType
 from gatewayd.http.uses import Use
@@ -53,10 +55,14 @@ Identify = Callable[[str], Awaitable[Actor]]
 
 @dataclass(frozen=True, slots=True)
 class SocketDoors:
-    """Who lets a user in: `identify` finds out who it is, `admit` counts the connection for it, or raises."""
+    """Who lets a user in: `identify` finds out who it is, `admit` counts the connection for it, or raises.
+
+    `tell` writes the log line when they let nobody in.
+    """
 
     identify: Identify
     admit: Callable[[Actor], None]
+    tell: Callable[[GatewayError], None]
 
 
 class SocketRoutes:
@@ -110,9 +116,8 @@ class SocketRoutes:
         def admit(actor: Actor) -> None:
             self._admission.count(request, actor.user_id, Use.LISTENER)
 
-        connection = _Connection(
-            socket, self._hub, self._calls, SocketDoors(self._identify, admit), self._tasks
-        )
+        doors = SocketDoors(self._identify, admit, partial(log_refused, request, "socket without a user"))
+        connection = _Connection(socket, self._hub, self._calls, doors, self._tasks)
         try:
             await connection.run()
         finally:
@@ -228,7 +233,7 @@ class _Connection:
                 return None
             self._doors.admit(actor)
         except GatewayError as error:
-            log.info("socket without a user: %s", error.message)
+            self._doors.tell(error)
             return None
         self._listener = self._hub.subscribe(actor.user_id, session_id=self._session_id)
         self._listener.until, self._listener.has_key = actor.expires_at, actor.key_id is not None

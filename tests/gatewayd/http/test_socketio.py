@@ -1,6 +1,7 @@
 """Tests for gatewayd.http.socketio."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ import aiohttp
 import orjson
 import pytest
 
-from gatewayd.accounts.records import Role
+from gatewayd.accounts.records import Actor, Role
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.records import Event, Target
 from gatewayd.events.rooms import Limits
 from gatewayd.http import socketio as module
@@ -77,9 +79,11 @@ async def is_closed(socket: Socket) -> bool:
 
 
 @asynccontextmanager
-async def site_of(limits: Limits | None = None) -> AsyncIterator[Site]:
+async def site_of(
+    limits: Limits | None = None, known: FakeAuthenticator | None = None
+) -> AsyncIterator[Site]:
     inner, tasks = EventSite(limits=limits or Limits()), Tasks()
-    known = FakeAuthenticator(ACTORS)
+    known = known or FakeAuthenticator(ACTORS)
     routes = SocketRoutes(
         inner.hub,
         inner.calls,
@@ -114,6 +118,34 @@ async def test_a_client_without_a_good_token_stays_and_hears_nothing_until_it_jo
         assert await text(socket) == '438[{"id":"ann","name":"ann"}]'
         await site.emit(2)
         assert (await event(socket))[1]["data"]["data"] == {"n": 2}
+
+
+class Failing(FakeAuthenticator):
+    """Knows nobody, as the account services fail."""
+
+    def __init__(self, failure: GatewayError) -> None:
+        super().__init__({})
+        self.failure = failure
+
+    async def authenticate(self, credential: str, method: str, path: str) -> Actor:
+        raise self.failure
+
+
+@pytest.mark.parametrize(
+    ("kind", "level"), [(Kind.INTERNAL, "ERROR"), (Kind.UNAVAILABLE, "WARNING"), (Kind.FORBIDDEN, "INFO")]
+)
+async def test_why_nobody_joined_is_logged_with_the_id_of_the_request(
+    kind: Kind, level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with site_of(known=Failing(GatewayError(kind, "cannot read it"))) as site:
+        socket = await site.open({"token": "ann"})
+        [told] = [line for line in caplog.records if "cannot read it" in line.getMessage()]
+        assert (told.levelname, told.getMessage()) == (level, "socket without a user: cannot read it")
+        assert vars(told)["kind"] == kind.value
+        assert vars(told)["request_id"]
+        assert bool(told.exc_info) is (kind is Kind.INTERNAL)
+        await socket.close()
 
 
 async def test_joining_as_somebody_else_leaves_the_first_room() -> None:
