@@ -14,6 +14,7 @@ from gatewayd.catalog.listing import SourceListing, states
 from gatewayd.catalog.records import Grant, Model, ModelRecord
 from gatewayd.catalog.spellings import listed_as, spellings
 from gatewayd.commits import after_commit
+from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.pace import Pace
 from gatewayd.tasks import Tasks
@@ -296,7 +297,7 @@ class Catalog:
 async def _wait(waiting: Sequence[SourceListing]) -> None:
     """Wait for the first answers, but not long, and only once for a source that takes longer."""
     try:
-        async with asyncio.timeout(FIRST_LIST_SECONDS):
+        async with TimeLimit(FIRST_LIST_SECONDS):
             await asyncio.gather(*(item.first() for item in waiting))
     except TimeoutError:
         for item in waiting:

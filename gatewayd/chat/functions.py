@@ -29,6 +29,7 @@ from gatewayd.chat.pipetexts import DATA
 from gatewayd.chat.running import Emitting
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.completions.reported import OVERFLOW, reported_in
+from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.events.records import Target
 from gatewayd.plugins.context import CallScope
@@ -90,7 +91,7 @@ class FunctionSource:
         if self._registry.find_loaded(plugin.family, plugin.id) is not None:
             return False
         try:
-            async with asyncio.timeout(LOADING_SECONDS):
+            async with TimeLimit(LOADING_SECONDS):
                 await self._registry.loaded(plugin.family, plugin.id)
         except (GatewayError, TimeoutError):
             return False
@@ -137,7 +138,7 @@ class FunctionSource:
         if plugin.id not in self._listing and not self._has_just_told(plugin):
             self._listing.add(plugin.id)
             try:
-                async with asyncio.timeout(self._seconds):
+                async with TimeLimit(self._seconds):
                     await self._tasks.finish(f"models of function {plugin.id}", self._ask(plugin))
             except TimeoutError:
                 self._late.add(plugin.id)

@@ -1,13 +1,14 @@
 """Tests for gatewayd.catalog.service."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.listing import MAX_MODELS
-from gatewayd.catalog.records import Grant, ModelRecord
+from gatewayd.catalog.records import Grant, Model, ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
@@ -58,6 +59,25 @@ async def test_hanging_source_is_waited_for_once_only(tasks: Tasks, monkeypatch:
     assert [model.id for model in await catalog.list(ADMIN)] == ["m"]
     # Were it waited for again, this would take as long as the test may.
     monkeypatch.setattr("gatewayd.catalog.service.FIRST_LIST_SECONDS", 3600)
+    assert [model.id for model in await catalog.list(ADMIN)] == ["m"]
+
+
+class PausedFake(FakeSource):
+    """Answers at once, but the whole process stands still meanwhile."""
+
+    async def list_models(self) -> Sequence[Model]:
+        time.sleep(0.2)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return self.models
+
+
+async def test_a_pause_of_the_gateway_is_not_charged_to_a_source(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewayd.catalog.service.FIRST_LIST_SECONDS", 0.1)
+    monkeypatch.setattr("gatewayd.deadlines.LATE_SECONDS", 0.02)
+    catalog = make_catalog(tasks, PausedFake("paused", [make_model("m")]))
     assert [model.id for model in await catalog.list(ADMIN)] == ["m"]
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -487,6 +488,25 @@ async def test_a_pipe_that_does_not_load_is_no_model(monkeypatch: pytest.MonkeyP
     slow = "import time\nfor _ in range(1000): time.sleep(0.01)\nclass Pipe: pass"
     async with function_world(function("p", slow)) as world:
         assert not await world.functions.load_model("p")
+
+
+async def test_a_pause_of_the_gateway_is_not_charged_to_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayd.chat.functions.LOADING_SECONDS", 0.1)
+    monkeypatch.setattr("gatewayd.deadlines.LATE_SECONDS", 0.02)
+    async with function_world(pipe("return ''")) as world:
+        plugin = await world.registry.loaded(Family.FUNCTION, "p")
+
+        async def loaded_after_a_pause(*_: object) -> object:
+            time.sleep(0.2)
+            for _ in range(10):
+                await asyncio.sleep(0)
+            return plugin
+
+        monkeypatch.setattr(world.registry, "loaded", loaded_after_a_pause)
+        world.functions._seconds = 0.1
+        assert [model.id for model in await world.functions.list_models()] == ["p"]
+        monkeypatch.setattr(world.registry, "find_loaded", lambda *_: None)
+        assert await world.functions.load_model("p")
 
 
 async def test_a_function_that_is_off_is_no_model() -> None:
