@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from tests.conftest import missing
 
 
 @contextmanager
@@ -16,8 +16,7 @@ def small_disk(folder: Path, size: str) -> Iterator[None]:
     try:
         subprocess.run(command, check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        # For want of a right, not of a component: GATEWAYD_REQUIRE_REAL does not ask for it.
-        pytest.skip(f"cannot mount a file system: {getattr(error, 'stderr', None) or error}".strip())
+        missing("a small file system", f"{getattr(error, 'stderr', None) or error}".strip())
     try:
         yield
     finally:
