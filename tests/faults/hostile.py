@@ -119,6 +119,11 @@ OF_ACCOUNT: Sequence[Sent] = (
 OF_NOBODY: Sequence[Sent] = (idle, half_head, half_sign_in, anonymous_socket)
 
 
+def bad_token(target: Target) -> bytes:
+    """A whole request with a credential of nobody."""
+    return target.head("GET", "/api/v1/auths/", "Connection: close", key="sk-0123456789abcdef")
+
+
 async def open_one(target: Target, sent: Sent) -> socket.socket:
     """Open a connection, send, and read nothing."""
     loop = asyncio.get_running_loop()
@@ -148,3 +153,27 @@ async def attacking(target: Target, kinds: Sequence[Sent], count: int) -> AsyncI
     finally:
         for channel in channels:
             channel.close()
+
+
+@contextlib.asynccontextmanager
+async def hammering(target: Target, sent: Sent, count: int) -> AsyncIterator[None]:
+    """Have `count` clients that send, read, and connect again at once, until the end of the block."""
+
+    async def hammer() -> None:
+        while True:
+            with contextlib.suppress(ConnectionError):
+                reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
+                try:
+                    writer.write(sent(target))
+                    await reader.read()
+                finally:
+                    writer.transport.abort()
+
+    clients = [asyncio.ensure_future(hammer()) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for client in clients:
+            client.cancel()
+        ended = await asyncio.gather(*clients, return_exceptions=True)
+    assert all(isinstance(each, asyncio.CancelledError) for each in ended), ended

@@ -17,12 +17,13 @@ from tests.fakes.marked import HEAD, LIST, Marked, running_marked
 from tests.fakes.upstream import openai_chunk, sse
 from tests.fakes.wire import send
 from tests.faults import hostile
-from tests.faults.hostile import OF_ACCOUNT, OF_NOBODY, Sent, Target, attacking
+from tests.faults.hostile import OF_ACCOUNT, OF_NOBODY, Sent, Target, attacking, bad_token, hammering
 
 pytestmark = pytest.mark.faults
 
 FILES = 1000
 CONNECTIONS = 1000
+HAMMERERS = 200
 SECONDS = 2.0
 SPIN_SECONDS = 0.2
 # Of the short form, which runs beside other tests.
@@ -192,6 +193,14 @@ async def test_hostile_connections_keep_nobody_out(tmp_path: Path, kinds: Sequen
     async with (
         attacked_gateway(tmp_path, FILES) as attacked,
         attacking(attacked.target, kinds, CONNECTIONS),
+    ):
+        await attacked.assert_open(SECONDS)
+
+
+async def test_bad_credentials_on_ever_new_connections_keep_nobody_out(tmp_path: Path) -> None:
+    async with (
+        attacked_gateway(tmp_path, FILES) as attacked,
+        hammering(attacked.target, bad_token, HAMMERERS),
     ):
         await attacked.assert_open(SECONDS)
 
