@@ -28,6 +28,7 @@ STOP_SECONDS = 5.0
 KEPT_LINES = 100
 MAX_LINE = 2000
 
+_NO_LIBRARY = re.compile(r"ImportError: (?P<name>lib[\w.+-]+): cannot open shared object file")
 _ENGINE_ERROR = re.compile(r"^[\d.]+ E (?:\w+ +)?\w+: (?P<said>.+)$")
 
 
@@ -166,7 +167,10 @@ class Child:
         weights = self._options.weights
         lines = [line.replace(str(weights.absolute()), weights.name) for line in self._lines]
         errors = (found["said"] for line in lines if (found := _ENGINE_ERROR.match(line)))
-        return next(errors, None) or next(reversed(lines), None) or self.end()
+        last = next(reversed(lines), "")
+        if missing := _NO_LIBRARY.match(last):
+            return f"this machine lacks the library {missing['name']} (README.md, Try it, names its package)"
+        return next(errors, None) or last or self.end()
 
     def end(self) -> str:
         """Return how the process ended."""

@@ -122,6 +122,14 @@ async def test_without_an_error_the_last_line_is_told(spawn: Spawn) -> None:
     )
 
 
+async def test_a_library_that_the_machine_lacks_is_named(spawn: Spawn) -> None:
+    said = "libgomp.so.1: cannot open shared object file: No such file or directory"
+    assert await refusal(await spawn(f"raise ImportError({said!r})")) == (
+        "cannot load 'own.gguf': this machine lacks the library libgomp.so.1"
+        " (README.md, Try it, names its package)"
+    )
+
+
 async def test_a_silent_end_is_told(spawn: Spawn) -> None:
     assert (
         await refusal(await spawn("raise SystemExit(7)")) == "cannot load 'own.gguf': it ended with status 7"
