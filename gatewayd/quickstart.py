@@ -91,6 +91,7 @@ class Quickstart:
             "control_socket": str(self._state / "control.sock"),
             "control_group": "",
             "database_url": "",
+            "plugins_dir": str(self._state / "plugins.d"),
             "webui_secret_key": "",
             "scim_token_file": "",
         }

@@ -6,13 +6,17 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gatewayd.assembly.plugins import plugin_sources
+from gatewayd.plugins.directory import read_directory
 from gatewayd.quickstart import Quickstart, find_command
+from gatewayd.settings import load
 from tests.fakes.daemon import Daemon, free_port, running_daemon
 
 README = Path(__file__).parents[2] / "README.md"
@@ -159,6 +163,23 @@ def test_it_stays_local_whatever_is_configured(tmp_path: Path) -> None:
     assert (state / "gatewayd.db").exists()
     assert not other.exists()
     assert not (tmp_path / "data").exists()
+
+
+def test_plugins_of_the_service_are_not_loaded(tmp_path: Path) -> None:
+    folder, state = tmp_path / "service", tmp_path / "q"
+    for one, name in ((folder, "theirs"), (state / "plugins.d", "own")):
+        one.mkdir(parents=True)
+        (one / f"{name}.py").write_text("class Pipe:\n    def pipe(self, body): ...\n")
+
+    def found(overrides: Mapping[str, Any]) -> list[str]:
+        directory = plugin_sources(
+            load(None, {"PLUGINS_DIR": str(folder)}, overrides, default_file=None)
+        ).directory
+        assert directory is not None
+        return [plugin.id for plugin in read_directory(directory).plugins]
+
+    assert found({}) == ["theirs"]
+    assert found(Quickstart(state).overrides()) == ["own"]
 
 
 def test_sockets_of_a_service_manager_are_left_alone(tmp_path: Path) -> None:
