@@ -187,9 +187,8 @@ def make_isolation(settings: Settings, answering: QuestionParts, tasks: Tasks) -
     )
     packages = installation(settings)
     folder = packages.directory if packages.is_enabled else None
-    return IsolatedLoader(
-        choice, answering, IsolationOptions(bounds, folder, settings.plugin_load_timeout), tasks
-    )
+    options = IsolationOptions(bounds, folder, settings.plugin_load_timeout, settings.debug_loggers)
+    return IsolatedLoader(choice, answering, options, tasks)
 
 
 def make_checker(settings: Settings, accounts: Accounts) -> Checker:

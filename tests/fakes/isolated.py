@@ -1,6 +1,6 @@
 """A plugin that lives in a process of its own, for tests that call it."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,9 +29,11 @@ class Isolating:
     mode: IsolationMode = IsolationMode.PROCESS
     environment: Mapping[str, str] = field(default_factory=dict)
     host: Host | None = None
+    debug_loggers: Sequence[str] = ()
 
     def __call__(self, around: Surroundings, tasks: Tasks) -> IsolatedLoader:
-        options = IsolationOptions(ProcessOptions(self.memory, self.seconds, self.environment), None, 20.0)
+        bounds = ProcessOptions(self.memory, self.seconds, self.environment)
+        options = IsolationOptions(bounds, None, 20.0, self.debug_loggers)
         answering = QuestionParts(around, lambda: self.host or make_host({}, self.folder))
         return IsolatedLoader(IsolationChoice(self.mode, most=self.most), answering, options, tasks)
 

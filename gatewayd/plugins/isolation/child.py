@@ -18,8 +18,9 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.loglevels import LibraryDebug
 from gatewayd.plugins.arguments import Surroundings
-from gatewayd.plugins.invoke import Failed, PluginError, attempt_async
+from gatewayd.plugins.invoke import Failed, PluginError, attempt, attempt_async
 from gatewayd.plugins.isolation.ahead import ReadAhead
 from gatewayd.plugins.isolation.calls import FILTERS, ReceivedCall, read_call
 from gatewayd.plugins.isolation.facts import facts_of, renewed
@@ -82,11 +83,15 @@ class PipeHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send one line."""
-        fields = {name: getattr(record, name) for name in LOGGED if hasattr(record, name)}
-        short = {name: str(value)[:MAX_ERROR_CHARACTERS] for name, value in fields.items()}
-        message = record.getMessage()[:MAX_ERROR_CHARACTERS]
-        readable = {name: _readable(value) for name, value in short.items()}
-        self._voice.tell("log", {"level": record.levelno, "message": _readable(message), "fields": readable})
+        # Its message is text of a plugin's objects.
+        told = attempt(lambda: _line(record))
+        if told.error is None:
+            self._voice.tell("log", told.value)
+            return
+        try:
+            raise told.error
+        except type(told.error):
+            self.handleError(record)
 
 
 class CallValves:
@@ -111,13 +116,15 @@ class ProcessOpening:
     packages: str | None
     seconds: float
     level: int
+    debug_loggers: Sequence[str]
 
     @classmethod
     def read(cls, told: dict[str, Any]) -> "ProcessOpening":
         """Return it of the value of a message."""
         plugin = told["plugin"]
         record = Plugin(**{**plugin, "family": Family(plugin["family"]), "kind": PluginKind(plugin["kind"])})
-        return cls(record, told["host"], told["packages"], told["seconds"], told["level"])
+        logged = told["level"], told["debug_loggers"]
+        return cls(record, told["host"], told["packages"], told["seconds"], *logged)
 
 
 class ChildService:
@@ -209,9 +216,12 @@ class ChildService:
         return None
 
     async def _load(self, opening: ProcessOpening) -> PipeData:
-        logging.getLogger().addHandler(PipeHandler(self._voice))
-        # What libraries tell in detail may be secret.
-        logging.getLogger().setLevel(max(opening.level, logging.INFO))
+        handler = PipeHandler(self._voice)
+        # What libraries tell in detail may be secret, also where one sets a level of its own.
+        handler.addFilter(LibraryDebug(opening.level, opening.debug_loggers))
+        logging.getLogger().addHandler(handler)
+        named = bool(opening.debug_loggers)
+        logging.getLogger().setLevel(logging.DEBUG if named else max(opening.level, logging.INFO))
         logging.getLogger("gatewayd").setLevel(opening.level)
         host = make_remote_host(self._asker, **opening.host)
         loop = asyncio.get_running_loop()
@@ -337,6 +347,15 @@ def _failure(error: BaseException) -> Headers:
         return error_told(error)
     failed = Failed(str(error), type(error).__name__)
     return failure_told(PluginError("plugin", "", failed))
+
+
+def _line(record: logging.LogRecord) -> dict[str, Any]:
+    """Return what the gateway is told of a line of the log."""
+    found = {name: str(getattr(record, name)) for name in LOGGED if hasattr(record, name)}
+    fields = {name: _readable(value[:MAX_ERROR_CHARACTERS]) for name, value in found.items()}
+    message, name = record.getMessage()[:MAX_ERROR_CHARACTERS], record.name[:MAX_ERROR_CHARACTERS]
+    line = {"level": record.levelno, "logger": _readable(name), "message": _readable(message)}
+    return {**line, "fields": fields}
 
 
 def _readable(text: str) -> str:

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import math
+import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from gatewayd.tasks import Tasks
 log = logging.getLogger(__name__)
 
 LEVELS: Final = frozenset({logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR})
+NO_LOGGER: Final = re.compile(r"[^\w.-]")
 SHOWN_SECRET: Final = "WEBUI_SECRET_KEY"  # noqa: S105 - a name
 """The variable by which plugins know their secret, which is derived from that of the gateway."""
 NOTE_SECONDS: Final = 0.1
@@ -39,12 +41,13 @@ class IsolationOptions:
     """How processes are run: what they may take, and what the code in them finds.
 
     `packages` is the folder of the packages that were installed for plugins, `load_seconds` the time that a
-    source has to load.
+    source has to load, `debug_loggers` what `loglevels.LibraryDebug` takes.
     """
 
     process: ProcessOptions
     packages: Path | None
     load_seconds: float
+    debug_loggers: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +201,7 @@ class ProcessKeeper:
             "packages": None if options.packages is None else str(options.packages),
             "seconds": options.load_seconds,
             "level": logging.getLogger("gatewayd.plugins").getEffectiveLevel(),
+            "debug_loggers": [name for name in options.debug_loggers if name],
         }
 
     def _take_found(self, process: PluginProcess, found: Any) -> None:
@@ -234,9 +238,12 @@ class ProcessKeeper:
                 self.note(line_of(told["doing"]), line_of(told["sentence"]))
             case "log":
                 fields = {name: line_of(told["fields"][name]) for name in LOGGED if name in told["fields"]}
-                level = told["level"] if told["level"] in LEVELS else logging.INFO
-                own = log_fields(self.plugin.family, self.plugin.id)
-                log.log(level, "%s", line_of(told["message"]), extra={**fields, **own})
+                level = max((known for known in LEVELS if known <= told["level"]), default=logging.DEBUG)
+                own = {**fields, **log_fields(self.plugin.family, self.plugin.id)}
+                name = NO_LOGGER.sub("_", line_of(told["logger"]))
+                # What is written of a logger is decided by its name, not by that of this one.
+                message = line_of(told["message"])
+                log.handle(log.makeRecord(name, level, "", 0, "%s", (message,), None, extra=own))
             case other:
                 raise ValueError(f"it tells {str(other)[:40]!r}")
 

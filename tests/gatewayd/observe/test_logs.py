@@ -383,12 +383,3 @@ def test_a_library_that_is_named_logs_all_it_has() -> None:
     ]
     assert lines_of_libraries("error", "tortoise.db_client", "nothing") == named
     assert lines_of_libraries("error") == []
-
-
-def test_a_pool_without_its_server_does_not_fill_the_log() -> None:
-    stream = io.StringIO()
-    configure("warning", LogFormat.TEXT, stream, {})
-    logging.getLogger("asyncpg.pool").warning("Failed to restore the pool", exc_info=OSError("away"))
-    logging.getLogger("asyncpg").warning("kept")
-    assert stream.getvalue().count("\n") == 1
-    assert "kept" in stream.getvalue()

@@ -1,10 +1,15 @@
 import asyncio
+import io
+import json
+import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gatewayd.catalog.replies import Chunk
+from gatewayd.observe.logs import LogFormat, configure
 from gatewayd.plugins.invoke import PluginError
 from tests.fakes.hosting import Wishes, hosting
 from tests.fakes.isolated import Isolating, isolated
@@ -64,6 +69,45 @@ async def test_a_call_that_blocks_is_left_behind_and_told(isolating: Isolating) 
         assert loaded.left_behind == 1
         while loaded.left_behind:
             await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("named", [(), ("library",)])
+async def test_the_debug_of_libraries_stays_in_the_process(
+    isolating: Isolating, named: Sequence[str]
+) -> None:
+    content = """
+        import logging
+        class Broken:
+            def __str__(self):
+                raise RuntimeError("it has no text")
+        class Pipe:
+            def pipe(self, body):
+                library = logging.getLogger("library.sql")
+                library.setLevel(1)
+                library.debug("executing %s", "$argon2id$")
+                library.log(5, "fetching %s", "$argon2id$")
+                library.info("connected")
+                library.info(Broken())
+                logging.getLogger("gatewayd.plugins.sample").debug("detail")
+                logging.getLogger("a\\nforged").critical("line")
+    """
+    stream, isolating.debug_loggers = io.StringIO(), named
+    handler = configure("debug", LogFormat.JSON, stream, {}, named)
+    try:
+        async with isolated(content, isolating) as (loaded, _):
+            await loaded.call("pipe", scope_of(), {"body": {}})
+    finally:
+        logging.getLogger().removeHandler(handler)
+        logging.getLogger().setLevel(logging.WARNING)
+        logging.getLogger("gatewayd").setLevel(logging.NOTSET)
+    records = [record for record in map(json.loads, stream.getvalue().splitlines()) if "plugin" in record]
+    told = [f"{one['logger']} {one['level']} {one['message']}" for one in records if "text" not in one]
+    details = (
+        ["library.sql debug executing $argon2id$", "library.sql debug fetching $argon2id$"] if named else []
+    )
+    own = ["gatewayd.plugins.sample debug detail", "a_forged error line"]
+    assert told == [*details, "library.sql info connected", *own]
+    assert "RuntimeError: it has no text" in [one["text"] for one in records if "text" in one]
 
 
 async def test_what_cannot_leave_the_process_is_a_failure_of_the_call(isolating: Isolating) -> None:
