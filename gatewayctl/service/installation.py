@@ -21,6 +21,7 @@ HIDDEN: Final = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # noqa: S10
 """What the units hide from the programs that they start."""
 
 MAX_COMMAND_SECONDS: Final = 120.0
+ENABLED: Final = Path("etc/systemd/system/*.wants")
 SOCKETS: Final = ("gatewayd.socket", "gatewayd-control.socket")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._+-]+")
 
@@ -86,20 +87,30 @@ class Installation:
 
     def uninstall(self) -> Iterator[ServiceStep]:
         """Yield each step once it is made; configuration, state and users stay."""
-        if Path(self._at(assets.UNITS / "gatewayd.service")).exists():
-            yield self._systemctl("disable", "--now", *SOCKETS, "gatewayd.service")
+        if _is_there(Path(self._at(assets.UNITS / "gatewayd.service"))):
+            timers = sorted({link.name for link in self._enabled_timers()})
+            yield self._systemctl("disable", "--now", *SOCKETS, "gatewayd.service", *timers)
             yield self._systemctl("stop", "gatewayd-ingest@*.timer", "gatewayd-ingest@*.service")
         for asset in assets.own_assets(_shipped(), self._place.programs):
             yield self._remove(asset.target, is_own=True)
         for name in assets.PROGRAMS:
             yield self._unlink(name)
+        # Links that the service manager was not asked to take away, as on an image.
+        for link in self._enabled_timers():
+            yield self._remove(link, is_own=True)
         yield self._systemctl("daemon-reload")
         for kept in ("etc/gatewayd", "var/lib/gatewayd"):
             yield self._step(self._at(Path(kept)), "kept", "remove it by hand if it is not needed")
 
+    def _enabled_timers(self) -> Sequence[Path]:
+        """Return the links by which timers of directories are enabled, below the prefix."""
+        links = self._place.prefix.glob(str(ENABLED / "gatewayd-ingest@*.timer"))
+        return sorted(link.relative_to(self._place.prefix) for link in links)
+
     def _put(self, asset: Asset) -> ServiceStep:
         path = Path(self._at(asset.target))
-        before = path.read_bytes() if path.is_file() else None
+        with _failures(path):
+            before = path.read_bytes() if path.is_file() else None
         if before == asset.content:
             return self._step(str(path), "unchanged")
         self._write(path, asset.content, 0o644)
@@ -125,7 +136,7 @@ class Installation:
             return self._step(str(path), "unchanged", "it is the program itself")
         if self._is_linked(path, program):
             return self._step(str(path), "unchanged")
-        exists = os.path.lexists(path)
+        exists = _is_there(path)
         if exists and not path.is_symlink():
             raise CommandError("conflict", f"cannot link {path}: another program is there", hint="")
         if not self._dry_run:
@@ -150,11 +161,12 @@ class Installation:
 
     @staticmethod
     def _is_linked(path: Path, program: Path) -> bool:
-        return path.is_symlink() and path.readlink() == program
+        with _failures(path):
+            return path.is_symlink() and path.readlink() == program
 
     def _remove(self, target: Path, *, is_own: bool) -> ServiceStep:
         path = Path(self._at(target))
-        if not os.path.lexists(path):
+        if not _is_there(path):
             return self._step(str(path), "unchanged", "it is not there")
         if not is_own:
             return self._step(str(path), "kept", "it belongs to another installation")
@@ -193,6 +205,16 @@ class Installation:
 
     def _step(self, target: str, outcome: str, detail: str = "") -> ServiceStep:
         return ServiceStep(target=target, outcome=outcome, detail=detail, dry_run=self._dry_run)
+
+
+def _is_there(path: Path) -> bool:
+    """Tell whether anything is at a path, a dangling link too; raises where that may not be seen."""
+    with _failures(path):
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
 
 def _make_folder(folder: Path) -> None:

@@ -183,6 +183,44 @@ def test_an_uninstallation_leaves_configuration_and_state(machine: Machine) -> N
     assert machine.ran == ["systemctl daemon-reload"]
 
 
+@pytest.mark.parametrize("is_image", [False, True])
+def test_an_uninstallation_disables_timers(machine: Machine, is_image: bool) -> None:
+    machine.made()
+    machine.ran.clear()
+    machine.is_image = is_image
+    wants = machine.root / "etc/systemd/system/timers.target.wants"
+    wants.mkdir(parents=True)
+    for name in ("gatewayd-ingest@pages.timer", "other@pages.timer"):
+        (wants / name).symlink_to(f"/{assets.UNITS}/gatewayd-ingest@.timer")
+    machine.made("uninstall")
+    assert [path.name for path in wants.iterdir()] == ["other@pages.timer"]
+    assert (
+        not machine.ran
+        if is_image
+        else machine.ran[0].endswith("gatewayd.service gatewayd-ingest@pages.timer")
+    )
+
+
+@pytest.mark.parametrize(
+    ("verb", "asked"), [("install", "read_bytes"), ("install", "is_symlink"), ("uninstall", "lstat")]
+)
+def test_what_may_not_be_looked_at_is_for_root(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, verb: str, asked: str
+) -> None:
+    machine.made()
+    ask = getattr(Path, asked)
+
+    def refuse(path: Path, *args: object, **options: object) -> object:
+        if path.is_relative_to(machine.root / "usr"):
+            raise PermissionError(13, "Permission denied")
+        return ask(path, *args, **options)
+
+    monkeypatch.setattr(Path, asked, refuse)
+    with pytest.raises(CommandError, match=r"cannot write /.*/usr/.*: permission denied") as caught:
+        machine.made(verb)
+    assert (caught.value.kind, caught.value.hint) == ("forbidden", "run it as root")
+
+
 def test_an_uninstallation_leaves_links_of_others(machine: Machine) -> None:
     machine.made()
     command = machine.root / assets.COMMANDS / "gatewayd"
