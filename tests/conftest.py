@@ -40,7 +40,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
-PROGRAMS = ("cc", "mandoc", "systemd-analyze", "systemd-socket-activate", "systemd-sysusers")
+PROGRAMS = (
+    *("cc", "mandoc", "mmdebstrap", "nsenter"),
+    *("systemd-analyze", "systemd-nspawn", "systemd-socket-activate", "systemd-sysusers"),
+)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
