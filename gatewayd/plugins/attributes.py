@@ -4,10 +4,20 @@
 """
 
 from collections.abc import Callable
-from types import FunctionType, GetSetDescriptorType
+from functools import partialmethod, singledispatchmethod
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, MethodType
 from typing import Any, Final
 
 MISSING: Final = object()
+
+_AT_ONCE: Final = frozenset(
+    {
+        *(bool, bytes, dict, float, int, list, set, str, tuple, type, type(None)),
+        *(FunctionType, MethodType, classmethod, staticmethod, partialmethod, singledispatchmethod),
+        *(GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType),
+    }
+)
+"""Types of what is read without running code of a plugin: plain values, methods, and slots."""
 
 _classes: Final = type.__dict__["__mro__"].__get__
 _namespace: Final = type.__dict__["__dict__"].__get__
@@ -32,6 +42,16 @@ def find_shared(cls: type, name: str) -> Any:
         if found is not MISSING:
             return found
     return MISSING
+
+
+def is_plain(value: Any) -> bool:
+    """Tell whether a value is one of Python's own types, of which no code of a plugin runs."""
+    return type(value) in _AT_ONCE
+
+
+def is_computed(stored: Any) -> bool:
+    """Tell whether what is stored is a descriptor whose own code runs when it is read, such as a property."""
+    return not is_plain(stored) and find_shared(type(stored), "__get__") is not MISSING
 
 
 def storage_of(cls: type) -> Callable[[Any], dict[str, Any]] | None:

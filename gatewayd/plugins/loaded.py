@@ -1,7 +1,6 @@
 """A plugin that has run: its instance, and the way to call it."""
 
 import asyncio
-import functools
 import linecache
 import logging
 import sys
@@ -15,7 +14,7 @@ from typing import Any, Final
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins import specs, valves
 from gatewayd.plugins.arguments import MAKERS, Parameters, Surroundings, read_parameters, reserved
-from gatewayd.plugins.attributes import find_stored
+from gatewayd.plugins.attributes import find_stored, is_computed, is_plain
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.current import Calling, context_of
 from gatewayd.plugins.homes import Home
@@ -29,7 +28,7 @@ from gatewayd.plugins.running import PROMPTNESS, Noting, Runner
 log = logging.getLogger(__name__)
 
 ATTRIBUTES: Final = ("actions", "citation", "file_handler", "icon", "icon_url", "toggle")
-"""What the gateway reads of instances without calling them; of other properties no code runs."""
+"""What the gateway reads of instances without calling them; of other computed attributes no code runs."""
 
 STREAM: Final = "stream"
 """The method of a filter for the events of an answer."""
@@ -41,7 +40,6 @@ INLINE: Final = {STREAM: EVENT, "inlet": "body"}
 """Methods that may run without a crossing, and the parameter of the value that each returns."""
 
 _MISSING: Final = object()
-_PROPERTIES: Final = (property, functools.cached_property)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,10 @@ class _Snapshot:
     """What was read off the instance in its home."""
 
     priority: int = 0
-    properties: dict[str, Any] = field(default_factory=dict)
+    computed: dict[str, Any] = field(default_factory=dict)
+    """Values of descriptors, such as properties, and methods that descriptors make."""
+    truths: dict[str, Any] = field(default_factory=dict)
+    """Whether objects of the plugin's own classes count as true."""
     is_usable: bool = True
     """Whether the valves are such that methods can be called."""
     valves: Any = None
@@ -94,31 +95,33 @@ class Loaded:
     def value(self, name: str, default: Any = None) -> Any:
         """Return an attribute of the instance, its class, or else of the module.
 
-        One that the plugin's own code fails to give is the default, as one that is not there. A property
-        among ATTRIBUTES has the value that it had when the valves were last set; any other is the default.
+        One that the plugin's own code fails to give is the default, as one that is not there. What a
+        descriptor computes is what it was when the valves were last set, for a method and for a name among
+        ATTRIBUTES; for any other it is the default.
         """
         found = self._static(name)
         if found is _MISSING:
             return vars(self._parts.module).get(name, default)
-        if isinstance(found, _PROPERTIES):
-            known = self._snapshot.properties.get(name, _MISSING)
+        if is_computed(found):
+            known = self._snapshot.computed.get(name, _MISSING)
             return default if known is _MISSING else known
         read = attempt(partial(getattr, self._parts.instance, name, default))
         return default if read.error is not None else read.value
 
     async def read(self, name: str) -> Any:
-        """Return an attribute as `value` does, a property as it is now; PluginError when that fails."""
-        if not isinstance(self._static(name), _PROPERTIES):
+        """Return an attribute as `value` does, a computed one as it is now; PluginError when that fails."""
+        if not is_computed(self._static(name)):
             return self.value(name)
         return await self._runner.ask(name, partial(getattr, self._parts.instance, name), PROMPTNESS)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return whether an attribute counts as true; one that does not tell is the default."""
+        """Return whether an attribute counts as true; one that does not tell is the default.
+
+        An object of another class than Python's own counts as it did when the valves were last set.
+        """
         value = self.value(name, default)
-        if type(value) is bool:
-            return value
-        told = attempt(partial(bool, value))
-        return default if told.error is not None else told.value
+        told = bool(value) if is_plain(value) else self._snapshot.truths.get(name, default)
+        return default if told is _MISSING else told
 
     def priority(self) -> int:
         """Return the valve `priority`, as it was when the valves were last set; 0 without."""
@@ -184,12 +187,17 @@ class Loaded:
             await self._runner.hook(name, self._method(name))
 
     async def refresh(self) -> None:
-        """Read anew what hangs on the valves: the priority, and properties of the instance."""
-        names = [name for name in ATTRIBUTES if isinstance(self._static(name), _PROPERTIES)]
+        """Read anew what hangs on the valves: the priority, and what descriptors compute."""
+        known = dict.fromkeys([*ATTRIBUTES, *specs.methods(self._parts.instance)])
+        names = [name for name in known if is_computed(self._static(name))]
         read, *values = await asyncio.gather(
-            self._runner.ask("load", self._read_valves), *(self._computed(name) for name in names)
+            self._runner.ask("load", self._read_valves),
+            *(self._asked(partial(getattr, self._parts.instance, name)) for name in names),
         )
-        self._snapshot = replace(read, properties=dict(zip(names, values, strict=True)))
+        self._snapshot = replace(read, computed=dict(zip(names, values, strict=True)))
+        unclear = {name: value for name in ATTRIBUTES if not is_plain(value := self.value(name))}
+        truths = await asyncio.gather(*(self._asked(partial(bool, value)) for value in unclear.values()))
+        self._snapshot.truths = dict(zip(unclear, truths, strict=True))
         if self._parts.kind is PluginKind.FILTER and not self._inline:
             self._inline = await self._runner.ask("load", self._translated)
         for inline in self._inline.values():
@@ -353,10 +361,10 @@ class Loaded:
         """Return what the instance or its class has under a name, _MISSING for nothing; no code runs."""
         return find_stored(self._parts.instance, name, _MISSING)
 
-    async def _computed(self, name: str) -> Any:
-        """Return the value of a property; _MISSING when it fails or takes long."""
+    async def _asked(self, work: Callable[[], Any]) -> Any:
+        """Return what work of the plugin gives; _MISSING when it fails or takes long."""
         try:
-            return await self.read(name)
+            return await self._runner.ask("load", work, PROMPTNESS)
         except PluginError:
             return _MISSING
 

@@ -355,6 +355,48 @@ async def test_a_property_that_takes_long_does_not_refuse_the_plugin(
         assert await loaded.call("inlet", scope_of(), {"body": 1}) == 1
 
 
+async def test_no_descriptor_runs_on_the_loop_of_the_gateway() -> None:
+    content = """
+        import functools, threading
+        RUN = {}
+        class Computed:
+            def __set_name__(self, owner, name):
+                self.name = name
+            def __get__(self, instance, owner=None):
+                RUN[self.name] = threading.get_ident()
+                return self.name
+        class Truth:
+            def __bool__(self):
+                RUN["citation"] = threading.get_ident()
+                return False
+        class Wrapped:
+            def __init__(self, function):
+                self.function = function
+            def __get__(self, instance, owner=None):
+                RUN["inlet"] = threading.get_ident()
+                return functools.partial(self.function, instance)
+            def __call__(self, *arguments, **named):
+                return self.function(*arguments, **named)
+        class Filter:
+            __slots__ = ("icon",)
+            toggle, unread, pipes, citation = Computed(), Computed(), Computed(), Truth()
+            def __init__(self):
+                self.icon = "slot"
+            @Wrapped
+            def inlet(self, body):
+                return [body, self.icon]
+    """
+    async with running(content) as (loaded, _):
+        assert [loaded.value(name) for name in ("toggle", "icon", "unread")] == ["toggle", "slot", None]
+        assert not loaded.flag("citation", default=True)
+        assert loaded.methods() == ["inlet"]
+        assert await loaded.call("inlet", scope_of(), {"body": 1}) == [1, "slot"]
+        assert await loaded.read("pipes") == "pipes"
+        run = loaded.value("RUN")
+        assert run.keys() == {"toggle", "inlet", "pipes", "citation"}
+        assert threading.get_ident() not in run.values()
+
+
 async def test_attributes_that_cannot_be_read_are_not_there() -> None:
     content = """
         class Undecided:
