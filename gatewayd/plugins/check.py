@@ -30,6 +30,7 @@ from gatewayd.plugins import frontmatter, source
 from gatewayd.plugins.arguments import Surroundings, reserved
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.isolation.loader import IsolationChoice
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import Loader, Loading
 from gatewayd.plugins.names import finder
@@ -141,11 +142,14 @@ async def _loaded(
     nobody = cast(Any, _Nobody())
     around = Surroundings(asyncio.get_running_loop(), nobody, nobody)
     installs = question.packages is not None
+    # The header has to name a mode whatever the settings choose.
+    choice = IsolationChoice()
     requirements = Requirements(Installation(packages, installs, question.pip_options, question.pip_timeout))
     loader = Loader(around, Loading(requirements, question.timeout))
     requirements.open()
     with closing(requirements):
         try:
+            choice.of(plugin)
             loaded = await loader.load(plugin, lambda *_: None)
         except GatewayError as error:
             return replace(report, error=error.message, missing=await _missing(plugin, outline))

@@ -109,6 +109,7 @@ async def test_what_loads_and_does_nothing(source: str, problem: str) -> None:
     [
         ("x = (", "SyntaxError"),
         ("x = 1", "no class Tools or Pipe"),
+        ('"""\nisolation: jail\n"""\nclass Pipe: ...', "pipe loud: its header asks for isolation 'jail'"),
         ("class Pipeline: ...", "Pipelines server"),
         ("class Pipe:\n    x = 1 / 0\n", "pipe loud: ZeroDivisionError: division by zero (line 2)"),
         ("import absent_c\nclass Pipe: ...", "No module named 'absent_c'"),
