@@ -86,6 +86,9 @@ DETAIL: View[Plugin] = View(
         "PROBLEM": _problem,
         "SINCE": lambda row: None if row.problem is None else row.problem.at,
         "LEFT BEHIND": lambda row: row.left_behind,
+        "ISOLATION": lambda row: row.isolation,
+        "PID": lambda row: row.pid,
+        "MEMORY": lambda row: row.memory,
         "ACCESS": lambda row: access.shown(row.grants),
         "UPDATED": lambda row: row.updated_at,
         "CREATED": lambda row: row.created_at,
@@ -247,7 +250,10 @@ def show(
     plugin: PluginId,
     source: Annotated[bool, typer.Option("--source", help="Print its source.")] = False,
 ) -> None:
-    """Show one {family}, with its last problem."""
+    """Show one {family}, with its last problem and where it lives.
+
+    For one in a process of its own that runs, told are the process id and the bytes of memory that it holds.
+    """
     row = session.client.get_plugin(family, plugin, source=source)
     if source and session.output is Output.TABLE:
         session.renderer.text(row.content or "")

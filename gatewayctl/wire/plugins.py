@@ -21,7 +21,9 @@ class Plugin(Reply):
 
     `origin` is database, file or builtin; `path` that of its file. `methods` are those of a tool that models
     may call. `missing` names what it imports and this gateway does not have. `left_behind` counts plain calls
-    that still run after they were stopped. `content` is its source, where that was asked for.
+    that still run after they were stopped. `isolation` is thread or process, "" when its header names
+    neither; `pid` and `memory`, in bytes, are those of its process while that runs. `content` is its source,
+    where that was asked for.
     """
 
     id: str
@@ -41,6 +43,9 @@ class Plugin(Reply):
     missing: list[str] = Field(default_factory=list)
     problem: PluginProblem | None = None
     left_behind: int = 0
+    isolation: str = ""
+    pid: int | None = None
+    memory: int | None = None
     grants: list[Grant] = Field(default_factory=list)
     updated_at: str | None = None
     created_at: str | None = None

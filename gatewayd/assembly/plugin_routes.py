@@ -47,7 +47,7 @@ def control_plugin_rows(
     plugins, registry = extensions.plugins, extensions.registry
     principals = Principals(accounts.users, accounts.groups)
     lists = AccessLists(accounts.users, accounts.groups)
-    views = PluginViews(registry, principals, lists)
+    views = PluginViews(registry, extensions.places, principals, lists)
     services = ControlPluginServices(plugins, extensions.installing, extensions.checker)
     audit = PermissionAudit(registry, accounts.users, accounts.groups, accounts.permissions)
     return [

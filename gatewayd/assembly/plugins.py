@@ -1,6 +1,7 @@
 """Plugins: loaded, managed, and plugged into the pipeline."""
 
 import asyncio
+import logging
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ from gatewayd.plugins.isolation.process import ProcessOptions
 from gatewayd.plugins.isolation.questions import QuestionParts
 from gatewayd.plugins.loading import Loading
 from gatewayd.plugins.names.finder import Installed, install
+from gatewayd.plugins.places import PluginPlaces
 from gatewayd.plugins.registry import Registry, Sources
 from gatewayd.plugins.requirements import Installation, Requirements
 from gatewayd.plugins.service import Plugins
@@ -42,6 +44,8 @@ from gatewayd.settings import Settings
 from gatewayd.settings.environment import hidden_secrets, plugin_environment
 from gatewayd.storage.plugins import PluginRows, UserValvesRows
 from gatewayd.tasks import Tasks
+
+log = logging.getLogger(__name__)
 
 PACKAGES = "plugin-packages"
 
@@ -65,6 +69,7 @@ class Extensions:
 
     registry: Registry
     plugins: Plugins
+    places: PluginPlaces
     user_valves: UserValves
     sync: FunctionSync
     installing: Installing
@@ -77,6 +82,8 @@ class Extensions:
     actions: Actions
     switches: Switches
     names: "Names"
+    isolation_exceptions: frozenset[str]
+    """Ids of plugins as they are in the settings."""
 
 
 class Names:
@@ -152,6 +159,7 @@ def make_extensions(parts: PluginParts) -> Extensions:
     return Extensions(
         registry=registry,
         plugins=plugins,
+        places=PluginPlaces(registry, isolation),
         sync=FunctionSync(registry, store, commits, access),
         installing=Installing(plugins, registry, checker),
         checker=checker,
@@ -164,6 +172,7 @@ def make_extensions(parts: PluginParts) -> Extensions:
         actions=Actions(registry, catalog, deferring, effects, parts.tasks),
         switches=switches,
         names=names,
+        isolation_exceptions=frozenset(settings.plugin_isolation_exceptions),
     )
 
 
@@ -173,6 +182,15 @@ async def open_extensions(extensions: Extensions, host: Host, stack: AsyncExitSt
     stack.callback(extensions.names.close)
     stack.push_async_callback(extensions.registry.close)
     await extensions.registry.open()
+    if extensions.registry.is_enabled:
+        _warn_of_unknown(extensions)
+
+
+def _warn_of_unknown(extensions: Extensions) -> None:
+    """Tell ids in the settings that no plugin has, such as one with a typing error."""
+    known = {plugin.id for plugin in extensions.registry.list()}
+    for plugin_id in sorted(extensions.isolation_exceptions - known):
+        log.warning("plugin_isolation_exceptions names no plugin that there is", extra={"plugin": plugin_id})
 
 
 def make_isolation(settings: Settings, answering: QuestionParts, tasks: Tasks) -> IsolatedLoader:

@@ -25,6 +25,7 @@ from gatewayd.plugins.audit import PermissionAudit
 from gatewayd.plugins.checking import Checker
 from gatewayd.plugins.connections import Connections
 from gatewayd.plugins.installing import Installing
+from gatewayd.plugins.places import PluginPlaces
 from gatewayd.plugins.requirements import Installation
 from gatewayd.plugins.serverservice import KnownServers, ToolServers
 from gatewayd.plugins.service import Plugins
@@ -139,7 +140,7 @@ class PluginHouse:
         services = PluginServices(plugins, Installing(plugins, registry, checker, accounts.clock), checker)
         principals = Principals(accounts.users, accounts.groups)
         lists = AccessLists(accounts.users, accounts.groups)
-        views = PluginViews(registry, principals, lists)
+        views = PluginViews(registry, PluginPlaces(registry), principals, lists)
         return [
             *PluginRoutes(services, views, principals, viewers).routes(),
             *PluginValveRoutes(plugins, registry, viewers).routes(),

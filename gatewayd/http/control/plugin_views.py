@@ -8,6 +8,7 @@ from gatewayd.http.control.access_lists import AccessLists
 from gatewayd.http.control.principals import Principals
 from gatewayd.http.control.writes import timestamp
 from gatewayd.plugins import frontmatter, valverows
+from gatewayd.plugins.places import PluginPlaces
 from gatewayd.plugins.records import Plugin, Problem
 from gatewayd.plugins.registry import Registry
 from gatewayd.plugins.reports import Report
@@ -15,10 +16,13 @@ from gatewayd.plugins.valverows import ValveRow
 
 
 class PluginViews:
-    """Shows plugins with the names of who owns and may use them."""
+    """Shows plugins with the names of who owns and may use them, and with their places."""
 
-    def __init__(self, registry: Registry, principals: Principals, lists: AccessLists) -> None:
+    def __init__(
+        self, registry: Registry, places: PluginPlaces, principals: Principals, lists: AccessLists
+    ) -> None:
         self._registry = registry
+        self._places = places
         self._principals = principals
         self._lists = lists
 
@@ -38,6 +42,7 @@ class PluginViews:
         return wire.PluginWritten(**shown.model_dump(), outcome=outcome, dry_run=dry_run)
 
     async def _show(self, plugin: Plugin, owner: str) -> wire.Plugin:
+        place = self._places.of(plugin)
         return wire.Plugin(
             id=plugin.id,
             family=plugin.family.value,
@@ -56,6 +61,9 @@ class PluginViews:
             missing=list(plugin.missing),
             problem=_problem(plugin.problem),
             left_behind=self._registry.left_behind(plugin.family, plugin.id),
+            isolation="" if place.mode is None else place.mode.value,
+            pid=place.pid,
+            memory=place.memory,
             grants=await self._lists.show(plugin.grants),
             updated_at=timestamp(plugin.updated_at),
             created_at=timestamp(plugin.created_at),

@@ -65,6 +65,7 @@ async def test_show_and_its_source(ctl: Ctl, folder: Path) -> None:
     await ctl("function", "install", str(folder / "loud.py"))
     shown = await ctl("function", "show", "loud")
     assert "REQUIRES     pydantic" in shown.out
+    assert "ISOLATION    thread" in shown.out
     assert (await ctl("function", "show", "loud", "--source")).out == FILTER
     as_json = json.loads((await ctl("function", "show", "loud", "--source", "-o", "json")).out)
     assert as_json["content"] == FILTER

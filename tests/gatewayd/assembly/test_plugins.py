@@ -52,6 +52,17 @@ async def test_a_plugin_of_the_directory_reaches_the_gateway(state: Path) -> Non
         assert await ask(gateway, actor, secret) == "a@example.org False"
 
 
+async def test_exceptions_of_isolation_that_name_no_plugin_are_told(
+    state: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (state / "plugins.d").mkdir(parents=True)
+    (state / "plugins.d" / "who.py").write_text(PIPE)
+    async with AsyncExitStack() as stack:
+        await assemble(settings_for(state, PLUGIN_ISOLATION_EXCEPTIONS="who,whom", SAFE_MODE="true"), stack)
+    told = [vars(one)["plugin"] for one in caplog.records if "plugin_isolation_exceptions" in one.message]
+    assert told == ["whom"]
+
+
 async def test_safe_mode_lists_plugins_and_runs_none(state: Path) -> None:
     (state / "plugins.d").mkdir(parents=True)
     (state / "plugins.d" / "who.py").write_text(PIPE)

@@ -4,6 +4,7 @@ from gatewayd.catalog.records import Grant
 from gatewayd.http.control.access_lists import AccessLists
 from gatewayd.http.control.plugin_views import PluginViews, show_report, show_valves
 from gatewayd.http.control.principals import Principals
+from gatewayd.plugins.places import PluginPlaces
 from gatewayd.plugins.records import Problem
 from gatewayd.plugins.reports import (
     MissingImport,
@@ -21,7 +22,9 @@ from tests.fakes.plugins import plugin_of
 async def test_a_plugin_with_everything(control: Control) -> None:
     accounts = control.accounts
     lists = AccessLists(accounts.users, accounts.groups)
-    views = PluginViews(control.plugins.plugged.registry, Principals(accounts.users, accounts.groups), lists)
+    registry = control.plugins.plugged.registry
+    places = PluginPlaces(registry)
+    views = PluginViews(registry, places, Principals(accounts.users, accounts.groups), lists)
     ann = await accounts.add_user("ann")
     plugin = plugin_of(
         "weather",
@@ -36,6 +39,7 @@ async def test_a_plugin_with_everything(control: Control) -> None:
     shown = await views.plugin(plugin)
     assert (shown.family, shown.kind, shown.user, shown.methods) == ("tool", "tool", ann.email, ["forecast"])
     assert (shown.missing, shown.left_behind, shown.content) == (["open_webui.x.Y"], 0, None)
+    assert (shown.isolation, shown.pid, shown.memory) == ("thread", None, None)
     assert shown.problem is not None
     assert shown.problem.model_dump() == {
         "at": "2023-11-14T22:13:20Z",
