@@ -1,7 +1,7 @@
 """The audit of HTTP: one line for each change and each sign-in, with the new values and never a secret."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -9,11 +9,20 @@ import orjson
 from aiohttp import web
 
 from gatewayd.accounts.records import Actor
+from gatewayd.catalog.grants import show_grant
+from gatewayd.catalog.records import Grant
 from gatewayd.errors import shortened
 from gatewayd.http.context import REQUEST_ID, client_address
-from gatewayd.http.routes import Route
+from gatewayd.http.routes import Access, Route
+from gatewayd.http.uses import Use
 
 audit_log = logging.getLogger("gatewayd.audit")
+
+READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""The methods that change nothing."""
+
+ANSWERS: Final = frozenset({Use.ANSWER, Use.EMBEDDINGS})
+"""What a model or an index is asked."""
 
 MAX_VALUE_CHARACTERS: Final = 1000
 """Characters that the audit keeps of the JSON of one value, and of a subject."""
@@ -39,6 +48,23 @@ def note_change(request: web.Request, subject: str, values: Mapping[str, Any] | 
     request[CHANGE] = AuditedChange(subject, kept)
 
 
+def note_grants(request: web.Request, subject: str, grants: Iterable[Grant], **values: Any) -> None:
+    """Keep for the audit line the access list that something has now, and other new values."""
+    note_change(request, subject, {**values, "access_grants": [show_grant(grant) for grant in grants]})
+
+
+def is_audited(route: Route, request: web.Request, actor: Actor) -> bool:
+    """Tell whether a request that succeeded makes a line: every change by an administrator, and noted ones.
+
+    A request counts as a change unless its row says otherwise, so that none is forgotten.
+    """
+    if CHANGE in request:
+        return True
+    if request.method in READING or route.asks or not actor.is_admin:
+        return False
+    return route.access is Access.ADMIN or not (route.interruptible or route.use in ANSWERS)
+
+
 def audit_change(route: Route, request: web.Request, actor: Actor) -> None:
     """Write the line of a change that was made: by whom, where, to what, and the new values."""
     fields: dict[str, Any] = {
@@ -46,11 +72,18 @@ def audit_change(route: Route, request: web.Request, actor: Actor) -> None:
         "target": request.path,
         "request_id": request[REQUEST_ID],
     }
+    audit_log.info("%s %s", route.method, route.path, extra={**fields, **noted_change(request)})
+
+
+def noted_change(request: web.Request) -> dict[str, Any]:
+    """Return the subject and the new values that were noted, each bounded; nothing when none were."""
     change = request.get(CHANGE)
-    if change is not None:
-        fields["subject"] = shortened(change.subject, MAX_VALUE_CHARACTERS)
-        fields["values"] = {name: told(value) for name, value in change.values.items()} or None
-    audit_log.info("%s %s", route.method, route.path, extra=fields)
+    if change is None:
+        return {}
+    return {
+        "subject": shortened(change.subject, MAX_VALUE_CHARACTERS),
+        "values": {name: told(value) for name, value in change.values.items()} or None,
+    }
 
 
 def audit_session(request: web.Request, action: str, account: str, **more: str) -> None:

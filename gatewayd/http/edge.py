@@ -19,7 +19,7 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.http.admission import IDENTITY_PROVIDER, Admission, is_within, take_place
-from gatewayd.http.audit import CHANGE, audit_change
+from gatewayd.http.audit import audit_change, is_audited
 from gatewayd.http.body import check_media_type
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID, SITE
 from gatewayd.http.direct import JsonReply
@@ -155,8 +155,7 @@ class Edge:
             reply = await (work if actor is None else self._shut_out.run(account, work))
         else:
             reply = await self._finished(route, request, account)
-        is_change = route.access is Access.ADMIN and request.method not in SAFE_METHODS
-        if actor is not None and (is_change or CHANGE in request):
+        if actor is not None and is_audited(route, request, actor):
             audit_change(route, request, actor)
         return reply
 

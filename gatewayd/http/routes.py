@@ -61,7 +61,8 @@ class Route:
     types of a body that is read, first the one to send; none where a body is passed over. A page of another
     origin may not write; `guarded` keeps it from a GET too.
     `use` is what a request counts for among the connections. `statuses` are those of a success; none where
-    every request is refused.
+    every request is refused. `asks` marks a question, or a part of an answer, that is sent by POST: nothing
+    that an audit tells of is changed.
     """
 
     method: str
@@ -81,6 +82,7 @@ class Route:
     guarded: bool = False
     use: Use = Use.REQUEST
     statuses: tuple[int, ...] = (200,)
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,17 @@ class Noun:
         request: type[BaseModel] | None = None,
         *,
         use: Use = Use.REQUEST,
+        asks: bool = False,
     ) -> Route:
         """Return one row of the noun; `path` follows the prefix."""
         return Route(
-            method, self.prefix + path, handler, access, summary, request=request, tag=self.tag, use=use
+            method,
+            self.prefix + path,
+            handler,
+            access,
+            summary,
+            request=request,
+            tag=self.tag,
+            use=use,
+            asks=asks,
         )

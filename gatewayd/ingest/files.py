@@ -87,11 +87,12 @@ class Files:
             raise GatewayError(Kind.FORBIDDEN, "cannot give files to another account")
         return await self._describe(actor, file_id, user_id=owner_id)
 
-    async def remove(self, actor: Actor, file_id: str) -> None:
-        """Delete a file with its passages, links and bytes."""
-        await self.get_writable(actor, file_id)
+    async def remove(self, actor: Actor, file_id: str) -> File:
+        """Delete a file with its passages, links and bytes; returns it as it was."""
+        file = await self.get_writable(actor, file_id)
         if not await self._removal.remove(file_id):
             raise not_found("file", file_id)
+        return file
 
     async def remove_all(self, actor: Actor) -> None:
         """Delete all files that `list` has, a few at a time; those that come meanwhile may stay."""

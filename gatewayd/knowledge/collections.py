@@ -187,12 +187,13 @@ class Collections:
                 raise not_found("collection", collection.id)
             return await self._put(current)
 
-    async def remove(self, actor: Actor, collection_id: str) -> None:
-        """Delete a collection; its files stay."""
-        await self.get_writable(actor, collection_id)
+    async def remove(self, actor: Actor, collection_id: str) -> Collection:
+        """Delete a collection, whose files stay; returns it as it was."""
+        collection = await self.get_writable(actor, collection_id)
         if not await self._store.remove(collection_id):
             raise not_found("collection", collection_id)
         await self._freshness.gone(collection_id)
+        return collection
 
     async def _find(self, collection_id: str) -> Collection | None:
         if not collection_id or len(collection_id) > MAX_ID or not is_plain(collection_id):

@@ -9,6 +9,7 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from tests.fakes.roles import AUTHS, GROUPS, MODELS, PASSWORD, USERS, Site, opened_roles
+from tests.fakes.samples_documents import upload
 from tests.fakes.site import ACTION, TOOL
 
 HUSH = "hush-canary"
@@ -141,6 +142,31 @@ def test_changes_of_many_functions_and_of_tool_servers(changes: Changes) -> None
     assert changes.changed(servers, {"TOOL_SERVER_CONNECTIONS": []}) == ("tool servers", {"ids": []})
 
 
+def test_changes_of_collections_and_files(site: Site, changes: Changes) -> None:
+    base = "/api/v1/knowledge"
+    subject, values = changes.changed(f"{base}/create", {"name": "Law", "access_grants": READ})
+    assert (subject, values["access_grants"]) == ("Law", READ)
+    one, named = f"{base}/{values['id']}", {"id": values["id"]}
+    form = {"name": "Laws", "description": "new"}
+    assert changes.changed(f"{one}/update", form) == (
+        "Laws",
+        {**named, "description": "new", "access_grants": READ},
+    )
+    shared = changes.changed(f"{one}/access/update", {"access_grants": []})
+    assert shared == ("Laws", {**named, "access_grants": []})
+    file_id = json.loads(upload(site, site.admin, "?process_in_background=false").body)["id"]
+    member = {"file_id": file_id}
+    assert changes.changed(f"{one}/file/add", member) == ("Laws", {**named, "added": [file_id]})
+    removed = changes.changed(f"{one}/file/remove?delete_file=false", member)
+    assert removed == ("Laws", {**named, "removed": [file_id]})
+    batch = changes.changed(f"{one}/files/batch/add", [member])
+    assert batch == ("Laws", {**named, "added": [file_id]})
+    assert changes.changed(f"{one}/reset", None) == ("Laws", {**named, "removed": "every file"})
+    subject, values = changes.changed(f"/api/v1/files/{file_id}", None, "DELETE")
+    assert (subject, values["id"]) == ("a.txt", file_id)
+    assert changes.changed(f"{one}/delete", None, "DELETE") == ("Laws", named)
+
+
 def test_a_password_and_keys_of_ones_own(site: Site, changes: Changes) -> None:
     site.configure(ENABLE_API_KEYS=True)
     user_id, token = site.add(Role.USER)
@@ -173,6 +199,13 @@ def test_sign_ins_and_sign_ups(site: Site, changes: Changes) -> None:
     form = {"name": "Eve", "email": "eve@example.org", "password": HUSH}
     line = changes.line("POST", f"{AUTHS}/signup", form, None)
     assert (line["message"], line["account"], line["role"]) == ("sign-up", "eve@example.org", "pending")
+    line = changes.line("POST", f"{AUTHS}/signup", form, None, 409)
+    assert line == {
+        "message": "sign-up refused",
+        "account": "eve@example.org",
+        "address": "127.0.0.1",
+        "refused": "cannot sign up with this e-mail address: sign in, or ask the administrator",
+    }
 
 
 def test_no_secret_is_told(site: Site) -> None:

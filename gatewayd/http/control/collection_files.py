@@ -7,6 +7,7 @@ from aiohttp import web
 
 from gatewayctl.wire import collections as wire
 from gatewayd.accounts.records import Actor
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_each, read_members, read_model
 from gatewayd.http.control.document_views import DocumentViews
 from gatewayd.http.control.peer import PEER
@@ -77,6 +78,7 @@ class CollectionFileRoutes:
         else:
             additions = [Addition(file_id) for file_id in file_ids]
             _, results = await self._members.add_many(who, collection.id, additions)
+            note_change(request, collection.name, {"added": _changed(results)})
             audit(request, "collection add", collection.id)
         return _results(results, _added, dry_run=dry_run)
 
@@ -88,6 +90,7 @@ class CollectionFileRoutes:
         work = self._members.preview_remove if dry_run else self._members.remove_many
         results = await work(who, collection.id, wanted.files, delete_files=wanted.delete)
         if not dry_run:
+            note_change(request, collection.name, {"removed": _changed(results)})
             audit(request, "collection remove-file", collection.id)
         return _results(results, _removed, dry_run=dry_run)
 
@@ -134,6 +137,10 @@ def _results(results: Sequence[Result], name: Callable[[Result], str], *, dry_ru
         for each in results
     ]
     return answer(wire.MembersWritten(results=shown, dry_run=dry_run))
+
+
+def _changed(results: Sequence[Result]) -> list[str]:
+    return [each.file_id for each in results if each.is_changed]
 
 
 def _added(result: Result) -> str:

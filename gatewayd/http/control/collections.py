@@ -12,6 +12,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.grants import READ, WRITE
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.audit import note_change, note_grants
 from gatewayd.http.body import read_model
 from gatewayd.http.control.document_views import DocumentViews
 from gatewayd.http.control.peer import PEER
@@ -82,6 +83,7 @@ class CollectionRoutes:
         action, who = "collection create", self._operator(request)
         async with self._writes.block(request, action, wanted.name, alone=NAMING) as dry_run:
             made = await self._create(who, wanted)
+            note_grants(request, made.name, made.grants, id=made.id)
         return await self._written(made, Outcome.CREATED, dry_run=dry_run)
 
     async def ensure(self, request: web.Request) -> web.StreamResponse:
@@ -92,6 +94,7 @@ class CollectionRoutes:
             found, outcome = await self._find(who, wanted.name), Outcome.UNCHANGED
             if found is None:
                 found, outcome = await self._create(who, wanted), Outcome.CREATED
+            note_grants(request, found.name, found.grants, id=found.id)
         return await self._written(found, outcome, dry_run=dry_run)
 
     async def change(self, request: web.Request) -> web.StreamResponse:
@@ -106,6 +109,8 @@ class CollectionRoutes:
                 grants=await self._changed_grants(before, wanted),
             )
             collection = await self._collections.change(who, before.id, change)
+            told = {"id": collection.id, "description": wanted.description}
+            note_grants(request, collection.name, collection.grants, **told)
         outcome = Outcome.UNCHANGED if collection == before else Outcome.CHANGED
         return await self._written(collection, outcome, dry_run=dry_run)
 
@@ -117,6 +122,7 @@ class CollectionRoutes:
             owner = await self._principals.owner(wanted.user)
             before = await self._resolve(request)
             collection = await self._collections.give(who, before.id, owner.id)
+            note_change(request, collection.name, {"id": collection.id, "user": owner.email})
         outcome = Outcome.UNCHANGED if collection == before else Outcome.CHANGED
         return await self._written(collection, outcome, dry_run=dry_run)
 
@@ -128,6 +134,7 @@ class CollectionRoutes:
         if not dry_run:
             # Not in a block: the index is told once the collection is gone.
             await self._collections.remove(self._operator(request), collection.id)
+            note_change(request, collection.name, {"id": collection.id})
             audit(request, "collection remove", collection.id)
         counted = replace(collection, file_count=count)
         return await self._written(counted, Outcome.REMOVED, dry_run=dry_run)

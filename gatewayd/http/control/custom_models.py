@@ -11,6 +11,7 @@ from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
 from gatewayd.catalog.spellings import listed_as
 from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control import model_views
 from gatewayd.http.control.access_lists import AccessLists
@@ -86,6 +87,7 @@ class CustomModelRoutes:
         ):
             await self._check_ids(wanted)
             record = await self._catalog.put_record(await self._record(wanted, meta))
+            note_change(request, record.id, {"name": record.name, "base_model_id": record.base_model_id})
         shown = await self._views.show(await self._listed(record.id), record)
         return answer(wire.ModelWritten(**shown.model_dump(), outcome=Outcome.CREATED, dry_run=dry_run))
 

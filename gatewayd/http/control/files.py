@@ -11,6 +11,7 @@ from gatewayctl.wire import files as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import check_media_type, read_model, validation_failure
 from gatewayd.http.control.document_views import DocumentViews
 from gatewayd.http.control.peer import PEER
@@ -86,6 +87,7 @@ class FileRoutes:
     async def add(self, request: web.Request) -> web.StreamResponse:
         """Take the bytes of a file, and `NewFile` as the query; answer `FileWritten`."""
         file = await self._receiver.receive(request, self._operator(request))
+        note_change(request, file.name, {"user_id": file.user_id})
         audit(request, "file add", file.id)
         return await self._written(file, Outcome.CREATED, dry_run=False)
 
@@ -118,6 +120,7 @@ class FileRoutes:
             outcome = Outcome.UNCHANGED if file.user_id == owner.id else Outcome.CHANGED
             if outcome is Outcome.CHANGED:
                 file = await self._files.give(who, file_id, owner.id)
+            note_change(request, file.name, {"user": owner.email})
         return await self._written(file, outcome, dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
@@ -128,6 +131,7 @@ class FileRoutes:
         if not dry_run:
             # Not in a block: bytes that were deleted do not come back.
             await self._files.remove(who, file_id)
+            note_change(request, file.name, {"user_id": file.user_id})
             audit(request, "file remove", file_id)
         return answer(wire.FileWritten(**file.model_dump(), outcome=Outcome.REMOVED, dry_run=dry_run))
 

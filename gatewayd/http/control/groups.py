@@ -10,6 +10,7 @@ from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import Group, GroupChange, NewGroup, Source, User
 from gatewayd.accounts.users import Users
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import pages_reply, read_model
 from gatewayd.http.control import users as user_routes
 from gatewayd.http.control.writes import Writes, answer, timestamp
@@ -63,6 +64,7 @@ class GroupRoutes:
         wanted = await read_model(request, wire.NewGroup)
         async with self._writes.block(request, "group create", wanted.name) as dry_run:
             group = await self._groups.create(_new_group(wanted))
+            note_change(request, group.name, {"permissions": group.permissions or None})
         return written(render(group, 0), Outcome.CREATED, dry_run=dry_run)
 
     async def ensure(self, request: web.Request) -> web.StreamResponse:
@@ -70,6 +72,7 @@ class GroupRoutes:
         wanted = await read_model(request, wire.NewGroup)
         async with self._writes.block(request, "group ensure", wanted.name) as dry_run:
             group, outcome = await self._groups.ensure(_new_group(wanted))
+            note_change(request, group.name, {"permissions": group.permissions or None})
             row = await self._row(group)
         return written(row, Outcome(outcome.value), dry_run=dry_run)
 
@@ -80,6 +83,7 @@ class GroupRoutes:
         async with self._writes.block(request, "group change", request.match_info["ref"]) as dry_run:
             before = await self._groups.resolve(request.match_info["ref"])
             group = await self._groups.change(before.id, change)
+            note_change(request, before.name, wanted.model_dump())
             row = await self._row(group)
         return written(row, _outcome(group != before), dry_run=dry_run)
 
@@ -89,6 +93,7 @@ class GroupRoutes:
             group = await self._groups.resolve(request.match_info["ref"])
             row = await self._row(group)
             await self._groups.remove(group.id)
+            note_change(request, group.name)
         return written(row, Outcome.REMOVED, dry_run=dry_run)
 
     async def members(self, request: web.Request) -> web.StreamResponse:
@@ -102,6 +107,7 @@ class GroupRoutes:
         async with self._writes.block(request, "group add-member", request.match_info["ref"]) as dry_run:
             group = await self._groups.resolve(request.match_info["ref"])
             count = await self._groups.add_members(group.id, await self._ids(wanted))
+            note_change(request, group.name, {"added": wanted.users})
             row = await self._row(await self._groups.get(group.id))
         return written(row, _outcome(count), dry_run=dry_run, members=count)
 
@@ -115,6 +121,7 @@ class GroupRoutes:
             sources = await self._groups.list_sources(group.id, user_ids)
             provided = _provided(sources, user_ids, source)
             count = await self._groups.remove_members(group.id, user_ids, source)
+            note_change(request, group.name, {"removed": wanted.users})
             row = await self._row(await self._groups.get(group.id))
         return written(row, _outcome(count), dry_run=dry_run, members=count, provided=provided)
 

@@ -11,6 +11,7 @@ from gatewayd.accounts.keys import Keys
 from gatewayd.accounts.records import ApiKey
 from gatewayd.accounts.users import Users
 from gatewayd.errors import invalid
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.writes import Writes, answer, timestamp
 from gatewayd.http.routes import Access, Dialect, Route
@@ -56,6 +57,7 @@ class KeyRoutes:
         async with self._writes.block(request, "key create", f"{wanted.user} {wanted.name}") as dry_run:
             user = await self._users.resolve(wanted.user)
             key, value = await self._keys.issue(user, wanted.name, expires_at)
+            note_change(request, user.email, {"id": key.id, "name": key.name, "expires_at": key.expires_at})
         # The value of a key that was rolled back would only mislead.
         shown = None if dry_run else value
         return _written(key, user.email, Outcome.CREATED, dry_run=dry_run, value=shown)
@@ -67,6 +69,7 @@ class KeyRoutes:
             key = await self._keys.get(key_id)
             user = await self._users.get(key.user_id)
             await self._keys.revoke(key.id)
+            note_change(request, user.email, {"id": key.id, "name": key.name})
         return _written(key, user.email, Outcome.REMOVED, dry_run=dry_run)
 
     async def why(self, request: web.Request) -> web.StreamResponse:

@@ -12,6 +12,7 @@ from gatewayd.accounts.groups import CHANGING as CHANGING_GROUPS
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.users import CHANGING as CHANGING_USERS
 from gatewayd.accounts.users import Users
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control import groups as group_routes
 from gatewayd.http.control import users as user_routes
@@ -66,6 +67,7 @@ class LinkRoutes:
         async with self._writes.block(request, action, ref, alone=CHANGING_USERS) as dry_run:
             before = await self._users.resolve(ref)
             user = await self._links.link_user(before.id, wish)
+            note_change(request, before.email, _told(wish))
             row = (await user_routes.render_all([user], self._users, self._groups))[0]
         outcome = Outcome.UNCHANGED if user == before else Outcome.CHANGED
         return answer(user_wire.UserWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run))
@@ -75,9 +77,19 @@ class LinkRoutes:
         async with self._writes.block(request, action, ref, alone=CHANGING_GROUPS) as dry_run:
             before = await self._groups.resolve(ref)
             group = await self._links.link_group(before.id, wish)
+            note_change(request, before.name, _told(wish))
             row = (await group_routes.render_all([group], self._groups))[0]
         outcome = Outcome.UNCHANGED if group == before else Outcome.CHANGED
         return group_routes.written(row, outcome, dry_run=dry_run)
+
+
+def _told(wish: Wish) -> dict[str, str | None]:
+    """Return what the audit tells of a link; an empty text is one that was taken away."""
+    return {
+        "external_id": wish.external_id,
+        "oauth_subject": wish.subject,
+        "provider": wish.provider,
+    }
 
 
 def _linked(wanted: wire.Link) -> Wish:

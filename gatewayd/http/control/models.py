@@ -11,6 +11,7 @@ from gatewayd.accounts.users import Users
 from gatewayd.catalog.records import Grant
 from gatewayd.catalog.service import Catalog
 from gatewayd.catalog.spellings import listed_as
+from gatewayd.http.audit import note_grants
 from gatewayd.http.body import read_model
 from gatewayd.http.control.access_lists import AccessLists, combined
 from gatewayd.http.control.model_views import ModelViews
@@ -90,6 +91,7 @@ class ModelRoutes:
             after = combined(before, add=add, drop=drop)
             if after != before:
                 record = await self._catalog.regrant(model_id, after, by=await self._owner())
+            note_grants(request, model_id, after)
         shown = await self._views.show(model, record)
         outcome = Outcome.UNCHANGED if after == before else Outcome.CHANGED
         return answer(wire.ModelWritten(**shown.model_dump(), outcome=outcome, dry_run=dry_run))

@@ -13,6 +13,7 @@ from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.records import Group, GroupChange, PermissionTree, Role, User
 from gatewayd.accounts.users import Users
 from gatewayd.errors import invalid
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.writes import Writes, answer, author
 from gatewayd.http.routes import Access, Dialect, Route
@@ -58,6 +59,7 @@ class PermissionRoutes:
             before = self._permissions.defaults()
             after = trees.overlay(before, partial)
             after = await self._permissions.set_defaults(after, author(request))
+            note_change(request, DEFAULTS, wanted.values)
         return self._written(before, after, list(wanted.values), dry_run=dry_run)
 
     async def reset(self, request: web.Request) -> web.StreamResponse:
@@ -73,6 +75,7 @@ class PermissionRoutes:
                 for section, leaves in (named or initial).items()
             }
             after = await self._permissions.set_defaults(trees.overlay(before, chosen), author(request))
+            note_change(request, DEFAULTS, _named(chosen))
         return self._written(before, after, wanted.names, dry_run=dry_run)
 
     async def explain(self, request: web.Request) -> web.StreamResponse:
@@ -91,6 +94,7 @@ class PermissionRoutes:
             for section, leaves in partial.items():
                 merged[section] = {**merged.get(section, {}), **leaves}
             group = await self._groups.change(before.id, GroupChange(permissions=merged))
+            note_change(request, group.name, _named(partial))
         return _group_written(before, group, names, dry_run=dry_run)
 
     async def _strip_group(
@@ -104,6 +108,7 @@ class PermissionRoutes:
             }
             change = GroupChange(permissions=kept if names else {})
             group = await self._groups.change(before.id, change)
+            note_change(request, group.name, {"removed": list(names) or "every permission"})
         return _group_written(before, group, names, dry_run=dry_run)
 
     def _written(
@@ -155,6 +160,10 @@ def _leaves(tree: PermissionTree) -> Iterator[tuple[str, str, bool]]:
     for section, leaves in tree.items():
         for leaf, allowed in leaves.items():
             yield section, leaf, allowed
+
+
+def _named(tree: PermissionTree) -> dict[str, bool]:
+    return {f"{section}.{leaf}": allowed for section, leaf, allowed in _leaves(tree)}
 
 
 def _tree(values: Mapping[str, bool]) -> PermissionTree:

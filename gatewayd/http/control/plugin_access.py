@@ -10,6 +10,7 @@ from gatewayctl.wire import models as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import invalid
+from gatewayd.http.audit import note_grants
 from gatewayd.http.body import read_model
 from gatewayd.http.control.access_lists import AccessLists, combined
 from gatewayd.http.control.peer import PEER
@@ -66,6 +67,7 @@ class PluginAccessRoutes:
             elif after != before:
                 plugin = await self._plugins.set_grants(who, family, plugin.id, after)
         if not dry_run:
+            note_grants(request, plugin.id, after)
             audit(request, f"{family.value} {action}", plugin.id)
         outcome = Outcome.UNCHANGED if after == before else Outcome.CHANGED
         return answer(await self._views.written(plugin, outcome, dry_run=dry_run))

@@ -9,6 +9,7 @@ from gatewayctl.wire import plugins as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.plugin_views import show_valves
@@ -61,7 +62,8 @@ class PluginValveRoutes:
             after = await self._rehearse(plugin, values)
         else:
             after = await self._plugins.set_valves(who, plugin.family, plugin.id, values)
-            audit(request, f"{plugin.family.value} valves", f"{plugin.id}: {' '.join(values)}")
+            note_change(request, plugin.id, {"changed": sorted(values)})
+            audit(request, f"{plugin.family.value} valves", plugin.id)
         outcome = Outcome.UNCHANGED if after == plugin.valves else Outcome.CHANGED
         shown = show_valves(rows(schema, after))
         return answer(wire.ValvesWritten(outcome=outcome, dry_run=dry_run, valves=shown))

@@ -9,6 +9,7 @@ from gatewayctl.wire import plugins as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import invalid, shortened
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.plugin_views import PluginViews, show_report
@@ -105,6 +106,7 @@ class PluginRoutes:
         wanted = Wanted(new, given.is_active, given.is_global)
         work = self._installing.rehearse if dry_run else self._installing.install
         plugin, outcome = await work(who, family, wanted)
+        note_change(request, plugin.id, {"name": plugin.name, **_switches(plugin)})
         return await self._written(request, plugin, Outcome(outcome.value), action="install")
 
     async def change(self, request: web.Request) -> web.StreamResponse:
@@ -117,6 +119,7 @@ class PluginRoutes:
             after = await self._installing.switch(
                 self._operator(request), before, wanted.is_active, wanted.is_global
             )
+        note_change(request, after.id, _switches(after))
         return await self._written(request, after, outcome, action="switch")
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
@@ -152,6 +155,10 @@ class PluginRoutes:
 
     def _operator(self, request: web.Request) -> Actor:
         return self._viewers.operator(request[PEER])
+
+
+def _switches(plugin: Plugin) -> dict[str, bool]:
+    return {"is_active": plugin.is_active, "is_global": plugin.is_global}
 
 
 def family_of(request: web.Request) -> Family:

@@ -8,6 +8,7 @@ from aiohttp import web
 from gatewayctl.wire import settings as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.runtime import RuntimeSettings, RuntimeValue
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.writes import Writes, answer, author
 from gatewayd.http.routes import Access, Dialect, Route
@@ -40,6 +41,7 @@ class SettingRoutes:
         before = self._describe(checked)
         async with self._writes.block(request, "setting set", " ".join(checked)) as dry_run:
             await self._runtime.set(checked, author(request))
+            note_change(request, "settings", checked)
         after = {
             name: replace(value, value=checked[name], origin="stored")
             if self._runtime.may_set(name)
@@ -55,6 +57,7 @@ class SettingRoutes:
         origins = {name: self._runtime.configured_origin(name) for name in before}
         async with self._writes.block(request, "setting reset", " ".join(before)) as dry_run:
             await self._runtime.reset(list(before))
+            note_change(request, "settings", {name: value.configured for name, value in before.items()})
         after = {
             name: replace(value, value=value.configured, origin=origins[name])
             for name, value in before.items()

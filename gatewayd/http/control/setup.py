@@ -6,6 +6,7 @@ from aiohttp import web
 
 from gatewayctl.wire import setup as wire
 from gatewayd.accounts.setup import Setup
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.writes import Writes, answer
 from gatewayd.http.routes import Access, Dialect, Route
@@ -29,6 +30,7 @@ class SetupRoutes:
         wanted = await read_model(request, wire.Setup)
         async with self._writes.block(request, "setup", wanted.email) as dry_run:
             made = await self._setup.run(wanted.email, wanted.name, wanted.password, wanted.group)
+            note_change(request, made.user.email, {"role": made.user.role.value, "group": made.group.name})
         return answer(
             wire.SetupReply(
                 user_id=made.user.id,

@@ -11,6 +11,7 @@ from gatewayctl.wire import tool_servers as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Grant
+from gatewayd.http.audit import note_change, note_grants
 from gatewayd.http.body import read_model
 from gatewayd.http.control.access_lists import AccessLists, combined
 from gatewayd.http.control.peer import PEER
@@ -76,6 +77,7 @@ class ToolServerRoutes:
         wanted = await read_model(request, wire.NewToolServer, LARGEST_BODY, LARGE)
         async with self._writes.block(request, "tool-server add", wanted.id) as dry_run:
             server = await self._servers.create(self._operator(request), _read(wanted))
+            note_change(request, server.id, {"name": server.name, "type": server.type.value})
         return await self._written(server, Outcome.CREATED, dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
@@ -120,6 +122,7 @@ class ToolServerRoutes:
             before, after = server.grants, combined(server.grants, add=add, drop=drop)
             if after != before:
                 server = await self._servers.change(self._operator(request), replace(server, grants=after))
+            note_grants(request, server.id, after)
         outcome = Outcome.UNCHANGED if after == before else Outcome.CHANGED
         return await self._written(server, outcome, dry_run=dry_run)
 

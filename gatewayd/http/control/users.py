@@ -13,6 +13,7 @@ from gatewayd.accounts.identities import shown
 from gatewayd.accounts.records import NewUser, Role, User, UserChange
 from gatewayd.accounts.users import Users
 from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import pages_reply, read_model
 from gatewayd.http.control.writes import Writes, answer, find_count, timestamp
 from gatewayd.http.routes import Access, Dialect, Route
@@ -58,6 +59,7 @@ class UserRoutes:
         password = _password(wanted)
         async with self._writes.block(request, "user create", wanted.email) as dry_run:
             user = await self._users.create(_new_user(wanted, password, existing=None))
+            note_change(request, user.email, _told(user))
             shown = password if wanted.generate_password and not dry_run else None
             return await self._written(user, Outcome.CREATED, dry_run=dry_run, password=shown)
 
@@ -69,6 +71,7 @@ class UserRoutes:
         async with self._writes.block(request, "user ensure", wanted.email) as dry_run:
             existing = await self._find(wanted.email)
             user, outcome = await self._users.ensure(_new_user(wanted, wanted.password, existing=existing))
+            note_change(request, user.email, _told(user))
             return await self._written(user, Outcome(outcome.value), dry_run=dry_run)
 
     async def change(self, request: web.Request) -> web.StreamResponse:
@@ -80,6 +83,7 @@ class UserRoutes:
         async with self._writes.block(request, "user change", request.match_info["ref"]) as dry_run:
             before = await self._users.resolve(request.match_info["ref"])
             user = await self._users.change(before.id, UserChange(**fields), None)
+            note_change(request, before.email, fields)
             outcome = Outcome.UNCHANGED if user == before else Outcome.CHANGED
             return await self._written(user, outcome, dry_run=dry_run)
 
@@ -89,6 +93,7 @@ class UserRoutes:
             user = await self._users.resolve(request.match_info["ref"])
             body = await self._written(user, Outcome.REMOVED, dry_run=dry_run)
             await self._users.remove(user.id, None)
+            note_change(request, user.email)
             return body
 
     async def password(self, request: web.Request) -> web.StreamResponse:
@@ -100,6 +105,7 @@ class UserRoutes:
         async with self._writes.block(request, "user password", request.match_info["ref"]) as dry_run:
             user = await self._users.resolve(request.match_info["ref"])
             await self._users.set_password(user.id, password)
+            note_change(request, user.email, {"password_is_set": True})
             user = await self._users.get(user.id)
             shown = password if wanted.generate_password and not dry_run else None
             return await self._written(user, Outcome.CHANGED, dry_run=dry_run, password=shown)
@@ -157,6 +163,11 @@ async def _rendered(found: Sequence[User], users: Users, names: Mapping[str, str
         render(user, [names[group] for group in group_ids.get(user.id, ()) if group in names])
         for user in found
     ]
+
+
+def _told(user: User) -> dict[str, Any]:
+    """Return what the audit tells of a new account."""
+    return {"name": user.name, "role": user.role.value}
 
 
 def _password(wanted: wire.NewUser | wire.PasswordChange) -> str | None:

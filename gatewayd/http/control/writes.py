@@ -11,6 +11,7 @@ from aiohttp import web
 from gatewayctl.wire.base import Reply
 from gatewayd.commits import Transactor
 from gatewayd.errors import invalid
+from gatewayd.http.audit import noted_change
 from gatewayd.http.body import json_reply, large_reply
 from gatewayd.http.context import request_id
 from gatewayd.http.control.peer import PEER
@@ -45,10 +46,9 @@ class Writes:
 
 
 def audit(request: web.Request, action: str, target: str) -> None:
-    """Write one line about a change: who made it, what and to which thing; never a secret."""
-    audit_log.info(
-        "%s", action, extra={"by": request[PEER].name, "target": target, "request_id": request_id(request)}
-    )
+    """Write one line about a change: who made it, what, to which thing, and what `note_change` kept of it."""
+    fields = {"by": request[PEER].name, "target": target, "request_id": request_id(request)}
+    audit_log.info("%s", action, extra={**fields, **noted_change(request)})
 
 
 def author(request: web.Request) -> str:

@@ -152,7 +152,11 @@ class AuthRoutes:
         """
         form = await read_model(request, SignUpBody)
         new = NewUser(form.email, form.name, password=form.password, profile_image_url=form.profile_image_url)
-        user = await self._sign_up.sign_up(new, client_address(request))
+        try:
+            user = await self._sign_up.sign_up(new, client_address(request))
+        except GatewayError as error:
+            audit_session(request, "sign-up refused", form.email, refused=error.message)
+            raise
         audit_session(request, "sign-up", user.email, role=user.role)
         return await self._replies.open(request, user)
 

@@ -47,7 +47,7 @@ class ChatListRoutes:
             _row("GET", "/all/archived", self.give_archived, who, "Export the archived chats"),
             _row("GET", "/all/db", self.give_everything, Access.ADMIN, "Export the chats of every user"),
             _row("GET", "/all/tags", self.list_tags, who, "List the tags of one's chats"),
-            _row("POST", "/tags", self.list_tagged, who, "List the chats with a tag", TaggedBody),
+            _row("POST", "/tags", self.list_tagged, who, "List the chats with a tag", TaggedBody, asks=True),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:

@@ -92,10 +92,12 @@ class EventRoutes:
                 tickets=True,
                 use=Use.LISTENER,
             ),
-            EVENTS.row("POST", "/ticket", self.ticket, verified, "Get a ticket for the event stream"),
+            EVENTS.row(
+                "POST", "/ticket", self.ticket, verified, "Get a ticket for the event stream", asks=True
+            ),
             EVENTS.row("GET", "/calls", self.list, verified, "List the calls that wait for an answer"),
-            EVENTS.row("POST", "/calls/{id}", self.answer, verified, "Answer a call"),
-            MESSAGES.row("POST", "/event", self.emit, verified, "Emit an event", EventBody),
+            EVENTS.row("POST", "/calls/{id}", self.answer, verified, "Answer a call", asks=True),
+            MESSAGES.row("POST", "/event", self.emit, verified, "Emit an event", EventBody, asks=True),
         ]
 
     def on_change(self, change: Change) -> None:

@@ -7,6 +7,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
 from gatewayd.errors import invalid, not_found
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.content import file_reply
 from gatewayd.http.context import actor
@@ -156,12 +157,14 @@ class FileRoutes:
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Delete a file, in every collection; answers `{"message"}`."""
-        await self._files.remove(actor(request), _id(request))
+        file = await self._files.remove(actor(request), _id(request))
+        note_change(request, file.name, {"id": file.id, "user_id": file.user_id})
         return json_reply({"message": "File deleted successfully"})
 
     async def remove_all(self, request: web.Request) -> web.StreamResponse:
         """Delete all files that `list` has; answers `{"message"}`."""
         await self._files.remove_all(actor(request))
+        note_change(request, "all files")
         return json_reply({"message": "All files deleted successfully"})
 
 

@@ -69,7 +69,7 @@ class GroupRoutes:
             _row("GET", "/id/{id}", self.show, admin, "Show a group"),
             _row("GET", "/id/{id}/info", self.show_info, verified, "Show a group in short"),
             _row("GET", "/id/{id}/export", self.export, admin, "Show a group and who is in it"),
-            _row("POST", "/id/{id}/users", self.list_members, admin, "List the members"),
+            _row("POST", "/id/{id}/users", self.list_members, admin, "List the members", asks=True),
             _row("POST", "/id/{id}/update", self.change, admin, "Change a group", GroupChangeBody),
             _row("POST", "/id/{id}/users/add", self.add_members, admin, "Add members", MembersBody),
             _row("POST", "/id/{id}/users/remove", self.remove_members, admin, "Remove members", MembersBody),

@@ -5,6 +5,7 @@ from typing import Final
 
 from aiohttp import web
 
+from gatewayd.http.audit import note_change, note_grants
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.collection_replies import MOST_SHOWN, CollectionReplies
@@ -20,7 +21,7 @@ from gatewayd.http.public.queries import flag, number, page
 from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.collections import CollectionChange, Collections, NewCollection
-from gatewayd.knowledge.members import LONGEST_WAIT, Addition, Members
+from gatewayd.knowledge.members import LONGEST_WAIT, Addition, Members, Result
 from gatewayd.knowledge.shapes import show_collection
 
 PREFIX: Final = "/api/v1/knowledge"
@@ -80,7 +81,9 @@ class KnowledgeRoutes:
         """
         form = await read_model(request, CollectionBody)
         new = NewCollection(form.name, form.description, form.meta or {}, form.grants() or ())
-        return json_reply(show_collection(await self._collections.create(actor(request), new)))
+        made = await self._collections.create(actor(request), new)
+        note_grants(request, made.name, made.grants, id=made.id)
+        return json_reply(show_collection(made))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer Knowledge with `files` and `write_access`; 404 for what the caller may not read.
@@ -97,7 +100,9 @@ class KnowledgeRoutes:
         form = await read_model(request, CollectionChangeBody)
         who = actor(request)
         change = CollectionChange(form.name, form.description, form.meta, form.grants())
-        return await self._replies.whole(who, await self._collections.change(who, _id(request), change))
+        changed = await self._collections.change(who, _id(request), change)
+        note_grants(request, changed.name, changed.grants, id=changed.id, description=form.description)
+        return await self._replies.whole(who, changed)
 
     async def share(self, request: web.Request) -> web.StreamResponse:
         """`{"access_grants": [{"principal_type", "principal_id", "permission"}]}` -> Knowledge with
@@ -105,6 +110,7 @@ class KnowledgeRoutes:
         form = await read_model(request, ShareBody)
         who = actor(request)
         collection = await self._collections.set_grants(who, _id(request), form.grants() or ())
+        note_grants(request, collection.name, collection.grants, id=collection.id)
         return await self._replies.whole(who, collection)
 
     async def list_pending(self, request: web.Request) -> web.StreamResponse:
@@ -125,15 +131,16 @@ class KnowledgeRoutes:
         collection = await self._members.add(
             who, _id(request), form.file_id, directory_id=form.directory_id, wait=form.wait or _wait(request)
         )
+        note_change(request, collection.name, {"id": collection.id, "added": [form.file_id]})
         return await self._replies.whole(who, collection)
 
     async def update(self, request: web.Request) -> web.StreamResponse:
         """`{"file_id"}` -> Knowledge with `files`; 404 for one that is not in."""
         form = await read_model(request, MemberBody)
         who = actor(request)
-        return await self._replies.whole(
-            who, await self._members.update_file(who, _id(request), form.file_id)
-        )
+        collection = await self._members.update_file(who, _id(request), form.file_id)
+        note_change(request, collection.name, {"id": collection.id, "updated": [form.file_id]})
+        return await self._replies.whole(who, collection)
 
     async def remove_file(self, request: web.Request) -> web.StreamResponse:
         """`{"file_id"}` -> Knowledge with `files`; 404 for one that is not in.
@@ -145,6 +152,7 @@ class KnowledgeRoutes:
         who = actor(request)
         delete = flag(request.query, "delete_file", default=True)
         collection = await self._members.remove_file(who, _id(request), form.file_id, delete_file=delete)
+        note_change(request, collection.name, {"id": collection.id, "removed": [form.file_id]})
         return await self._replies.whole(who, collection)
 
     async def add_many(self, request: web.Request) -> web.StreamResponse:
@@ -157,6 +165,7 @@ class KnowledgeRoutes:
         who = actor(request)
         additions = [Addition(item.file_id, item.directory_id) for item in form.root]
         collection, results = await self._members.add_many(who, _id(request), additions, wait=_wait(request))
+        note_change(request, collection.name, {"id": collection.id, "added": _changed(results)})
         return await self._replies.batch(who, collection, results)
 
     async def reset(self, request: web.Request) -> web.StreamResponse:
@@ -165,12 +174,18 @@ class KnowledgeRoutes:
         directories = flag(request.query, "include_directories", default=True)
         who = actor(request)
         collection = await self._members.reset(who, _id(request), directories=directories)
+        note_change(request, collection.name, {"id": collection.id, "removed": "every file"})
         return await self._replies.whole(who, collection)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Delete a collection, not its files; answers true."""
-        await self._collections.remove(actor(request), _id(request))
+        removed = await self._collections.remove(actor(request), _id(request))
+        note_change(request, removed.name, {"id": removed.id})
         return json_reply(data=True)
+
+
+def _changed(results: Sequence[Result]) -> list[str]:
+    return [each.file_id for each in results if each.is_changed]
 
 
 def _id(request: web.Request) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, FailFast
 
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, large_reply, read_each, read_members, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.collection_replies import CollectionReplies
@@ -101,7 +102,15 @@ class KnowledgeSyncRoutes:
         directory = "/{id}/dirs/{directory_id}"
         return [
             _row("GET", "/{id}/files", self.list_files, who, "List the files of a collection"),
-            _row("POST", "/{id}/sync/diff", self.diff, who, "Compare with a tree of files", ManifestBody),
+            _row(
+                "POST",
+                "/{id}/sync/diff",
+                self.diff,
+                who,
+                "Compare with a tree of files",
+                ManifestBody,
+                asks=True,
+            ),
             _row("POST", "/{id}/sync/cleanup", self.cleanup, who, "Take out what is gone", CleanupBody),
             _row("POST", "/{id}/dirs/create", self.create, who, "Make a directory", DirectoryBody),
             _row("POST", f"{directory}/update", self.change, who, "Change a directory", DirectoryChangeBody),
@@ -163,6 +172,8 @@ class KnowledgeSyncRoutes:
         """`{"file_ids", "dir_ids"?}` -> `{"status": true}`; what is not there is fine."""
         form = await read_model(request, CleanupBody, MAX_MANIFEST_BYTES, BULK)
         await self._sync.cleanup(actor(request), _id(request), form.file_ids, form.dir_ids or ())
+        removed = {"removed": form.file_ids, "removed_directories": form.dir_ids}
+        note_change(request, f"collection {_id(request)}", removed)
         return json_reply({"status": True})
 
     async def create(self, request: web.Request) -> web.StreamResponse:

@@ -7,6 +7,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from gatewayd.accounts.records import Actor
+from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.ingest.files import Files, Upload
@@ -89,6 +90,8 @@ class Processing:
         who = actor(request)
         collection = collection_named(form.collection_name)
         file = await self._readying.process(who, form.file_id, form.content, collection)
+        if collection is not None:
+            note_change(request, f"collection {collection}", {"added": [file.id]})
         return json_reply(await self._shown(who, file, collection))
 
     async def process_text(self, request: web.Request) -> web.StreamResponse:
@@ -113,14 +116,19 @@ class Processing:
         "errors": [..]}`: each is put into the collection for itself."""
         form = await read_model(request, ProcessBatchBody, self._body_limit)
         additions = [Addition(file.id) for file in form.files]
-        _, results = await self._members.add_many(actor(request), form.collection_name, additions)
+        collection, results = await self._members.add_many(actor(request), form.collection_name, additions)
+        added = [each.file_id for each in results if each.is_changed]
+        note_change(request, collection.name, {"id": collection.id, "added": added})
         shown = [_show_result(result) for result in results]
         return json_reply({"results": shown, "errors": [each for each in shown if "error" in each]})
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         """`{"collection_name", "file_id"}` -> `{"status": true}`; the file itself stays."""
         form = await read_model(request, DeleteBody)
-        await self._members.remove_file(actor(request), form.collection_name, form.file_id, delete_file=False)
+        collection = await self._members.remove_file(
+            actor(request), form.collection_name, form.file_id, delete_file=False
+        )
+        note_change(request, collection.name, {"id": collection.id, "removed": [form.file_id]})
         return json_reply({"status": True})
 
     async def _shown(self, who: Actor, file: File, collection: str | None) -> Shown:

@@ -35,7 +35,9 @@ class ToolServerRoutes:
         return [
             SERVERS.row("GET", "", self.list, Access.ADMIN, "List the tool servers"),
             SERVERS.row("POST", "", self.replace, Access.ADMIN, "Replace the tool servers"),
-            SERVERS.row("POST", "/verify", self.verify, Access.ADMIN, "Ask a tool server what it offers"),
+            SERVERS.row(
+                "POST", "/verify", self.verify, Access.ADMIN, "Ask what a tool server offers", asks=True
+            ),
         ]
 
     async def list(self, request: web.Request) -> web.Response:

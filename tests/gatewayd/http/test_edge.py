@@ -15,6 +15,7 @@ from gatewayd.http.context import actor, client_address, find_actor
 from gatewayd.http.edge import EdgeOptions
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.http.sse import open_stream
+from gatewayd.http.uses import Use
 from tests.fakes.edge import bearer, raw_get, serving
 from tests.fakes.models import make_actor
 
@@ -303,18 +304,23 @@ async def test_changes_by_administrators_are_audited_once_they_are_made(
         row(Access.ADMIN, "/x"),
         row(Access.VERIFIED, "/y", "POST"),
         Route("POST", "/z", refuse, Access.ADMIN, "Refuse"),
+        Route("POST", "/ask", whoami, Access.VERIFIED, "Ask a model", use=Use.ANSWER),
+        Route("POST", "/tell", whoami, Access.VERIFIED, "Ask a model", interruptible=True),
+        Route("POST", "/diff", whoami, Access.VERIFIED, "Compare", asks=True),
         Route("POST", "/pull", whoami, Access.ADMIN, "Fetch", interruptible=True),
     ]
     async with serving(rows, ACTORS) as client:
         with caplog.at_level(logging.INFO, logger="gatewayd.audit"):
             await client.post("/x/7", headers={**bearer("admin"), "X-Request-Id": "r1"})
             await client.get("/x", headers=bearer("admin"))
-            await client.post("/y", headers=bearer("admin"))
+            for path in ("/y", "/ask", "/tell", "/diff"):
+                await client.post(path, headers=bearer("admin"))
+                await client.post(path, headers=bearer("user"))
             await client.post("/z", headers=bearer("admin"))
             await client.post("/x/7", headers=bearer("user"))
             await client.post("/pull", headers=bearer("admin"))
         lines = [record for record in caplog.records if record.name == "gatewayd.audit"]
-        assert [record.getMessage() for record in lines] == ["POST /x/{id}", "POST /pull"]
+        assert [record.getMessage() for record in lines] == ["POST /x/{id}", "POST /y", "POST /pull"]
         assert vars(lines[0]).items() >= {"by": "a@example.org", "target": "/x/7", "request_id": "r1"}.items()
 
 

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from gatewayd.accounts.records import NewUser
+from gatewayctl.wire.collections import NewCollection
+from gatewayctl.wire.groups import Members, NewGroup
+from gatewayctl.wire.models import AccessChange
+from gatewayctl.wire.permissions import PermissionChange
+from gatewayctl.wire.settings import SettingChange
+from gatewayctl.wire.users import NewUser as NewControlUser
+from gatewayctl.wire.users import PasswordChange, UserChange
+from gatewayd.accounts.records import NewUser, Role
 from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.context import REQUEST_ID
@@ -22,6 +29,7 @@ from gatewayd.http.control.writes import (
     timestamp,
 )
 from tests.fakes.accounts import Accounts
+from tests.fakes.control import Control
 
 
 def request_for(query: str = "") -> Any:
@@ -49,6 +57,42 @@ async def test_a_change_is_kept_and_audited(
     told = vars(line)
     assert line.getMessage() == "user create"
     assert (told["by"], told["target"], told["request_id"]) == ("root", "a@b.c", "r1")
+
+
+async def test_lines_tell_the_new_values_and_no_secret(
+    control: Control, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, call = control.client, control.call
+    ann = await control.accounts.add_user("ann", Role.ADMIN)
+    grants = [{"principal_type": "user", "principal_id": "*", "permission": "read"}]
+    rights = {"features.api_keys": True}
+    with caplog.at_level(logging.INFO, "gatewayd.audit"):
+        await call(client.create_user, NewControlUser(email="bob@x.org", password="hush-canary"))
+        await call(client.change_user, ann.id, UserChange(role="admin", name="Ann"))
+        await call(client.set_password, ann.id, PasswordChange(password="hush-canary"))
+        await call(client.create_group, NewGroup(name="g"))
+        await call(client.add_members, "g", Members(users=["bob@x.org"]))
+        await call(client.set_permissions, PermissionChange(values=rights))
+        await call(client.set_permissions, PermissionChange(values=rights, group="g"))
+        await call(client.set_settings, SettingChange(values={"ENABLE_SIGNUP": True}))
+        await call(client.grant_model, AccessChange(model="alpha", everyone=True))
+        await call(client.create_collection, NewCollection(name="Law", readers=["*"]))
+    told = [(line.getMessage(), vars(line)["subject"], vars(line)["values"]) for line in caplog.records]
+    collection = told.pop()
+    assert told == [
+        ("user create", "bob@x.org", {"name": "bob@x.org", "role": "user"}),
+        ("user change", ann.email, {"role": "admin", "name": "Ann"}),
+        ("user password", ann.email, {"password_is_set": True}),
+        ("group create", "g", None),
+        ("group add-member", "g", {"added": ["bob@x.org"]}),
+        ("permission set", "default permissions", rights),
+        ("permission set", "g", rights),
+        ("setting set", "settings", {"ENABLE_SIGNUP": True}),
+        ("model grant", "alpha", {"access_grants": grants}),
+    ]
+    assert collection[:2] == ("collection create", "Law")
+    assert collection[2]["access_grants"] == grants
+    assert "hush-canary" not in caplog.text + str([vars(line) for line in caplog.records])
 
 
 async def test_a_dry_run_is_neither_kept_nor_audited(caplog: pytest.LogCaptureFixture) -> None:
