@@ -9,22 +9,16 @@ from types import TracebackType
 from typing import Any, Final, Generic, TextIO, TypeVar
 
 from pydantic import BaseModel
-from rich.cells import cell_len
-from rich.console import Console, ConsoleDimensions
+from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from gatewayctl.columns import NOTHING, Column, fitted, table_columns
 from gatewayctl.safe import as_json, clean, clean_lines
 
 # Wide enough that a table in a pipe is never folded.
 PIPE_WIDTH: Final = 1_000_000
-# Spaces between two columns.
-GAP: Final = 2
-# No text is cut to less.
-MIN_TEXT: Final = 4
-# The cell of a value that there is not.
-NOTHING: Final = "-"
 # Loaded where an answer is drawn on a terminal: its libraries take a sixth of the time of a command.
 MARKDOWN: Final = "gatewayctl.markdown"
 
@@ -46,17 +40,6 @@ class View(Generic[Row]):
 
     name: Callable[[Row], str]
     columns: Mapping[str, Callable[[Row], object]]
-
-
-class Column:
-    """A column of a table: `width` is that of the longest cell, `needed` without the heading."""
-
-    def __init__(self, heading: str, cells: Sequence[str], is_whole: bool) -> None:
-        self.heading = heading
-        self.cells = cells
-        self.is_whole = is_whole
-        self.needed = max(map(cell_len, cells), default=0)
-        self.width = max(self.needed, cell_len(heading))
 
 
 class Renderer:
@@ -130,20 +113,33 @@ class Renderer:
             self._stream.write("\n")
 
     def _table(self, headings: Sequence[str], rows: Sequence[list[str]], names: Sequence[str]) -> None:
-        """Write rows; on a terminal that is too narrow names and ids stay whole, and other texts are cut."""
-        cells = [[row[place] for row in rows] for place in range(len(headings))]
-        columns = [
-            Column(heading, own, heading.endswith("ID") or own == list(names))
-            for heading, own in zip(headings, cells, strict=True)
-        ]
-        if self._stream.isatty():
-            columns = fitted(columns, self._console().width)
+        """Write rows; no line is wider than a terminal, and what has no room as a table is in blocks."""
+        columns = table_columns(headings, rows, names)
+        if not self._stream.isatty():
+            self._draw(columns)
+            return
+        kept = fitted(columns, self._console().width)
+        if kept is None:
+            self._blocks(headings, rows)
+        else:
+            self._draw(kept)
+
+    def _draw(self, columns: Sequence[Column]) -> None:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in columns:
             table.add_column(column.heading, overflow="ellipsis", no_wrap=True, width=column.width)
-        for row in zip(*(column.cells for column in columns), strict=True):
+        for row in zip(*(column.shown() for column in columns), strict=True):
             table.add_row(*map(Text, row))
-        self._print(table, sum(column.width + GAP for column in columns))
+        self._print(table)
+
+    def _blocks(self, headings: Sequence[str], rows: Sequence[list[str]]) -> None:
+        """Write a field a line, as `NAME: value`, and an empty line between two rows."""
+        console = self._console()
+        for place, row in enumerate(rows):
+            if place:
+                self._line("")
+            for heading, cell in zip(headings, row, strict=True):
+                console.print(Text.assemble((heading, "bold"), ": ", cell), overflow="fold")
 
     def _fields(self, fields: Iterable[tuple[str, str]]) -> None:
         table = Table(box=None, pad_edge=False, show_header=False)
@@ -153,12 +149,9 @@ class Renderer:
             table.add_row(heading, Text(cell))
         self._print(table)
 
-    def _print(self, table: Table, width: int = 0) -> None:
+    def _print(self, table: Table) -> None:
         if self._stream.isatty():
-            console = self._console()
-            # The terminal folds a line that is too long; cut here, it would lose ids.
-            console.size = ConsoleDimensions(max(width, console.width), console.height)
-            console.print(table)
+            self._console().print(table)
             return
         page = io.StringIO()
         Console(file=page, width=PIPE_WIDTH, color_system=None, highlight=False).print(table)
@@ -222,22 +215,3 @@ def _cell(value: object) -> str:
             return ", ".join(_cell(item) for item in value) or NOTHING
         case _:
             return clean(str(value)) or NOTHING
-
-
-def fitted(columns: Sequence[Column], room: int) -> list[Column]:
-    """Return columns for a line of `room` characters, as far as those that stay whole let them fit.
-
-    Columns that say nothing are left out first, then headings are cut, then the widest texts.
-    """
-    if _line_width(columns) <= room:
-        return list(columns)
-    kept = [column for column in columns if column.is_whole or set(column.cells) != {NOTHING}]
-    texts = [column for column in kept if not column.is_whole]
-    for least in (lambda column: max(column.needed, MIN_TEXT), lambda _: MIN_TEXT):
-        while _line_width(kept) > room and (wide := [one for one in texts if one.width > least(one)]):
-            max(wide, key=lambda one: one.width).width -= 1
-    return kept
-
-
-def _line_width(columns: Sequence[Column]) -> int:
-    return sum(column.width + GAP for column in columns) - GAP

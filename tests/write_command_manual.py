@@ -81,6 +81,10 @@ The forms of the answer are:
 .It Cm table
 For people, and the default.
 Its layout may change.
+On a terminal no line is wider than that: ids and short values stay whole, long
+names, paths and texts are cut, and columns for which there is no room are left
+out; where no table has room, each row is a block of lines.
+Elsewhere nothing is cut or left out.
 .It Cm json
 One JSON array or object.
 Fields keep their names and their order, and new ones may be added.

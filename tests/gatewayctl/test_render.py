@@ -3,11 +3,17 @@
 import io
 import json
 import re
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field
 
-from gatewayctl.render import Bars, Column, Output, Renderer, View, fitted
+from gatewayctl.commands import collections, files, service, users
+from gatewayctl.render import Bars, Output, Renderer, View
+from gatewayctl.wire.collections import Passage as FoundPassage
+from gatewayctl.wire.files import File
+from gatewayctl.wire.service import ServiceStep
+from gatewayctl.wire.users import User
 from tests.fakes.control import Terminal
 
 
@@ -163,33 +169,116 @@ PASSAGES: View[Passage] = View(
 )
 
 
-@pytest.mark.parametrize("columns", ["80", "40"])
-def test_a_narrow_terminal_cuts_texts_and_no_ids(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
+def on_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: int, rows: list[Any], view: Any = None
+) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
-    rows = [Passage(id=f"{number:036}", file="handbook.pdf", text="many words " * 20) for number in range(2)]
     stream = Terminal()
-    Renderer(Output.TABLE, stream).many(rows, PASSAGES)
-    heading, *lines = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue()).splitlines()
-    assert heading.split()[0] == "TEXT"
-    # The id and four letters of each text, where the terminal has no room.
-    widest = max(int(columns), 36 + 2 * (4 + 2))
-    for row, line in zip(rows, lines, strict=True):
+    Renderer(Output.TABLE, stream).many(rows, view or PASSAGES)
+    return re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue()).splitlines()
+
+
+PASSAGE_ROWS = [
+    Passage(id=f"{number:036}", file="handbook.pdf", text="many words " * 20) for number in (1, 2)
+]
+
+
+@pytest.mark.parametrize(("columns", "headings"), [(80, ["TEXT", "KEY", "FILE"]), (60, ["TEXT", "KEY"])])
+def test_a_narrow_terminal_cuts_texts_and_no_ids(
+    monkeypatch: pytest.MonkeyPatch, columns: int, headings: list[str]
+) -> None:
+    heading, *lines = on_terminal(monkeypatch, columns, PASSAGE_ROWS)
+    assert heading.split() == headings
+    for row, line in zip(PASSAGE_ROWS, lines, strict=True):
         assert row.id in line
         assert "…" in line
-        assert len(line) <= widest
+        assert len(line) <= columns
 
 
-def test_what_says_nothing_is_left_out_of_a_narrow_terminal() -> None:
-    columns = [
-        Column("ID", ["x" * 30], True),
-        Column("ERROR", ["-"], False),
-        Column("TEXT", ["y" * 30], False),
-    ]
-    assert [column.heading for column in fitted(columns, 80)] == ["ID", "ERROR", "TEXT"]
-    narrow = fitted(columns, 60)
-    assert [(column.heading, column.width) for column in narrow] == [("ID", 30), ("TEXT", 28)]
+def test_rows_that_no_table_has_room_for_are_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = on_terminal(monkeypatch, 42, PASSAGE_ROWS)
+    assert max(map(len, lines)) <= 42
+    assert [line for line in lines if line.startswith("KEY")] == [f"KEY: {row.id}" for row in PASSAGE_ROWS]
+    assert lines.count("FILE: handbook.pdf") == 2
+    assert lines.count("") == 1
+
+
+ID = "0f8c1a52-7d3e-4b6a-9c1d-2e5f6a7b8c9"
+USERS = [
+    User(
+        id=f"{ID}{number}",
+        email=f"{number}.firstname.lastname@department.example.org",
+        name="Firstname Lastname",
+        role="pending",
+        active=True,
+        groups=["api-users", "engineering"],
+        last_active_at="2026-11-24T04:12:02Z",
+    )
+    for number in range(7)
+]
+FILES = [
+    File(
+        id=f"{ID}{number}",
+        name=f"gateway-operations-manual-part-{number}.pdf",
+        status="completed",
+        size=1_234_567,
+        checksum="c" * 64,
+        passages=120,
+        user_id=ID,
+        user="firstname.lastname@department.example.org",
+    )
+    for number in range(7)
+]
+STEPS = [
+    ServiceStep(target=f"/usr/lib/systemd/system/{name}", outcome="unchanged", detail=detail, dry_run=True)
+    for name, detail in (
+        ("gatewayd-control.socket", "it was changed; its owner and mode are set to root:gatewayd 0640"),
+        ("gatewayd-ingest@.timer", "a link to /opt/gatewayd/lib/systemd/system/gatewayd-ingest@.timer"),
+    )
+]
+FOUND = [
+    FoundPassage(
+        text="The gateway answers once its source has answered. " * 3,
+        score=0.81,
+        similarity=0.7,
+        file_id=ID,
+        file=f"gateway-operations-manual-part-{number}.pdf",
+        page=112,
+        dense=0.812,
+        dense_rank=12,
+        lexical=17.25,
+        lexical_rank=3,
+    )
+    for number in range(7)
+]
+
+
+@pytest.mark.parametrize(
+    ("view", "rows", "headings", "whole"),
+    [
+        (users.ROWS, USERS, ["EMAIL", "ROLE", "ACTIVE", "ID"], ["pending", "yes", ID]),
+        (files.ROWS, FILES, ["NAME", "STATUS", "SIZE", "ID"], ["completed", "1234567", ID]),
+        (service.STEPS, STEPS, ["STEP", "TARGET", "DETAIL"], ["dry run: unchanged"]),
+        (
+            collections.EXPLAINED,
+            FOUND,
+            ["SCORE", "FILE", "PAGE", "DENSE", "LEXICAL", "SIMILARITY", "TEXT"],
+            ["0.810", "112", "#12 0.812", "#3 17.250", "0.700"],
+        ),
+    ],
+    ids=["user list", "file list", "service install", "collection query --explain"],
+)
+def test_lists_of_real_values_fit_80_columns(
+    monkeypatch: pytest.MonkeyPatch, view: Any, rows: list[Any], headings: list[str], whole: list[str]
+) -> None:
+    heading, *lines = on_terminal(monkeypatch, 80, rows, view)
+    assert heading.split() == headings
+    assert max(map(len, (heading, *lines))) <= 80
+    assert all(value in line for line in lines for value in whole)
+    # Without their ids rows still read differently.
+    assert len({line.partition(ID)[0] for line in lines}) == len(rows)
 
 
 def test_json_cannot_steer_a_terminal_and_stays_the_same() -> None:
