@@ -20,7 +20,7 @@ from typing import Final
 from gatewayd import __version__
 from gatewayd.assembly.gateway import Gateway, assemble, reload
 from gatewayd.assembly.sources import provider_configs
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import GatewayError, Kind, full_message
 from gatewayd.extras import Extra, is_installed, refusal
 from gatewayd.http.server import Server
 from gatewayd.memory import MemoryKeeper, return_large_blocks
@@ -201,7 +201,7 @@ class Daemon:
             names = changed(self._settings, fresh)
             await reload(gateway, fresh)
         except GatewayError as error:
-            log.error("reload refused, the old configuration stays: %s", error.message)
+            log.error("reload refused, the old configuration stays: %s", error.full_message)
             self._notifier.ready(f"reload refused: {error.message}")
             return
         table = definitions()
@@ -240,7 +240,7 @@ class Daemon:
             async with asyncio.timeout(WRITE_SECONDS):
                 await gateway.accounts.authenticator.flush()
         except (GatewayError, TimeoutError) as error:
-            log.warning("last-used times are lost: %s", str(error) or "the database takes its time")
+            log.warning("last-used times are lost: %s", full_message(error) or "the database takes its time")
         log.info("stopped")
 
 
@@ -313,7 +313,7 @@ async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
             is_failing = False
         except GatewayError as error:
             if not is_failing:
-                log.warning("chore failed, it is tried again: %s", error.message)
+                log.warning("chore failed, it is tried again: %s", error.full_message)
             is_failing = True
 
 

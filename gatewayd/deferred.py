@@ -231,7 +231,9 @@ class DeferredWrites:
         write.size = len(repr(values))
         self._check_room(write, error, is_answer=is_answer)
         if not self._kept.count:
-            log.warning("writes are repeated until they are stored: %s", error.message, extra=write.fields)
+            log.warning(
+                "writes are repeated until they are stored: %s", error.full_message, extra=write.fields
+            )
         self._queues.setdefault(write.key, deque()).append(write)
         self._kept.add(write)
         self._kept_of.setdefault(write.owner, _Kept()).add(write)

@@ -52,7 +52,8 @@ class GatewayError(Exception):
     `message` starts in lower case ("cannot ..."), has no full stop and names the field or id. It can always
     be written: what plugins say may have halves of surrogate pairs, which become "?".
     `param` is the request field at fault, `code` a stable machine word, `retry_after` seconds.
-    `provider_code` is a provider's own word: callers are told it, and nothing else depends on it.
+    `provider_code` is a provider's own word: callers are told it, and nothing else depends on it. `place` is
+    where it went wrong, which those who run the gateway are told (`full_message`) and no caller over HTTP.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class GatewayError(Exception):
         code: str | None = None,
         provider_code: str | None = None,
         retry_after: int | None = None,
+        place: str | None = None,
     ) -> None:
         self.message = message if message.isascii() else message.encode("utf-8", "replace").decode()
         super().__init__(self.message)
@@ -72,11 +74,22 @@ class GatewayError(Exception):
         self.code = code
         self.provider_code = provider_code
         self.retry_after = retry_after
+        self.place = place
+
+    @property
+    def full_message(self) -> str:
+        """The sentence for the log and the control socket."""
+        return self.message if self.place is None else f"{self.message} at {self.place}"
 
     @property
     def told_code(self) -> str:
         """The word for programs that callers are told."""
         return self.code or self.provider_code or self.kind.value
+
+
+def full_message(error: Exception) -> str:
+    """Return what the log tells of an error that may be anybody's."""
+    return error.full_message if isinstance(error, GatewayError) else str(error)
 
 
 def invalid(message: str, *, param: str | None = None, code: str | None = None) -> GatewayError:

@@ -116,7 +116,7 @@ class Documents:
             if is_used and await self.stores.spaces.find_active() is not None:
                 await self.engines.embedding.warm()
         except GatewayError as error:
-            log.warning("the embedding model is not ready: %s", error.message)
+            log.warning("the embedding model is not ready: %s", error.full_message)
 
     async def _holds_something(self) -> bool:
         async for _ in self.stores.files.ids():

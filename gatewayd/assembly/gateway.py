@@ -161,7 +161,7 @@ async def open_parts(core: Core, stack: AsyncExitStack) -> tuple[Parts, HostServ
         accounts=accounts,
         catalog=catalog,
         pipeline=pipeline,
-        health=HealthMonitor(ping, tasks),
+        health=HealthMonitor(ping, tasks, database.location.server),
         database_check=DatabaseCheck(database),
         provisioning=make_provisioning(settings, accounts, reader),
         documents=documents,

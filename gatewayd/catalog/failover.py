@@ -71,7 +71,9 @@ class Failover:
             except GatewayError as error:
                 if error.kind not in UNDONE and error.code != LACKING:
                     raise
-                log.warning("another source is asked: %s", error.message, extra={"model": candidate.model.id})
+                log.warning(
+                    "another source is asked: %s", error.full_message, extra={"model": candidate.model.id}
+                )
         return await self._ask(last, question)
 
     async def _ask(

@@ -42,7 +42,7 @@ class After:
         try:
             await self._filter(running, [*asked, {"id": running.target.message_id, **answer}])
         except GatewayError as error:
-            log.warning("an answer is not filtered: %s", error.message, extra=running.target.log_fields)
+            log.warning("an answer is not filtered: %s", error.full_message, extra=running.target.log_fields)
         await self._background.run(running, [*asked, answer], options)
 
     async def _filter(self, running: Running, asked: Sequence[Body]) -> None:

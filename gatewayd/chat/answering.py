@@ -229,7 +229,9 @@ class Answering:
             stored = await self._desk.messages.find(target.chat_id, target.message_id)
         except GatewayError as error:
             extra = target.log_fields
-            log.warning("the end of an answer is told without its content: %s", error.message, extra=extra)
+            log.warning(
+                "the end of an answer is told without its content: %s", error.full_message, extra=extra
+            )
             return ""
         return "" if stored is None else stored.content
 
@@ -283,7 +285,7 @@ class Answering:
         if is_kept and error.kind is Kind.INTERNAL and self._follower is None:
             # Nobody waits for the answer who would log it.
             told = {"request_id": self._running.request.request_id, "kind": error.kind.value}
-            log.error("answer failed: %s", error.message, exc_info=error, extra=told)
+            log.error("answer failed: %s", error.full_message, exc_info=error, extra=told)
         await self._say("chat:message:error", {"error": {"content": error.message}})
         await self._say("chat:tasks:cancel", {})
 

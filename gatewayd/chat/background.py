@@ -57,7 +57,7 @@ class Background:
                 answer = await self._models.text(task, messages, running.request, running.actor)
                 await make(running, messages, answer)
             except GatewayError as error:
-                log.warning("%s failed: %s", task.name, error.message, extra=running.target.log_fields)
+                log.warning("%s failed: %s", task.name, error.full_message, extra=running.target.log_fields)
 
     async def _follow_up(self, running: Running, messages: Sequence[Body], answer: str) -> None:
         questions = tasktexts.read_follow_ups(answer)

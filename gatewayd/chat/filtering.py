@@ -110,7 +110,7 @@ class PluginFilters:
             except GatewayError as error:
                 if strict:
                     raise
-                log.warning("an outlet is left out: %s", error.message, extra={"plugin": plugin.id})
+                log.warning("an outlet is left out: %s", error.full_message, extra={"plugin": plugin.id})
         return [item for item in _ordered(loaded, wanted) if item.has("outlet")]
 
     def _active(self, model_id: str) -> Sequence[Plugin]:
@@ -225,7 +225,7 @@ async def run_outlet(loaded: PluginHandle, scope: CallScope, form: Body) -> Body
     try:
         return await apply_outlet(loaded, scope, form)
     except GatewayError as error:
-        log.warning("an outlet failed: %s", error.message, extra={"plugin": loaded.plugin.id})
+        log.warning("an outlet failed: %s", error.full_message, extra={"plugin": loaded.plugin.id})
         return before
 
 

@@ -159,7 +159,7 @@ class FunctionSource:
             self._known[plugin.id] = (plugin.content, await list_pipes(loaded))
         except GatewayError as error:
             self._known.pop(plugin.id, None)
-            log.warning("models not listed: %s", error.message, extra={"plugin": plugin.id})
+            log.warning("models not listed: %s", error.full_message, extra={"plugin": plugin.id})
         finally:
             self._listing.discard(plugin.id)
             if self._known.get(plugin.id) == before:

@@ -55,7 +55,7 @@ class Paced:
             except GatewayError as error:
                 if not is_failing:
                     log.warning(
-                        "progress of an answer is not kept: %s", error.message, extra=self._log_fields
+                        "progress of an answer is not kept: %s", error.full_message, extra=self._log_fields
                     )
                 is_failing = True
             await asyncio.sleep(self._seconds())

@@ -90,7 +90,7 @@ class Rewriting:
                 await self._write(target, message_id, work, changed)
             except GatewayError as error:
                 extra = {**target.log_fields, "message_id": message_id}
-                log.warning("a changed message is not kept: %s", error.message, extra=extra)
+                log.warning("a changed message is not kept: %s", error.full_message, extra=extra)
 
     async def _rewrite(
         self, target: Target, message_id: str, changed: Mapping[str, Any], is_superseded: bool

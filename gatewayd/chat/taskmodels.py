@@ -53,7 +53,7 @@ class TaskModels:
         except GatewayError as error:
             if error.kind is not Kind.NOT_FOUND or model == request.model:
                 raise
-            log.warning("the task model is not used: %s", error.message)
+            log.warning("the task model is not used: %s", error.full_message)
         return await self._ask(task, request.model, messages, request, actor, original)
 
     async def _ask(

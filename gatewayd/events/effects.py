@@ -70,7 +70,7 @@ class StoredEffects:
             whole = await self._store.items(chat_id, message_id, kind)
         except GatewayError as error:
             # The values are stored: a failure now would have them stored again.
-            log.warning("listeners get the new values of a list alone: %s", error.message)
+            log.warning("listeners get the new values of a list alone: %s", error.full_message)
             return data
         return {**data, field: list(whole)}
 

@@ -127,7 +127,7 @@ class Events:
             if error.kind is Kind.TOO_LARGE:
                 raise
             extra = {"type": change.envelope["type"], **change.target.log_fields}
-            log.error("event not stored: %s", error.message, extra=extra)
+            log.error("event not stored: %s", error.full_message, extra=extra)
             return False
         return True
 

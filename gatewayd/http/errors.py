@@ -114,7 +114,7 @@ def _openai_body(error: GatewayError, dialect: Dialect) -> dict[str, Any]:
 def _control_error(error: GatewayError) -> dict[str, Any]:
     return {
         "kind": error.kind.value,
-        "message": error.message,
+        "message": error.full_message,
         "param": error.param,
         "code": error.code,
         "retry_after": error.retry_after,
@@ -175,7 +175,7 @@ async def guard(
     except GatewayError as error:
         failure = error
         if error.kind is Kind.INTERNAL:
-            log_internal(request, error, f"request failed: {error.message}", route=route)
+            log_internal(request, error, f"request failed: {error.full_message}", route=route)
     except web.HTTPException as error:
         failure = from_http(error)
         allowed = error.headers.get("Allow")
@@ -192,7 +192,7 @@ async def guard(
     status = status_of(failure, dialect)
     if failure.kind is not Kind.INTERNAL:
         extra = {"request_id": request_id, "route": route, "status": status, "kind": failure.kind.value}
-        log.log(_level_of(status), "request refused: %s", failure.message, extra=extra)
+        log.log(_level_of(status), "request refused: %s", failure.full_message, extra=extra)
     begun: web.StreamResponse | None = request.get(STARTED)
     if begun is not None and not (isinstance(begun, ChunkedReply) and not begun.is_sent):
         cut(request)
@@ -219,11 +219,11 @@ def log_refused(request: web.Request, words: str, error: GatewayError) -> None:
 def log_broken(request: web.Request, error: GatewayError) -> None:
     """Write the log line of a stream that ends with a failure in band, of which the status tells nothing."""
     if error.kind is Kind.INTERNAL:
-        log_internal(request, error, f"stream broke: {error.message}")
+        log_internal(request, error, f"stream broke: {error.full_message}")
         return
     log.warning(
         "stream broke: %s",
-        error.message,
+        error.full_message,
         extra={"request_id": request[REQUEST_ID], "kind": error.kind.value},
     )
 

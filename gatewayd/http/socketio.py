@@ -283,7 +283,7 @@ class _Connection:
             self._calls.answer(self._listener.opened.user_id, call_id, values[0] if values else None)
         except GatewayError as error:
             # Another session was quicker, or nobody waits any more.
-            log.debug("answer dropped: %s", error.message)
+            log.debug("answer dropped: %s", error.full_message)
 
 
 def _event_of(data: Any) -> tuple[str, dict[str, Any]]:

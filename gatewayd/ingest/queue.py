@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gatewayd import ids
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import GatewayError, Kind, full_message
 from gatewayd.ingest.backlog import Backlog
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
 from gatewayd.ingest.processing import Processor
@@ -118,7 +118,7 @@ class IngestQueue:
                 await self._stores.jobs.release(self._owner)
         except (GatewayError, TimeoutError) as error:
             # The next start voids them.
-            reason = str(error) or "the database takes its time"
+            reason = full_message(error) or "the database takes its time"
             log.warning("the leases of the ingest queue are not given back: %s", reason)
 
     async def state(self) -> QueueState:
@@ -135,7 +135,7 @@ class IngestQueue:
             try:
                 seconds = await self._round()
             except GatewayError as error:
-                log.warning("the ingest queue cannot go on now: %s", error.message)
+                log.warning("the ingest queue cannot go on now: %s", error.full_message)
                 seconds = SHORTEST_WAIT
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -263,7 +263,7 @@ class IngestQueue:
     async def _postpone(self, job: Job, error: GatewayError) -> None:
         pause = max(self._pause_after(job.attempts), error.retry_after or 0)
         if await self._free(job.file_id, not_before=self._clock() + pause, error=error.message):
-            log.info("document %s is tried again in %s s: %s", job.file_id, pause, error.message)
+            log.info("document %s is tried again in %s s: %s", job.file_id, pause, error.full_message)
 
     async def _free(self, file_id: str, **changes: Any) -> bool:
         """Give a lease back; False when it is no longer ours."""

@@ -94,4 +94,4 @@ class Reindexing:
         try:
             await self._spaces.reindex()
         except GatewayError as error:
-            log.warning("the reindex ended early: %s", error.message)
+            log.warning("the reindex ended early: %s", error.full_message)

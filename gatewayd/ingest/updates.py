@@ -82,4 +82,4 @@ async def learn(change: Awaitable[None]) -> None:
     try:
         await change
     except GatewayError as error:
-        log.warning("the vector index missed a change until its next check: %s", error.message)
+        log.warning("the vector index missed a change until its next check: %s", error.full_message)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from gatewayd.deadlines import TimeLimit
-from gatewayd.errors import GatewayError
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.observe.loop import StallMonitor
 from gatewayd.tasks import Tasks
 
@@ -25,15 +25,16 @@ class HealthMonitor:
     However many ask, one probe at most runs, one a second. A caller waits for it a moment only and is then
     told what the last one found, if that is recent: a probe that waits for a connection or a processor is no
     problem. Otherwise a caller waits until the deadline. So a database that no longer answers is a problem
-    within 12 seconds, and one that refuses at once.
+    within 12 seconds, and one that refuses at once. `server` is where the database is, None for a file.
     """
 
-    def __init__(self, ping: Callable[[], Awaitable[None]], tasks: Tasks) -> None:
+    def __init__(self, ping: Callable[[], Awaitable[None]], tasks: Tasks, server: str | None = None) -> None:
         self.ready = False
         self.loop = StallMonitor()
         self._ping = ping
         self._tasks = tasks
-        self._problem: str | None = None
+        self._server = server
+        self._problem: GatewayError | None = None
         self._probed_at = float("-inf")
         self._done: asyncio.Event | None = None
 
@@ -42,8 +43,8 @@ class HealthMonitor:
         """How often the event loop stalled since the start, and the seconds of the longest time."""
         return self.loop.count, self.loop.longest
 
-    async def database_problem(self) -> str | None:
-        """Return a sentence when the database does not answer in time, None when it does."""
+    async def database_problem(self) -> GatewayError | None:
+        """Return what is wrong when the database does not answer in time, None when it does."""
         age = asyncio.get_running_loop().time() - self._probed_at
         if age <= FRESH_SECONDS:
             return self._problem
@@ -54,24 +55,27 @@ class HealthMonitor:
         is_recent = age <= MAX_AGE_SECONDS
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(done.wait(), WAIT_SECONDS if is_recent else DEADLINE_SECONDS)
-        return self._problem if is_recent or done.is_set() else _silent(DEADLINE_SECONDS)
+        return self._problem if is_recent or done.is_set() else self._silent(DEADLINE_SECONDS)
 
     async def _probe(self, done: asyncio.Event) -> None:
-        problem: str | None = "the database probe failed, the log says why"
+        problem: GatewayError | None = self._failure("the database probe failed, the log says why")
         try:
             async with TimeLimit(MAX_AGE_SECONDS):
                 await self._ping()
             problem = None
         except TimeoutError:
-            problem = _silent(MAX_AGE_SECONDS)
+            problem = self._silent(MAX_AGE_SECONDS)
         except GatewayError as error:
-            problem = error.message
+            problem = self._failure(error.message)
         finally:
             self._problem = problem
             self._probed_at = asyncio.get_running_loop().time()
             self._done = None
             done.set()
 
+    def _silent(self, seconds: float) -> GatewayError:
+        return self._failure(f"the database did not answer within {seconds:g} s")
 
-def _silent(seconds: float) -> str:
-    return f"the database did not answer within {seconds:g} s"
+    def _failure(self, message: str) -> GatewayError:
+        # Without the traceback of what was raised, which is kept until the next probe.
+        return GatewayError(Kind.UNAVAILABLE, message, place=self._server)

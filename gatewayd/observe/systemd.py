@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatewayd.deadlines import TimeLimit
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import GatewayError, Kind, full_message
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ class Watchdog:
             async with TimeLimit(self._deadline):
                 await self._ask()
         except (GatewayError, OSError) as error:  # TimeoutError is an OSError
-            reason = str(error) or f"no answer within {self._deadline:g} s"
+            reason = full_message(error) or f"no answer within {self._deadline:g} s"
             log.warning("cannot feed the watchdog: the probe failed", extra={"error": reason})
             return False
         self._notifier.watchdog()

@@ -11,7 +11,7 @@ from tortoise.transactions import in_transaction
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.damage import Damage, begin
-from gatewayd.storage.failures import translated
+from gatewayd.storage.failures import name_server, translated
 from gatewayd.storage.location import APP, Location
 
 
@@ -83,6 +83,7 @@ class Database:
         async with AsyncExitStack() as stack:
             context = await stack.enter_async_context(TortoiseContext())
             damage = begin()
+            name_server(location.server)
             try:
                 await context.init(config=location.config())
                 database = cls(location, context, damage)

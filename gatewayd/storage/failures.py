@@ -12,6 +12,7 @@ import sqlite3
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final, NamedTuple
 
 from tortoise.exceptions import BaseORMException, DBConnectionError
@@ -91,6 +92,14 @@ UNIQUE: Final = frozenset({"SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMAR
 FIELDS: Final = {"email": "e-mail address", "user_name": "user name", "external_id": "external id"}
 
 
+_server: ContextVar[str | None] = ContextVar("database server", default=None)
+
+
+def name_server(address: str | None) -> None:
+    """Say where the server is whose database this context opens; None for a file."""
+    _server.set(address)
+
+
 @contextmanager
 def translated(what: str, missing: GatewayError | None = None) -> Iterator[None]:
     """Translate what the ORM, a driver or the system raises inside; `what` completes "cannot ...".
@@ -125,7 +134,11 @@ def failure(what: str, error: Exception, missing: GatewayError | None = None) ->
     if reason in DAMAGES:
         damage.note(reason.text)
         return DamageError(reason.kind, f"cannot {what}: {reason.text}")
-    return GatewayError(reason.kind, f"cannot {what}: {reason.text}", retry_after=reason.retry_after)
+    # A request that is wrong is so at any server: its sentence needs no place.
+    place = _server.get() if reason.kind in {Kind.UNAVAILABLE, Kind.NOT_CONFIGURED} else None
+    return GatewayError(
+        reason.kind, f"cannot {what}: {reason.text}", retry_after=reason.retry_after, place=place
+    )
 
 
 def unstorable(field: str, reason: str) -> GatewayError:

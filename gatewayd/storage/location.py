@@ -55,6 +55,11 @@ class Location:
         bracketed = f"[{host}]" if ":" in host else host
         return f"{bracketed}:{self.credentials['port']}/{self.credentials['database']}"
 
+    @property
+    def server(self) -> str | None:
+        """The address of the server, None for a file."""
+        return None if self.is_sqlite else self.address
+
     def config(self) -> dict[str, Any]:
         """Return the configuration that tortoise opens."""
         return {

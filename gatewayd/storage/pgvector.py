@@ -215,7 +215,7 @@ class PgVectorIndex:
         try:
             await _build_graph(table)
         except GatewayError as error:
-            log.warning("no graph for vectors could be built: %s", error.message)
+            log.warning("no graph for vectors could be built: %s", error.full_message)
         finally:
             self._building.discard(table.graph)
 
@@ -243,7 +243,7 @@ async def open_pgvector(database: Database, tasks: Tasks) -> PgVectorIndex | Non
         with translated("use pgvector"):
             [[version]] = await _rows("SELECT extversion FROM pg_extension WHERE extname = $1", [EXTENSION])
     except GatewayError as error:
-        log.info("pgvector is not used: %s", error.message)
+        log.info("pgvector is not used: %s", error.full_message)
         return None
     numbers = tuple(int(number) for number in version.split(".")[:2])
     return PgVectorIndex(tasks, has_graphs=numbers >= GRAPH_VERSION)

@@ -75,10 +75,10 @@ PROVIDER = "okta"
 class FakeHealth:
     """A database that answers, or does not, and a loop that turns."""
 
-    problem: str | None = None
+    problem: GatewayError | None = None
     stalls: tuple[int, float] = (0, 0.0)
 
-    async def database_problem(self) -> str | None:
+    async def database_problem(self) -> GatewayError | None:
         return self.problem
 
 

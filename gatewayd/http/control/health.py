@@ -9,6 +9,7 @@ from aiohttp import web
 from gatewayctl.wire import health as wire
 from gatewayctl.wire.base import VERSION
 from gatewayd import ids
+from gatewayd.errors import GatewayError
 from gatewayd.http.control.writes import answer, timestamp
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.http.uses import Use
@@ -22,8 +23,8 @@ class Monitor(Protocol):
         """How often the event loop stalled since the start, and the seconds of the longest time."""
         ...
 
-    async def database_problem(self) -> str | None:
-        """Return a sentence when the database did not answer in time, None when it did."""
+    async def database_problem(self) -> GatewayError | None:
+        """Return what is wrong when the database did not answer in time, None when it did."""
         ...
 
 
@@ -106,7 +107,7 @@ class ControlHealthRoutes:
                 vector_cache=cache,
                 stalls=stalls,
                 longest_stall_ms=round(longest * 1000),
-                database_problem=problem,
+                database_problem=None if problem is None else problem.full_message,
             )
         )
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from aiohttp import web
 
 from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError
 from gatewayd.http.body import json_reply
 from gatewayd.http.context import find_actor
 from gatewayd.http.routes import Access, Noun, Route
@@ -22,8 +23,8 @@ class HealthProbe(Protocol):
         """Whether the start has ended and no stop has begun."""
         ...
 
-    async def database_problem(self) -> str | None:
-        """Return a sentence when the database did not answer in time, None when it did."""
+    async def database_problem(self) -> GatewayError | None:
+        """Return what is wrong when the database did not answer in time, None when it did."""
         ...
 
 
@@ -64,7 +65,7 @@ class HealthRoutes:
         """Answer `{"status": true}`, or 503 with a sentence in `detail`."""
         problem = await self._probe.database_problem()
         if problem is not None:
-            return json_reply({"status": False, "detail": problem}, status=503)
+            return json_reply({"status": False, "detail": problem.message}, status=503)
         return json_reply({"status": True})
 
     async def live(self, request: web.Request) -> web.StreamResponse:
@@ -74,10 +75,11 @@ class HealthRoutes:
     async def readiness(self, request: web.Request) -> web.StreamResponse:
         """Answer 200 when ready, 503 while starting, stopping or without a database."""
         problem = await self._probe.database_problem()
+        detail = None if problem is None else problem.message
         if not self._probe.ready:
-            problem = "not ready: starting or stopping"
-        if problem is not None:
-            return json_reply({"status": False, "detail": problem}, status=503)
+            detail = "not ready: starting or stopping"
+        if detail is not None:
+            return json_reply({"status": False, "detail": detail}, status=503)
         return json_reply({"status": True})
 
     async def version(self, request: web.Request) -> web.StreamResponse:

@@ -18,7 +18,7 @@ async def test_a_damaged_database_is_a_failure(ctl: Ctl, control: Control) -> No
     failed = await ctl("database", "check")
     assert failed.code == 1
     assert "damaged: Tree 5" in failed.out
-    control.health.problem = "the database's file is damaged: Tree 5"
+    control.health.problem = GatewayError(Kind.INTERNAL, "the database's file is damaged: Tree 5")
     assert "damaged: Tree 5" in (await ctl("health")).out
 
 

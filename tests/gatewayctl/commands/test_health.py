@@ -51,7 +51,10 @@ async def test_a_dead_source_warns_and_a_dead_database_fails(ctl: Ctl, control: 
     await ctl("model", "list", "--refresh")
     assert (await ctl("health", "-o", "name")).out == "warn\n"
     assert "fake: cannot reach fake" in (await ctl("health")).out
-    control.health.problem = "cannot reach the database"
+    control.health.problem = GatewayError(
+        Kind.UNAVAILABLE, "cannot reach the database", place="db.example.org:5432/gatewayd"
+    )
+    assert "cannot reach the database at db.example.org:5432/gatewayd" in (await ctl("health")).out
     failing = await ctl("health", "-o", "jsonl")
     assert failing.code == 1
     assert json.loads(failing.out)["status"] == "fail"

@@ -44,6 +44,22 @@ def test_each_dialect_has_its_own_shape() -> None:
     assert errors.body_of(busy, Dialect.OLLAMA) == {"error": "cannot reach it", "detail": "cannot reach it"}
 
 
+def test_where_it_went_wrong_is_told_on_the_control_socket_and_nowhere_else() -> None:
+    error = GatewayError(Kind.UNAVAILABLE, "cannot save", place="db.example.org:5432/gatewayd")
+    told = {dialect for dialect in Dialect if "db.example.org" in str(errors.body_of(error, dialect))}
+    assert told == {Dialect.CONTROL}
+
+
+async def test_the_log_tells_where_it_went_wrong(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> web.StreamResponse:
+        raise GatewayError(Kind.UNAVAILABLE, "cannot save", place="db.example.org:5432/gatewayd")
+
+    request = make_mocked_request("POST", "/x")
+    request[REQUEST_ID] = "r1"
+    await errors.guard(fail(), Dialect.NATIVE, request, "/x")
+    assert caplog.messages == ["request refused: cannot save at db.example.org:5432/gatewayd"]
+
+
 def test_validation_detail_is_a_list_for_native_clients_only() -> None:
     error = GatewayError(Kind.INVALID_REQUEST, "cannot accept a.b", param="a.b", code="validation")
     assert errors.body_of(error)["detail"][0]["loc"] == ["body", "a", "b"]

@@ -33,8 +33,11 @@ async def test_failure_is_told_and_forgotten_when_it_is_over(monkeypatch: pytest
         if failing[0]:
             raise GatewayError(Kind.UNAVAILABLE, "cannot reach the database")
 
-    monitor = HealthMonitor(ping, tasks)
-    assert await monitor.database_problem() == "cannot reach the database"
+    monitor = HealthMonitor(ping, tasks, "db:5432/gatewayd")
+    problem = await monitor.database_problem()
+    assert problem is not None
+    assert problem.message == "cannot reach the database"
+    assert problem.full_message == "cannot reach the database at db:5432/gatewayd"
     failing[0] = False
     assert await monitor.database_problem() is None
     await tasks.close()
@@ -47,9 +50,9 @@ async def test_hanging_database_is_told_in_time(monkeypatch: pytest.MonkeyPatch)
     async def ping() -> None:
         await asyncio.Event().wait()
 
-    problem = await asyncio.wait_for(HealthMonitor(ping, tasks).database_problem(), 1)
+    problem = await asyncio.wait_for(HealthMonitor(ping, tasks, "db:5432/x").database_problem(), 1)
     assert problem is not None
-    assert "did not answer" in problem
+    assert problem.full_message == "the database did not answer within 0.01 s at db:5432/x"
     await tasks.close()
 
 
@@ -115,7 +118,7 @@ async def test_a_database_that_answers_no_more_is_told_in_the_end(monkeypatch: p
         monkeypatch.setattr(health, f"{name}_SECONDS", seconds)
     problem = await asyncio.wait_for(monitor.database_problem(), 4)
     assert problem is not None
-    assert "did not answer" in problem
+    assert "did not answer" in problem.message
     await tasks.close()
 
 
@@ -125,6 +128,8 @@ async def test_a_probe_that_breaks_is_no_good_answer(caplog: pytest.LogCaptureFi
     async def ping() -> None:
         raise RuntimeError("boom")
 
-    assert "probe failed" in (await HealthMonitor(ping, tasks).database_problem() or "")
+    problem = await HealthMonitor(ping, tasks).database_problem()
+    assert problem is not None
+    assert "probe failed" in problem.full_message
     await tasks.close()
     assert [record.message for record in caplog.records] == ["background task failed"]

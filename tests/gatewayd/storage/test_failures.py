@@ -1,3 +1,4 @@
+import contextvars
 import socket
 import sqlite3
 import ssl
@@ -11,7 +12,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage import damage
 from gatewayd.storage.damage import DamageError
 from gatewayd.storage.database import Database
-from gatewayd.storage.failures import failure, translated, unstorable
+from gatewayd.storage.failures import failure, name_server, translated, unstorable
 from gatewayd.storage.location import parse
 from tests.fakes.postgres import Postgres
 
@@ -171,3 +172,18 @@ async def test_a_traceback_shows_no_values_of_a_row(migrated_postgres: str, post
 )
 def test_a_lost_connection_tells_its_cause_and_no_address(error: OSError, cause: str) -> None:
     assert failure("save", error).message == f"cannot save: the database cannot be reached{cause}"
+
+
+def test_those_who_run_the_gateway_are_told_which_server_it_is() -> None:
+    def told() -> list[str]:
+        name_server("db.example.org:5432/gatewayd")
+        return [
+            failure("save", error).full_message
+            for error in (ConnectionRefusedError(111, "x"), ServerError("22021"))
+        ]
+
+    lost, refused = contextvars.copy_context().run(told)
+    assert lost == (
+        "cannot save: the database cannot be reached (connection refused) at db.example.org:5432/gatewayd"
+    )
+    assert refused == "cannot save: a value is too long or cannot be stored"

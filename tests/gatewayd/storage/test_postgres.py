@@ -1,6 +1,7 @@
 """The pool and its claim."""
 
 import asyncio
+import errno
 import os
 import re
 import time
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import asyncpg
 import pytest
@@ -340,3 +342,19 @@ async def test_a_cancelled_transaction_is_rolled_back_before_its_connection_is_p
             await asyncio.sleep(0.001 if steps % 2 else 0)
         await asyncio.wait([task])
     assert reports == []
+
+
+async def test_errors_of_a_server_that_is_away_name_it_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(engine: engine_module.Engine) -> None:
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "refused")
+
+    monkeypatch.setattr(engine_module.Engine, "take", refuse)
+    monkeypatch.setattr(engine_module.Engine, "keep_claim", AsyncMock())
+    with pytest.raises(GatewayError) as caught:
+        await database.ping()
+    told = "cannot reach the database: the database cannot be reached (connection refused)"
+    assert caught.value.message == told
+    assert caught.value.full_message == f"{told} at {database.location.address}"
+    monkeypatch.undo()

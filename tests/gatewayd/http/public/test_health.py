@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.public.health import HealthRoutes
 from tests.fakes.edge import bearer, serving
 from tests.fakes.models import make_actor
+
+GONE = GatewayError(Kind.UNAVAILABLE, "the database is gone", place="db.example.org:5432/gatewayd")
 
 
 @dataclass
@@ -16,9 +19,9 @@ class Probe:
     """A daemon in any state."""
 
     ready: bool = True
-    problem: str | None = None
+    problem: GatewayError | None = None
 
-    async def database_problem(self) -> str | None:
+    async def database_problem(self) -> GatewayError | None:
         return self.problem
 
 
@@ -34,7 +37,7 @@ class Config:
     [
         (Probe(), 200, 200, 200),
         (Probe(ready=False), 200, 200, 503),
-        (Probe(problem="the database is gone"), 503, 200, 503),
+        (Probe(problem=GONE), 503, 200, 503),
     ],
 )
 async def test_each_question_has_its_answer(probe: Probe, health: int, live: int, ready: int) -> None:
@@ -48,6 +51,7 @@ async def test_each_question_has_its_answer(probe: Probe, health: int, live: int
         }.items():
             reply = await client.get(path)
             assert reply.status == status, path
+            assert "db.example.org" not in await reply.text()
             assert (await reply.json())["status"] is (status == 200)
         assert (await client.head("/health")).status == health
 
