@@ -13,7 +13,13 @@ from typing import Final
 from gatewayd.plugins import frontmatter
 from gatewayd.plugins.invoke import Failed, PluginError
 from gatewayd.plugins.names.catalogue import PACKAGE
-from gatewayd.plugins.packages import DISTRIBUTIONS, choose_requirements, find_unmet, missing_module
+from gatewayd.plugins.packages import (
+    DISTRIBUTIONS,
+    choose_requirements,
+    find_unmet,
+    missing_module,
+    missing_part,
+)
 from gatewayd.plugins.records import Plugin, log_fields
 
 log = logging.getLogger(__name__)
@@ -99,12 +105,16 @@ class Requirements:
         unmet = find_unmet(_packages(plugin))
         if not (module or unmet) or module.partition(".")[0] == PACKAGE:
             return ""
+        top, is_enabled = module.partition(".")[0], self._installation.is_enabled
         if unmet:
             required = choose_requirements(module, unmet) or unmet
             named = f"the plugin requires {', '.join(required)}: install it"
+            or_else = f"set {SETTING}" if not is_enabled else "add it to the requirements"
+        elif top != module and not missing_part(module):
+            return f"{top} is there in a version without it: install one that has it"
         else:
             named = f"its header names no package for it: install {DISTRIBUTIONS.get(module, module)}"
-        or_else = f"set {SETTING}" if not self._installation.is_enabled else "add it to the requirements"
+            or_else = "add it to the requirements" + ("" if is_enabled else f" and set {SETTING}")
         return f"{named} for the gateway's Python, or {or_else}"
 
     def _mark(self, mark: str) -> Path:

@@ -53,6 +53,10 @@ async def test_what_no_header_names_is_named_by_its_package(tmp_path: Path) -> N
         "its header names no package for it: install opencv-python for the gateway's Python,"
         " or add it to the requirements"
     )
+    told = Requirements(Installation(tmp_path)).hint(plugin, missing)
+    assert told.endswith("or add it to the requirements and set enable_pip_install_frontmatter_requirements")
+    older = ModuleNotFoundError("", name="pydantic.of_old")
+    assert requirements.hint(plugin, older).startswith("pydantic is there in a version without it: install")
     assert requirements.hint(plugin, ImportError("cannot import name 'x' from 'json' (json.py)")) == ""
     assert requirements.hint(plugin, ModuleNotFoundError("", name="open_webui.x")) == ""
 
