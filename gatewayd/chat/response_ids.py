@@ -202,7 +202,7 @@ class RememberedAnswer(PassedAnswer):
             await self._known.remember(given, self._recipient)
         except GatewayError as error:
             extra = {"request_id": self._recipient.request_id}
-            log.error("the ids of a response are not remembered: %s", error.message, extra=extra)
+            log.error("the ids of a response are not remembered: %s", error.full_message, extra=extra)
 
 
 async def _references(body: Body) -> list[Reference]:

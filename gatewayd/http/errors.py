@@ -210,10 +210,10 @@ def _level_of(status: int) -> int:
 def log_refused(request: web.Request, words: str, error: GatewayError) -> None:
     """Write the log line of a failure within a connection that goes on."""
     if error.kind is Kind.INTERNAL:
-        log_internal(request, error, f"{words}: {error.message}")
+        log_internal(request, error, f"{words}: {error.full_message}")
         return
     extra = {"request_id": request[REQUEST_ID], "kind": error.kind.value}
-    log.log(_level_of(status_of(error)), "%s: %s", words, error.message, extra=extra)
+    log.log(_level_of(status_of(error)), "%s: %s", words, error.full_message, extra=extra)
 
 
 def log_broken(request: web.Request, error: GatewayError) -> None:
