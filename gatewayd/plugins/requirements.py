@@ -13,7 +13,13 @@ from typing import Final
 from gatewayd.plugins import frontmatter
 from gatewayd.plugins.invoke import Failed, PluginError
 from gatewayd.plugins.names.catalogue import PACKAGE
-from gatewayd.plugins.packages import DISTRIBUTIONS, choose_requirements, find_unmet, missing_module, missing_part
+from gatewayd.plugins.packages import (
+    DISTRIBUTIONS,
+    choose_requirements,
+    find_unmet,
+    missing_module,
+    missing_part,
+)
 from gatewayd.plugins.records import Plugin, log_fields
 
 log = logging.getLogger(__name__)
