@@ -1,11 +1,12 @@
 """Completes names and ids at the prompt of a shell: the daemon is asked for some, shortly and silently."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import typer
+from typer.models import ParameterInfo
 
 from gatewayctl.client import ControlClient, default_socket
 from gatewayctl.failures import CommandError
@@ -17,6 +18,7 @@ PLAIN: Final = re.compile(r"[\w@+/.][\w@%+=:,/.-]*")
 """What no shell takes for more than a word: a shell runs what is in a line, and users choose their names."""
 
 Rows = Iterable[tuple[str, ...]]
+Reader = Callable[[ControlClient, str], Rows]
 Completer = Callable[[typer.Context, str], list[str]]
 
 
@@ -45,12 +47,68 @@ def collections(client: ControlClient, _: str) -> Rows:
     return ((row.name, row.id) for row in client.list_collections(limit=MAX_OFFERED).collections)
 
 
+def keys(client: ControlClient, _: str) -> Rows:
+    """Return the ids of API keys."""
+    return ((row.id,) for row in client.list_keys().keys)
+
+
+def chats(client: ControlClient, _: str) -> Rows:
+    """Return the ids of stored chats, last changed first."""
+    return ((row.id,) for row in client.list_chats(limit=MAX_OFFERED).chats)
+
+
+def tasks(client: ControlClient, _: str) -> Rows:
+    """Return the ids of tasks that run."""
+    return ((row.id,) for row in client.list_tasks().tasks)
+
+
+def calls(client: ControlClient, _: str) -> Rows:
+    """Return the ids of calls that wait for an answer."""
+    return ((row.id,) for row in client.list_calls().calls)
+
+
+def tool_servers(client: ControlClient, _: str) -> Rows:
+    """Return the ids of tool servers."""
+    return ((row.id,) for row in client.list_tool_servers().servers)
+
+
+def settings(client: ControlClient, _: str) -> Rows:
+    """Return the names of settings."""
+    return ((row.name,) for row in client.list_settings().settings)
+
+
+def permissions(client: ControlClient, _: str) -> Rows:
+    """Return the names of permissions."""
+    return ((row.name,) for row in client.list_permissions().permissions)
+
+
+def holders(client: ControlClient, noun: str) -> Rows:
+    """Return whom an access list names: users by e-mail address, and groups."""
+    yield from ((email,) for email, _ in users(client, noun))
+    yield from ((f"group:{name}",) for name, _ in groups(client, noun))
+
+
+def tools(client: ControlClient, _: str) -> Rows:
+    """Return the ids of tools."""
+    return ((row.id,) for row in client.list_plugins("tool").plugins)
+
+
+def filters(client: ControlClient, _: str) -> Rows:
+    """Return the ids of filters."""
+    return ((row.id,) for row in client.list_plugins("function", "filter").plugins)
+
+
+def actions(client: ControlClient, _: str) -> Rows:
+    """Return the ids of actions."""
+    return ((row.id,) for row in client.list_plugins("function", "action").plugins)
+
+
 def plugins(client: ControlClient, family: str) -> Rows:
     """Return the ids of the plugins of a family: function or tool."""
     return ((row.id,) for row in client.list_plugins(family).plugins)
 
 
-def completing(read: Callable[[ControlClient, str], Rows]) -> Completer:
+def completing(read: Reader) -> Completer:
     """Return what Typer calls: it offers names, or ids where no name begins with what was typed."""
 
     def complete(context: typer.Context, incomplete: str) -> list[str]:
@@ -69,6 +127,41 @@ def completing(read: Callable[[ControlClient, str], Rows]) -> Completer:
         return []
 
     return complete
+
+
+def assigned(read: Reader) -> Reader:
+    """Return what offers the names that something is assigned to, as in NAME=VALUE."""
+
+    def names(client: ControlClient, noun: str) -> Rows:
+        return ((f"{row[0]}=",) for row in read(client, noun))
+
+    return names
+
+
+BY_METAVAR: Final[Mapping[str, Reader]] = {
+    "CALL": calls,
+    "CHAT": chats,
+    "COLLECTION": collections,
+    "GROUP": groups,
+    "KEY": keys,
+    "MODEL": models,
+    "PERMISSION": permissions,
+    "PERMISSION=VALUE": assigned(permissions),
+    "SETTING": settings,
+    "SETTING=VALUE": assigned(settings),
+    "TASK": tasks,
+    "USER": users,
+    "WHO": holders,
+}
+"""What completes an argument or an option by the word that stands for it in the manual."""
+
+
+def complete_by_metavar(annotation: Any) -> None:
+    """Give a parameter of a command the completer of its metavar, unless it has one."""
+    for info in getattr(annotation, "__metadata__", ()):
+        if isinstance(info, ParameterInfo) and info.autocompletion is None:
+            read = BY_METAVAR.get(info.metavar or "")
+            info.autocompletion = None if read is None else completing(read)
 
 
 def _noun(context: Any) -> str:

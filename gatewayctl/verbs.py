@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from gatewayctl.client import ControlClient, default_socket
-from gatewayctl.completion import completing, groups, users
+from gatewayctl.completion import complete_by_metavar
 from gatewayctl.render import Output, Renderer, Row, View
 from gatewayctl.safe import clean_lines
 from gatewayctl.streams import discard
@@ -31,15 +31,13 @@ OutputOption = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 UserRef = Annotated[
     str,
-    typer.Argument(metavar="USER", help="The user's id or e-mail address.", autocompletion=completing(users)),
+    typer.Argument(metavar="USER", help="The user's id or e-mail address."),
 ]
 ProviderName = Annotated[
     str | None,
     typer.Option("--provider", metavar="NAME", help="Whose id it is; scim_auth_provider if not given."),
 ]
-GroupRef = Annotated[
-    str, typer.Argument(metavar="GROUP", help="The group's id or name.", autocompletion=completing(groups))
-]
+GroupRef = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id or name.")]
 
 
 @dataclass
@@ -152,6 +150,8 @@ def _runner(function: Callable[..., None]) -> Callable[..., None]:
     added = inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, annotation=OutputOption, default=None)
     given = inspect.signature(function)
     rest = list(given.parameters.values())[1:]
+    for item in rest:
+        complete_by_metavar(item.annotation)
     parameters = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in rest]
     run.__signature__ = given.replace(parameters=[own, *parameters, added])  # type: ignore[attr-defined]
     hints = {item.name: item.annotation for item in (*parameters, added)}

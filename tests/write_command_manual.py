@@ -171,8 +171,8 @@ Ask the collection, and see why each passage was found:
 $ gatewayctl collection query handbook \(aqhow many days of leave?\(aq \-\-explain
 .Ed
 .Pp
-Complete commands in the shell, and the names and ids of users, groups, models,
-files, collections and functions while the daemon answers:
+Complete commands in the shell, and the names and ids of what there is while the
+daemon answers:
 .Bd -literal -offset indent
 $ gatewayctl \-\-install\-completion
 .Ed

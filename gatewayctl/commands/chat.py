@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gatewayctl.completion import completing, models
+from gatewayctl.completion import completing, files
 from gatewayctl.live.citations import citations
 from gatewayctl.prompts import usage
 from gatewayctl.render import Output
@@ -35,7 +35,6 @@ def run(
         typer.Argument(
             metavar="MODEL",
             help="The id of the model; - takes the first one.",
-            autocompletion=completing(models),
         ),
     ] = "-",
     prompt: Annotated[
@@ -52,7 +51,13 @@ def run(
         typer.Option("--collection", "-c", metavar="COLLECTION", help="Answer from these documents."),
     ] = None,
     file: Annotated[
-        list[str] | None, typer.Option("--file", metavar="FILE", help="Answer from the file of this id.")
+        list[str] | None,
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            help="Answer from the file of this id.",
+            autocompletion=completing(files),
+        ),
     ] = None,
 ) -> None:
     """Ask a model and print the answer while it comes: Markdown on a terminal, plain in a pipe.

@@ -5,9 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
-from gatewayctl import completion
 from gatewayctl.commands.files import FileIds, NewOwner, leave, wait_for
-from gatewayctl.completion import completing
 from gatewayctl.failures import CommandError
 from gatewayctl.ingesting.stop import Stop, StoppedError
 from gatewayctl.paging import everything
@@ -140,7 +138,6 @@ Ref = Annotated[
     typer.Argument(
         metavar="COLLECTION",
         help="The collection's name or id.",
-        autocompletion=completing(completion.collections),
     ),
 ]
 Description = Annotated[str | None, typer.Option("--description", help="What the collection is for.")]
@@ -323,7 +320,6 @@ def give(
         typer.Argument(
             metavar="COLLECTION",
             help="Names or ids of collections.",
-            autocompletion=completing(completion.collections),
         ),
     ],
     to: NewOwner,

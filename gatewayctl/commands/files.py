@@ -87,7 +87,8 @@ def add(
     session: Session,
     paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files to upload.")],
     collection: Annotated[
-        str | None, typer.Option("--collection", "-c", metavar="NAME", help="Put them there: a name or id.")
+        str | None,
+        typer.Option("--collection", "-c", metavar="COLLECTION", help="Put them there: a name or id."),
     ] = None,
     user: Owner = None,
     name: Annotated[
@@ -194,7 +195,10 @@ def delete(session: Session, files: FileIds, yes: Yes = False, dry_run: DryRun =
 def retry(
     session: Session,
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE", help="Ids of files; or use --failed.")
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE", help="Ids of files; or use --failed.", autocompletion=completing(files)
+        ),
     ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="All files that failed.")] = False,
     wait: Wait = False,

@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from gatewayctl.commands.users import ROWS as USER_ROWS
-from gatewayctl.completion import completing, users
 from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import View
 from gatewayctl.values import by_name, parse_flags, tree_of
@@ -70,7 +69,7 @@ Allow = Annotated[
 ]
 UserRefs = Annotated[
     list[str],
-    typer.Argument(metavar="USER", help="Ids or e-mail addresses.", autocompletion=completing(users)),
+    typer.Argument(metavar="USER", help="Ids or e-mail addresses."),
 ]
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="The name of the group.")]
 

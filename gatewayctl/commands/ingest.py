@@ -31,7 +31,7 @@ Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory.")
 CollectionName = Annotated[
     str,
     typer.Option(
-        "--collection", "-c", metavar="NAME", help="The collection's name or id; it is made if absent."
+        "--collection", "-c", metavar="COLLECTION", help="The collection's name or id; it is made if absent."
     ),
 ]
 Origin = Annotated[

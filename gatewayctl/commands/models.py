@@ -6,7 +6,7 @@ import typer
 
 from gatewayctl.client import ControlClient
 from gatewayctl.commands import access
-from gatewayctl.completion import completing, models
+from gatewayctl.completion import actions, completing, filters, tools
 from gatewayctl.prompts import confirm, read_text
 from gatewayctl.render import View
 from gatewayctl.safe import begun
@@ -44,10 +44,8 @@ DETAIL: View[Model] = View(
 )
 WRITTEN: View[ModelWritten] = View(name=lambda model: model.id, columns={})
 
-ModelId = Annotated[
-    str, typer.Argument(metavar="MODEL", help="The id of the model.", autocompletion=completing(models))
-]
-NewModelId = Annotated[str, typer.Argument(metavar="MODEL", help="The id of the new model.")]
+ModelId = Annotated[str, typer.Argument(metavar="MODEL", help="The id of the model.")]
+NewModelId = Annotated[str, typer.Argument(metavar="ID", help="The id of the new model.")]
 Base = Annotated[str, typer.Option("--base", metavar="MODEL", help="The model that it stands on.")]
 Name = Annotated[str | None, typer.Option("--name", help="What it is called; the id if not given.")]
 System = Annotated[
@@ -61,10 +59,19 @@ Knowledge = Annotated[
     list[str] | None,
     typer.Option("--knowledge", metavar="COLLECTION", help="A collection to answer from: a name or id."),
 ]
-Tools = Annotated[list[str] | None, typer.Option("--tool", metavar="ID", help="A tool it may call.")]
-Filters = Annotated[list[str] | None, typer.Option("--filter", metavar="ID", help="A filter of its chats.")]
+Tools = Annotated[
+    list[str] | None,
+    typer.Option("--tool", metavar="ID", help="A tool it may call.", autocompletion=completing(tools)),
+]
+Filters = Annotated[
+    list[str] | None,
+    typer.Option("--filter", metavar="ID", help="A filter of its chats.", autocompletion=completing(filters)),
+]
 Actions = Annotated[
-    list[str] | None, typer.Option("--action", metavar="ID", help="An action on its messages.")
+    list[str] | None,
+    typer.Option(
+        "--action", metavar="ID", help="An action on its messages.", autocompletion=completing(actions)
+    ),
 ]
 
 

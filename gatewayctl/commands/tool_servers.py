@@ -6,6 +6,7 @@ import typer
 
 from gatewayctl.client import ControlClient
 from gatewayctl.commands import access
+from gatewayctl.completion import completing, tool_servers
 from gatewayctl.prompts import confirm, read_secret, read_text
 from gatewayctl.render import Output, View
 from gatewayctl.safe import begun
@@ -53,7 +54,10 @@ TOOLS: View[OfferedTool] = View(
     },
 )
 
-ServerId = Annotated[str, typer.Argument(metavar="ID", help="The id, as list shows it.")]
+ServerId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The id, as list shows it.", autocompletion=completing(tool_servers)),
+]
 NewServerId = Annotated[str, typer.Argument(metavar="ID", help="The id of the new one.")]
 Url = Annotated[str, typer.Option("--url", help="Its address.")]
 Speaks = Annotated[Kind, typer.Option("--type", help="What it speaks.")]

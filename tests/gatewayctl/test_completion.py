@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -11,12 +12,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
 
 import gatewayctl
 from gatewayctl import completion
+from gatewayctl.main import app
 from tests.fakes.control import Control, Ctl
 from tests.fakes.control_documents import processed
 from tests.fakes.control_plugins import FILTER
+from tests.gatewayctl.test_manual import walk
 
 
 def complete(socket: Path, words: str) -> subprocess.CompletedProcess[str]:
@@ -37,6 +41,85 @@ def complete(socket: Path, words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+NO_IDS = {
+    # Words of somebody else, or of what is to be made.
+    *((verb, name) for verb in ("user link", "group link") for name in ("external_id", "provider")),
+    ("user link", "oauth_subject"),
+    ("user unlink", "provider"),
+    ("group unlink", "provider"),
+    ("setup", "group"),
+    ("model create", "model"),
+    ("tool-server add", "server"),
+    ("tool-server add", "functions"),
+    ("group create", "name"),
+    ("group ensure", "name"),
+    ("collection create", "name"),
+    ("key create", "name"),
+    ("ingest", "origin"),
+    # The last event that somebody saw.
+    ("event follow", "since"),
+    # They depend on the plugin that the command names.
+    *((f"{noun} valves unset", "names") for noun in ("function", "tool")),
+    *((f"{noun} valves set", "pairs") for noun in ("function", "tool")),
+    # Files of this machine, which shells complete.
+    ("chat import", "file"),
+    *((f"user {verb}", "password_file") for verb in ("create", "ensure", "password")),
+    *((f"{noun} valves set", "document") for noun in ("function", "tool")),
+    ("setup", "password_file"),
+    ("chat export", "to"),
+    ("tool-server add", "spec"),
+    ("tool-server add", "key_file"),
+    ("scim check", "token_file"),
+    ("scim check", "ca"),
+}
+"""Parameters whose word could stand for something that there is, and does not."""
+
+OTHER_WORDS = re.compile(r"DIR|PATH|TEXT|SECONDS|PATTERN|GLOB|SIZE|TIME|JSON|URL|QUESTION|PROMPT|NAME=VALUE")
+
+
+def test_all_that_names_something_is_completed() -> None:
+    left = {
+        (path, parameter.name)
+        for path, command in walk(typer.main.get_command(app))
+        for parameter in command.params
+        if parameter.metavar and not OTHER_WORDS.fullmatch(parameter.metavar)
+        if parameter._custom_shell_complete is None
+    }
+    assert left == NO_IDS
+
+
+def test_each_noun_is_asked_for_what_it_has() -> None:
+    def rows(key: str, *found: dict[str, str]) -> Any:
+        return lambda *_, **__: SimpleNamespace(**{key: [SimpleNamespace(**one) for one in found]})
+
+    client: Any = SimpleNamespace(
+        list_users=rows("users", {"email": "ada@example.org", "id": "u-1"}),
+        list_groups=rows("groups", {"name": "staff", "id": "g-1"}),
+        list_keys=rows("keys", {"id": "k-1"}),
+        list_chats=rows("chats", {"id": "c-1"}),
+        list_tasks=rows("tasks", {"id": "t-1"}),
+        list_calls=rows("calls", {"id": "q-1"}),
+        list_tool_servers=rows("servers", {"id": "maps"}),
+        list_settings=rows("settings", {"name": "ENABLE_SIGNUP"}),
+        list_permissions=rows("permissions", {"name": "chat.file_upload"}),
+        list_plugins=rows("plugins", {"id": "loud"}),
+    )
+    for read, expected in (
+        (completion.keys, [("k-1",)]),
+        (completion.chats, [("c-1",)]),
+        (completion.tasks, [("t-1",)]),
+        (completion.calls, [("q-1",)]),
+        (completion.tool_servers, [("maps",)]),
+        (completion.BY_METAVAR["SETTING=VALUE"], [("ENABLE_SIGNUP=",)]),
+        (completion.permissions, [("chat.file_upload",)]),
+        (completion.holders, [("ada@example.org",), ("group:staff",)]),
+        (completion.tools, [("loud",)]),
+        (completion.filters, [("loud",)]),
+        (completion.actions, [("loud",)]),
+    ):
+        assert list(read(client, "any")) == expected
+
+
 async def offered(ctl: Ctl, words: str) -> list[str]:
     done = await asyncio.to_thread(complete, ctl.socket, words)
     assert (done.returncode, done.stderr) == (0, "")
@@ -55,6 +138,7 @@ async def test_what_there_is_is_offered(ctl: Ctl, control: Control, owner: None,
     assert await offered(ctl, "user show ada") == ["ada@example.org"]
     assert await offered(ctl, f"user show {user['id'][:-2]}") == [user["id"]]
     assert "staff" in await offered(ctl, "group show ")
+    assert await offered(ctl, "key list --user ada") == ["ada@example.org"]
     assert await offered(ctl, "collection show hand") == ["handbook"]
     assert await offered(ctl, f"file show {file.id[:-2]}") == [file.id]
     assert await offered(ctl, "function show l") == ["loud"]
