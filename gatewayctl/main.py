@@ -33,7 +33,7 @@ from gatewayctl.commands import (
 )
 from gatewayctl.failures import CommandError
 from gatewayctl.render import Output
-from gatewayctl.streams import discard, prepared_streams
+from gatewayctl.streams import discard, prepared_streams, tell
 from gatewayctl.verbs import Session
 
 app = typer.Typer(
@@ -132,7 +132,7 @@ def _run(given: Sequence[str], session: Session) -> int:
 def report(error: CommandError, session: Session) -> int:
     """Tell a failure on standard error, as one JSON object where JSON was asked for; return the exit code."""
     is_json = session.output in {Output.JSON, Output.JSONL}
-    sys.stderr.write(f"{error.as_json() if is_json else error.sentence()}\n")
+    tell(f"{error.as_json() if is_json else error.sentence()}\n")
     return error.exit_code
 
 

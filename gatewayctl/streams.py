@@ -51,9 +51,42 @@ class GuardedStream:
             raise CommandError("system", f"cannot write the answer: {reason}") from error
 
 
+class QuietStream:
+    """A text stream for talk: what cannot be written to it is lost, and the command goes on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        try:
+            return self._stream.write(text)
+        except OSError:
+            discard(self._stream)
+            return len(text)
+
+    def flush(self) -> None:
+        """Write what is kept back."""
+        try:
+            self._stream.flush()
+        except OSError:
+            discard(self._stream)
+
+
+def tell(text: str) -> None:
+    """Write to standard error, as far as there is one that takes it."""
+    if sys.stderr is not None:
+        stream = QuietStream(sys.stderr)
+        stream.write(text)
+        stream.flush()
+
+
 @contextmanager
 def prepared_streams() -> Iterator[None]:
-    """Put streams in place that can be used: closed ones are replaced, the answer's is guarded.
+    """Put streams in place that can be used: closed ones are replaced, those of the command are guarded.
 
     Raises CommandError when there is no standard output.
     """
@@ -70,6 +103,7 @@ def prepared_streams() -> Iterator[None]:
                 stack.callback(stream.reconfigure, errors=stream.errors)
                 stream.reconfigure(errors=ESCAPES)
         sys.stdout = cast("TextIO", GuardedStream(sys.stdout))
+        sys.stderr = cast("TextIO", QuietStream(sys.stderr))
         yield
 
 

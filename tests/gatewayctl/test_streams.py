@@ -10,7 +10,7 @@ import pytest
 
 import gatewayctl
 from gatewayctl.failures import CommandError
-from gatewayctl.streams import ESCAPES, GuardedStream, prepared_streams
+from gatewayctl.streams import ESCAPES, GuardedStream, QuietStream, prepared_streams
 from tests.fakes.control import Control, Ctl
 
 ENVIRONMENT = {"PYTHONPATH": str(Path(gatewayctl.__file__).parents[1]), "PATH": os.environ["PATH"]}
@@ -89,4 +89,19 @@ def test_streams_are_as_before_afterwards(monkeypatch: pytest.MonkeyPatch) -> No
     with prepared_streams():
         assert own.errors == ESCAPES
         assert isinstance(sys.stdout, GuardedStream)
+        assert isinstance(sys.stderr, QuietStream)
     assert (sys.stdout, own.errors) == (own, "strict")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("--socket none health", 3), ("no-such-noun", 2), ("health >&-", 1)]
+)
+def test_the_exit_code_is_that_of_the_failure_where_it_cannot_be_told(words: str, code: int) -> None:
+    done = run(f"ctl {words} 2>/dev/full; echo $? >&2")
+    assert (done.stdout, done.stderr) == ("", f"{code}\n")
+
+
+def test_talk_that_cannot_be_written_is_lost() -> None:
+    stream = QuietStream(Failing())
+    assert stream.write("x") == 1
+    stream.flush()
