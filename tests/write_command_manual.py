@@ -72,6 +72,8 @@ the daemon makes the change, checks it in every respect and takes it back.
 .Pp
 The options are as follows;
 .Fl -output
+and
+.Fl -help
 may also stand after the command:
 """
 
@@ -187,8 +189,12 @@ $ gatewayctl \-\-install\-completion
 def page() -> str:
     """Return the whole manual page."""
     root = typer.main.get_command(app)
-    context = typer.Context(root, info_name="gatewayctl")
-    lines = [*options(root, context, skip=frozenset({"--help"})), FORMS.rstrip(), ".Sh COMMANDS"]
+    context = typer.Context(root, info_name="gatewayctl", **root.context_settings)
+    lines = [
+        *options(root, context, frozenset(), [root.get_help_option(context)]),
+        FORMS.rstrip(),
+        ".Sh COMMANDS",
+    ]
     nouns = [command for command in root.commands.values() if hasattr(command, "commands")]
     verbs = [command for command in root.commands.values() if not hasattr(command, "commands")]
     lines += [".Bl -tag -width Ds", *(line for verb in verbs for line in entry(verb, context)), ".El"]
@@ -240,9 +246,14 @@ def called(item: Any, context: typer.Context) -> str:
     return f".{text}" if item.required else f".Op {text}"
 
 
-def options(command: Any, context: typer.Context, skip: frozenset[str] = frozenset(COMMON)) -> Iterator[str]:
-    """Yield the list of what a command takes."""
-    items = shown(command, skip)
+def options(
+    command: Any,
+    context: typer.Context,
+    skip: frozenset[str] = frozenset(COMMON),
+    more: Sequence[Any] = (),
+) -> Iterator[str]:
+    """Yield the list of what a command takes; `more` is told at the end."""
+    items = [*shown(command, skip), *more]
     if not items:
         return
     yield ".Bl -tag -width Ds"

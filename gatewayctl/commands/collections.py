@@ -6,6 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from gatewayctl.commands.files import FileIds, NewOwner, leave, wait_for
+from gatewayctl.commands.ownerless import ownerless, settle
 from gatewayctl.failures import CommandError
 from gatewayctl.ingesting.stop import Stop, StoppedError
 from gatewayctl.paging import everything
@@ -312,23 +313,31 @@ def query(
     _show_answer(session, answer, EXPLAINED if explain else FOUND)
 
 
-@noun.verb("give", "gatewayctl collection give handbook --to ada@example.org")
+@noun.verb(
+    "give",
+    "gatewayctl collection give handbook --to ada@example.org",
+    "gatewayctl collection give handbook --to ada@example.org --with-files",
+)
 def give(
     session: Session,
     collections: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="COLLECTION",
-            help="Names or ids of collections.",
-        ),
+        list[str], typer.Argument(metavar="COLLECTION", help="Names or ids of collections.")
     ],
     to: NewOwner,
+    with_files: Annotated[
+        bool, typer.Option("--with-files", help="Also give the files in them that belong to nobody.")
+    ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Make another user the owner of collections; the files in them keep theirs."""
+    """Make another user the owner of collections.
+
+    The files in them keep their owners. How many belong to removed accounts is told, and with --with-files
+    those are given, too.
+    """
     for ref in collections:
         row = session.client.give_collection(ref, Gift(user=to), dry_run=dry_run)
         session.written(row, WRITTEN, "collection")
+        settle(session, ownerless(session.client, row.id), to, gives=with_files, dry_run=dry_run)
 
 
 @noun.verb("delete", "gatewayctl collection delete handbook --yes")

@@ -25,6 +25,7 @@ def test_the_page_is_the_one_that_the_commands_give() -> None:
 
 def test_every_command_option_and_kind_is_in_the_page() -> None:
     text = PAGE.read_text().replace(r"\-", "-")
+    assert "\n.It Fl h , Fl -help\n" in text
     for path, command in walk(typer.main.get_command(app)):
         assert f"\n.Cm {path}\n" in text
         for item in command.params:
