@@ -49,6 +49,7 @@ from gatewayd.storage.lexical import open_lexical
 from gatewayd.storage.passages import TortoisePassages
 from gatewayd.storage.readers import open_reader
 from gatewayd.storage.spaces import TortoiseSpaces
+from gatewayd.storage.stale import StaleSweeper
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.extractor import ExternalExtractor, ExtractorOptions
 from gatewayd.upstream.service import ServiceOptions
@@ -130,14 +131,17 @@ async def open_documents(
     """Return the services, with what an earlier run left unfinished swept; `stack` closes them."""
     reader = await stack.enter_async_context(open_reader(database.location))
     blobs = LocalBlobs(settings.data_dir / BLOBS)
+    sweeper = StaleSweeper()
     stores = DocumentStores(
-        files=TortoiseFiles(),
+        files=TortoiseFiles(sweeper.wake),
         jobs=TortoiseJobs(),
-        passages=TortoisePassages(reader),
+        passages=TortoisePassages(reader, sweeper.wake),
         spaces=TortoiseSpaces(reader),
-        collections=TortoiseCollections(),
+        collections=TortoiseCollections(sweeper.wake),
         blobs=blobs,
     )
+    # Nobody finds them, so the start does not wait for their removal.
+    tasks.spawn("removal of stale passages", sweeper.run())
     swept = await blobs.sweep(stores.files.ids())
     if swept:
         log.info("removed what unfinished uploads left", extra={"files": swept})

@@ -183,6 +183,10 @@ class PassageStore(VectorReader, Protocol):
         file)."""
         ...
 
+    async def prepare(self, file_id: str) -> None:
+        """Make a `publish` that follows short; not inside a transaction. Nothing that is found changes."""
+        ...
+
     async def publish(self, file: File) -> Sequence[str]:
         """Make what is staged the passages of a file, drop the former ones, and write the record.
 

@@ -144,6 +144,7 @@ class Processor:
         return [Target(space, embedder) for space, embedder in await self._spaces.targets()]
 
     async def _publish(self, described: File) -> None:
+        await self._stores.passages.prepare(described.id)
         async with self._stores.transactor.transaction():
             published = await self._publish_inside(described)
         if published is not None:

@@ -1,13 +1,14 @@
 """Files in collections."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from gatewayd.commits import after_commit
 from gatewayd.errors import not_found
 from gatewayd.ids import digest
 from gatewayd.ingest.records import File
 from gatewayd.knowledge.records import Link
-from gatewayd.storage import words
+from gatewayd.storage import stale, words
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import fits
 from gatewayd.storage.files import COLUMNS, file_from
@@ -24,7 +25,13 @@ LINKED_FILE: Final = (
 
 
 class CollectionLinks:
-    """The part of `knowledge.interfaces.CollectionStore` about the files in a collection."""
+    """The part of `knowledge.interfaces.CollectionStore` about the files in a collection.
+
+    `wake` is called when there are stale words to purge.
+    """
+
+    def __init__(self, wake: Callable[[], object] = lambda: None) -> None:
+        self._wake = wake
 
     async def link(self, link: Link) -> bool:
         """Put a file into a collection, with its words if it has any; False when it is in already.
@@ -63,10 +70,11 @@ class CollectionLinks:
             )
             gone = {row["file_id"] for row in rows}
             taken = [file_id for file_id in wanted if file_id in gone]
+            is_left = False
             if taken:
-                number = await _number(collection_id)
-                for file_id in taken:
-                    await words.take(client, number, file_id)
+                is_left = await stale.detach(client, await _number(collection_id), taken)
+        if is_left:
+            after_commit(self._wake)
         return taken
 
     async def find_links(self, collection_id: str, file_ids: Sequence[str]) -> Mapping[str, Link]:

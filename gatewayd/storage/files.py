@@ -1,14 +1,15 @@
 """Files, without their bytes and passages."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
+from gatewayd.commits import after_commit
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.storage import words
+from gatewayd.storage import stale
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import decode, encode, fits
-from gatewayd.storage.rows import FileRow, LinkRow
+from gatewayd.storage.rows import REMOVED, FileRow, LinkRow
 from gatewayd.storage.statements import Statement, matching, possible
 from gatewayd.storage.transactions import writing
 from gatewayd.text import folded
@@ -19,7 +20,10 @@ COLUMNS: Final = tuple(each.name for each in fields(File))
 
 
 class TortoiseFiles:
-    """Implements `ingest.interfaces.FileStore`."""
+    """Implements `ingest.interfaces.FileStore`; `wake` is called when there are stale passages to purge."""
+
+    def __init__(self, wake: Callable[[], object] = lambda: None) -> None:
+        self._wake = wake
 
     async def add(self, file: File) -> None:
         """Insert a file."""
@@ -28,7 +32,7 @@ class TortoiseFiles:
 
     async def find(self, file_id: str) -> File | None:
         """Return the file with this id."""
-        if not fits(FileRow, id=file_id):
+        if stale.is_marker(file_id) or not fits(FileRow, id=file_id):
             return None
         with translated("read a file"):
             row = await FileRow.get_or_none(id=file_id)
@@ -37,7 +41,7 @@ class TortoiseFiles:
     async def find_many(self, file_ids: Sequence[str]) -> Mapping[str, File]:
         """Return those of the files that exist, by id, in one statement."""
         statement = Statement(FileRow._meta.db)
-        wanted = statement.among(possible(FileRow, file_ids))
+        wanted = statement.among([each for each in possible(FileRow, file_ids) if not stale.is_marker(each)])
         with translated("read files"):
             rows = await statement.run(f"SELECT * FROM files WHERE id {wanted}")  # noqa: S608 - no values
         found = {row["id"]: file_from(row) for row in rows}
@@ -58,7 +62,10 @@ class TortoiseFiles:
         if name is None or (user_id is not None and not fits(FileRow, user_id=user_id)):
             return [], 0
         statement = Statement(FileRow._meta.db)
-        conditions = [] if user_id is None else [f"user_id = {statement.bind(user_id)}"]
+        # Markers have no owner.
+        conditions = (
+            [f"status <> '{REMOVED}'"] if user_id is None else [f"user_id = {statement.bind(user_id)}"]
+        )
         if orphaned:
             conditions.append("NOT EXISTS (SELECT 1 FROM users u WHERE u.id = files.user_id)")
         if status is not None:
@@ -86,16 +93,18 @@ class TortoiseFiles:
         if not fits(FileRow, id=file_id):
             return False
         async with writing("remove the file") as client:
-            for number in await numbers_of(client, file_id):
-                await words.take(client, number, file_id)
-            return await FileRow.filter(id=file_id).delete() > 0
+            is_left = await stale.discard(client, file_id)
+            is_removed = await FileRow.filter(id=file_id).delete() > 0
+        if is_left:
+            after_commit(self._wake)
+        return is_removed
 
     async def ids(self) -> AsyncIterator[str]:
         """Yield the ids of all files, in order, a few in memory at a time."""
         last = ""
         while True:
             with translated("list files"):
-                rows = FileRow.filter(id__gt=last).order_by("id").limit(PAGE)
+                rows = FileRow.filter(id__gt=last).exclude(status=REMOVED).order_by("id").limit(PAGE)
                 found: Sequence[Any] = await rows.values_list("id", flat=True)
             if not found:
                 return
@@ -112,16 +121,6 @@ class TortoiseFiles:
                 LinkRow.filter(file_id=file_id).order_by("id").values_list("collection_id", flat=True)
             )
             return [str(collection_id) for collection_id in await links]
-
-
-async def numbers_of(client: Any, file_id: str) -> Sequence[int]:
-    """Return the numbers of the collections that hold a file."""
-    statement = Statement(client)
-    rows = await statement.run(
-        "SELECT c.number AS number FROM collection_files l JOIN collections c ON c.id = l.collection_id "  # noqa: S608
-        f"WHERE l.file_id = {statement.bind(file_id)} ORDER BY l.id"
-    )
-    return [row["number"] for row in rows]
 
 
 def columns_of(file: File) -> dict[str, Any]:

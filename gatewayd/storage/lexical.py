@@ -12,7 +12,7 @@ from typing import Final
 
 from gatewayd.ingest.interfaces import LexicalIndex
 from gatewayd.ingest.records import Hit, Scope, ScopeKind
-from gatewayd.storage import words
+from gatewayd.storage import stale, words
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import fits
 from gatewayd.storage.filewords import FileWords
@@ -128,6 +128,7 @@ class SqliteLexical:
         """Compare the words of a collection with its passages, mend, and return what differed."""
         if scope.kind is ScopeKind.FILE or not fits(CollectionRow, id=scope.id):
             return []
+        await stale.purge()
         async with writing("check the words of the collection") as client:
             row = await CollectionRow.get_or_none(id=scope.id)
             return [] if row is None else await words.mend(client, row.id, row.number)
@@ -136,7 +137,11 @@ class SqliteLexical:
         self, reading: sqlite3.Connection, collection_id: str, wanted: Sequence[str], limit: int
     ) -> Sequence[Hit]:
         row = reading.execute("SELECT number FROM collections WHERE id = ?1", (collection_id,)).fetchone()
-        return [] if row is None else self._ranking.search(reading, words.table(row[0]), wanted, limit)
+        return (
+            []
+            if row is None
+            else self._ranking.search(reading, words.table(row[0]), wanted, limit, collection_id)
+        )
 
     async def _search_file(self, file_id: str, match: str, limit: int) -> Sequence[Hit]:
         [[newest]] = await self._reader.rows(NEWEST, file_id)

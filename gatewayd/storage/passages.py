@@ -1,15 +1,16 @@
 """Texts and passages, and how staged ones take the place of those that can be found."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
+from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.ingest.packing import ID_BYTES, packed, unpacked
 from gatewayd.ingest.records import Extraction, File, FileStatus, Scope, ScopeKind, VectorBatch
 from gatewayd.knowledge.records import StoredPassage
-from gatewayd.storage import words
+from gatewayd.storage import stale, words
 from gatewayd.storage.failures import translated
 from gatewayd.storage.fields import check_text, fits
 from gatewayd.storage.files import columns_of
@@ -55,10 +56,14 @@ ALONE: Final = "passages p WHERE p.file_id = $1"
 
 
 class TortoisePassages(TortoiseVectors):
-    """Implements `ingest.interfaces.PassageStore` and `knowledge.interfaces.PassageReader`."""
+    """Implements `ingest.interfaces.PassageStore` and `knowledge.interfaces.PassageReader`.
 
-    def __init__(self, reader: Reader) -> None:
+    `wake` is called when there are stale passages to purge.
+    """
+
+    def __init__(self, reader: Reader, wake: Callable[[], object] = lambda: None) -> None:
         super().__init__(reader)
+        self._wake = wake
         self._texts = reader
 
     async def stage(self, file_id: str, extraction: Extraction) -> None:
@@ -117,29 +122,36 @@ class TortoisePassages(TortoiseVectors):
                 raise not_found("embedding space", space)
             await _add_vectors(row, batch)
 
+    async def prepare(self, file_id: str) -> None:
+        """Do what takes long of `publish` and changes nothing that is found, in short transactions."""
+        if fits(FileRow, id=file_id):
+            await stale.prepare(file_id)
+
     async def publish(self, file: File) -> Sequence[str]:
         """Make what is staged the passages of a file, as one change, and write the record.
 
         Returns the collections that hold it; not_found when the file is gone.
         """
         columns = columns_of(file)
+        is_left = False
         async with writing("publish the file") as client:
             if not fits(FileRow, id=file.id) or not await FileRow.filter(id=file.id).select_for_update():
                 raise not_found("file", file.id)
             collections = await _lock_collections(client, file.id)
             if await FileTextRow.filter(file_id=file.id, staged=True).exists():
-                for number in collections.values():
-                    await words.take(client, number, file.id)
+                is_left = await stale.discard(client, file.id, staged=False)
                 for row in (VectorBatchRow, PassageRow, FileTextRow):
                     await row.filter(file_id=file.id, staged=False).delete()
                     await row.filter(file_id=file.id, staged=True).update(staged=False)
             for number in collections.values():
                 await words.add(client, number, file.id)
             for link in await _replaced(client, file.id):
-                await words.take(client, link["number"], link["file_id"])
+                is_left |= await stale.detach(client, link["number"], [link["file_id"]])
                 await LinkRow.filter(id=link["id"]).delete()
             await JobRow.filter(file_id=file.id).delete()
             await FileRow.filter(id=file.id).update(**columns)
+        if is_left:
+            after_commit(self._wake)
         return list(collections)
 
     async def find_replaced(self, file_id: str) -> Sequence[tuple[str, str]]:
@@ -153,8 +165,12 @@ class TortoisePassages(TortoiseVectors):
     async def unstage(self, file_id: str) -> None:
         """Drop what is staged for a file."""
         if fits(FileRow, id=file_id):
-            async with writing("drop the staged text"):
-                await _unstage(file_id)
+            async with writing("drop the staged text") as client:
+                is_left = await stale.discard(client, file_id, staged=True)
+                for row in (VectorBatchRow, FileTextRow):
+                    await row.filter(file_id=file_id, staged=True).delete()
+            if is_left:
+                after_commit(self._wake)
 
     async def find_text(self, file_id: str) -> str | None:
         """Return the published text of a file."""
@@ -247,11 +263,6 @@ async def _insert_staged(rows: Sequence[tuple[Any, ...]]) -> None:
         places = ", ".join(_places(client, len(COLUMNS)))
         query = f"INSERT INTO passages ({', '.join(COLUMNS)}) VALUES ({places})"  # noqa: S608
         await client.execute_many(query, list(rows))
-
-
-async def _unstage(file_id: str) -> None:
-    for row in (VectorBatchRow, PassageRow, FileTextRow):
-        await row.filter(file_id=file_id, staged=True).delete()
 
 
 async def _batches(file_id: str, space: str, **which: Any) -> Sequence[bytes]:

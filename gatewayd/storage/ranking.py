@@ -7,12 +7,12 @@ there are too few of them, those with the two rarest of the frequent words come 
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gatewayd.ingest.records import Hit
 from gatewayd.storage.segments import is_letter
-from gatewayd.storage.words import matching
+from gatewayd.storage.words import VISIBLE, matching
 
 RANKED: Final = 1_500
 """Passages that are ranked for a query, about."""
@@ -38,20 +38,21 @@ class Ranking:
         # (table, word) -> the size of the table at the time, and in how many of its passages the word was.
         self._frequent: dict[tuple[str, str], tuple[int, int]] = {}
 
-    def search(self, reading: sqlite3.Connection, name: str, words: Sequence[str], limit: int) -> list[Hit]:
-        """Return the best passages of a table that have any of the words."""
-        query = matching(name)
-        rare, frequent = self._divide(reading, name, words, limit)
-        found: dict[int, float] = {}
-        if rare:
-            found = dict(reading.execute(query, (any_of(rare), limit)))
-        if rare and frequent:
-            # Their scores are whole here, of both kinds of words.
-            found.update(reading.execute(query, (f"({any_of(rare)}) AND ({any_of(frequent)})", limit)))
-        for most in (2, 1):
-            if len(found) < limit and len(frequent) >= most:
-                match = " AND ".join(any_of([word]) for word in frequent[:most])
-                found = {**dict(reading.execute(query, (match, limit))), **found}
+    def search(
+        self,
+        reading: sqlite3.Connection,
+        name: str,
+        words: Sequence[str],
+        limit: int,
+        collection_id: str | None = None,
+    ) -> list[Hit]:
+        """Return the best passages of a table that have any of the words; with the id of its collection only
+        those that a search may find."""
+        divided = self._divide(reading, name, words, limit)
+        found = _ranked(reading, matching(name), divided, limit)
+        # Hardly ever are there words of others, and their passages take none of the places.
+        if collection_id is not None and _has_others(reading, found, collection_id):
+            found = _ranked(reading, matching(name, visible=True), divided, limit, collection_id)
         best = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
         return [Hit(passage_id, score) for passage_id, score in best]
 
@@ -89,3 +90,31 @@ class Ranking:
                 del self._frequent[next(iter(self._frequent))]
             self._frequent[name, word] = size, int(count)
         return int(count)
+
+
+def _ranked(
+    reading: sqlite3.Connection, query: str, divided: tuple[list[str], list[str]], limit: int, *values: str
+) -> dict[int, float]:
+    """Return the scores of the passages of a query that may be among the best."""
+    rare, frequent = divided
+    found: dict[int, float] = {}
+    if rare:
+        found = dict(reading.execute(query, (any_of(rare), limit, *values)))
+    if rare and frequent:
+        # Their scores are whole here, of both kinds of words.
+        found.update(reading.execute(query, (f"({any_of(rare)}) AND ({any_of(frequent)})", limit, *values)))
+    for most in (2, 1):
+        if len(found) < limit and len(frequent) >= most:
+            match = " AND ".join(any_of([word]) for word in frequent[:most])
+            found = {**dict(reading.execute(query, (match, limit, *values))), **found}
+    return found
+
+
+def _has_others(reading: sqlite3.Connection, found: Iterable[int], collection_id: str) -> bool:
+    """Tell whether any of some passages is none that a search may find in a collection."""
+    numbers = ", ".join(f"({number})" for number in found)
+    if not numbers:
+        return False
+    visible = VISIBLE.format(id="found.column1")
+    query = f"SELECT 1 FROM (VALUES {numbers}) found WHERE NOT {visible} LIMIT 1"  # noqa: S608 - numbers
+    return reading.execute(query.replace("?3", "?1"), (collection_id,)).fetchone() is not None

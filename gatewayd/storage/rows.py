@@ -4,7 +4,7 @@ A change here needs a migration; a test compares the two. Columns called `*_key`
 is compared. The docstring of a row becomes the comment of its table: plain words, no quotes, no semicolon.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from tortoise import fields
 from tortoise.models import Model
@@ -18,6 +18,9 @@ ADDRESS_KEY_LENGTH = 3 * ADDRESS_LENGTH
 # A provider and what it calls somebody share an index entry, which holds 2600 bytes.
 PROVIDER_LENGTH = 128
 FOREIGN_ID_LENGTH = 512
+
+REMOVED: Final = "removed"
+"""The status of a row of `files` that is a marker of stale passages and no file: see `storage.stale`."""
 
 
 class UserRow(Model):

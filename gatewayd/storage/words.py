@@ -8,9 +8,20 @@ words must be taken out before the passages that they come from are removed.
 from collections.abc import Sequence
 from typing import Any, Final
 
+from gatewayd.storage.rows import REMOVED
+from gatewayd.storage.statements import Statement
+
 TOKENIZER: Final = "porter unicode61"
 INDEXED: Final = "COALESCE(segmented, text)"
 """What of a passage is indexed."""
+# SQLite goes through the ids, not through all passages of the file.
+BETWEEN: Final = "+file_id = ?1 AND id BETWEEN ?2 AND ?3"
+# What a search may find in the table of words of a collection, whose id is ?3. The words of staged passages,
+# and of those that left it, may be in it, too.
+VISIBLE: Final = (
+    "EXISTS (SELECT 1 FROM passages p JOIN collection_files l ON l.file_id = p.file_id "
+    "WHERE p.id = {id} AND NOT p.staged AND l.collection_id = ?3)"
+)
 
 
 def table(number: int) -> str:
@@ -18,14 +29,18 @@ def table(number: int) -> str:
     return f"words_{int(number)}"
 
 
-def matching(name: str) -> str:
-    """Return the query for the best `?2` passages of a table that match `?1`, with scores: more is better."""
-    return f"SELECT rowid, -rank FROM {name} WHERE {name} MATCH ?1 ORDER BY rank, rowid LIMIT ?2"  # noqa: S608
+def matching(name: str, *, visible: bool = False) -> str:
+    """Return the query for the best `?2` passages of a table that match `?1`, with scores: more is better.
+
+    With `visible`, of those that a search may find in the collection `?3`, which takes longer.
+    """
+    only = f" AND {VISIBLE.format(id=f'{name}.rowid')}" if visible else ""
+    return f"SELECT rowid, -rank FROM {name} WHERE {name} MATCH ?1{only} ORDER BY rank, rowid LIMIT ?2"  # noqa: S608
 
 
 async def create(client: Any, number: int) -> None:
     """Make the empty table of a new collection."""
-    if _has_tables(client):
+    if has_tables(client):
         await client.execute_query(
             f"CREATE VIRTUAL TABLE {table(number)} USING fts5(text, content='', tokenize='{TOKENIZER}')"
         )
@@ -33,36 +48,66 @@ async def create(client: Any, number: int) -> None:
 
 async def drop(client: Any, number: int) -> None:
     """Remove the table of a collection, if it is there."""
-    if _has_tables(client):
+    if has_tables(client):
         await client.execute_query(f"DROP TABLE IF EXISTS {table(number)}")
 
 
+async def numbers_of(client: Any, file_id: str) -> Sequence[int]:
+    """Return the numbers of the collections that hold a file."""
+    statement = Statement(client)
+    rows = await statement.run(
+        "SELECT c.number AS number FROM collection_files l JOIN collections c ON c.id = l.collection_id "  # noqa: S608
+        f"WHERE l.file_id = {statement.bind(file_id)} ORDER BY l.id"
+    )
+    return [row["number"] for row in rows]
+
+
 async def add(client: Any, number: int, file_id: str) -> None:
-    """Put the words of a file's published passages into a collection; those that are in stay as they are."""
-    if _has_tables(client):
-        name = table(number)
-        await client.execute_query(
-            f"INSERT INTO {name} (rowid, text) SELECT id, {INDEXED} FROM passages "  # noqa: S608 - a number
-            f"WHERE file_id = ?1 AND staged = 0 AND NOT {_is_in(name)} ORDER BY id",
-            [file_id],
-        )
+    """Add the words of a file's published passages to a collection; those that are in stay as they are."""
+    if has_tables(client):
+        await _add(client, number, "file_id = ?1 AND staged = 0", [file_id])
 
 
-async def take(client: Any, number: int, file_id: str) -> None:
-    """Take the words of a file's published passages out of a collection, those of them that are in."""
-    if _has_tables(client):
-        name = table(number)
-        # FTS5 has to be told the text that it is to forget, and must never be told one it does not know.
-        await client.execute_query(
-            f"INSERT INTO {name} ({name}, rowid, text) SELECT 'delete', id, {INDEXED} FROM passages "  # noqa: S608
-            f"WHERE file_id = ?1 AND staged = 0 AND {_is_in(name)}",
-            [file_id],
-        )
+async def add_staged(client: Any, number: int, file_id: str, first: int, last: int) -> None:
+    """Add the words of those of a file's staged passages that have an id from `first` to `last`."""
+    await _add(client, number, f"{BETWEEN} AND staged = 1", [file_id, first, last])
+
+
+async def take(client: Any, number: int, file_id: str, *, staged: bool | None = None) -> None:
+    """Remove the words of a file's passages from a collection, those of them that are in; only of the staged
+    or the published ones unless `staged` is None."""
+    if has_tables(client):
+        which = "" if staged is None else f" AND staged = {int(staged)}"
+        await _take(client, number, f"file_id = ?1{which}", [file_id])
+
+
+async def take_between(client: Any, number: int, file_id: str, first: int, last: int) -> None:
+    """Remove the words of those of a file's passages that have an id from `first` to `last`."""
+    await _take(client, number, BETWEEN, [file_id, first, last])
+
+
+async def _add(client: Any, number: int, which: str, values: Sequence[Any]) -> None:
+    name = table(number)
+    await client.execute_query(
+        f"INSERT INTO {name} (rowid, text) SELECT id, {INDEXED} FROM passages "  # noqa: S608 - a number
+        f"WHERE {which} AND NOT {_is_in(name)} ORDER BY id",
+        list(values),
+    )
+
+
+async def _take(client: Any, number: int, which: str, values: Sequence[Any]) -> None:
+    name = table(number)
+    # FTS5 has to be told the text that it is to forget, and must never be told one it does not know.
+    await client.execute_query(
+        f"INSERT INTO {name} ({name}, rowid, text) SELECT 'delete', id, {INDEXED} FROM passages "  # noqa: S608
+        f"WHERE {which} AND {_is_in(name)}",
+        list(values),
+    )
 
 
 async def mend(client: Any, collection_id: str, number: int) -> Sequence[str]:
     """Make the words of a collection those of its passages; return a sentence for each difference."""
-    if not _has_tables(client):
+    if not has_tables(client):
         return []
     name = table(number)
     there = await client.execute_query_dict("SELECT 1 FROM sqlite_master WHERE name = ?1", [name])
@@ -85,7 +130,10 @@ def _strays(name: str) -> str:
     return (
         f"SELECT COUNT(*) AS strays FROM {name}_docsize d WHERE NOT EXISTS (SELECT 1 FROM passages p "  # noqa: S608
         "JOIN collection_files l ON l.file_id = p.file_id "
-        "WHERE p.id = d.id AND NOT p.staged AND l.collection_id = ?1)"
+        "WHERE p.id = d.id AND l.collection_id = ?1)"
+        # What is marked meanwhile is about to be removed.
+        " AND NOT EXISTS (SELECT 1 FROM passages p JOIN files f ON f.id = p.file_id "
+        f"WHERE p.id = d.id AND f.status = '{REMOVED}')"
     )
 
 
@@ -102,5 +150,6 @@ def _is_in(name: str) -> str:
     return f"EXISTS (SELECT 1 FROM {name}_docsize WHERE {name}_docsize.id = passages.id)"  # noqa: S608
 
 
-def _has_tables(client: Any) -> bool:
+def has_tables(client: Any) -> bool:
+    """Tell whether the words of collections are in tables of their own, as they are on SQLite."""
     return bool(client.capabilities.dialect == "sqlite")

@@ -282,6 +282,9 @@ class MemoryPassages:
                     vector = batch.vectors[number * width : (number + 1) * width]
                     tables.vectors.setdefault((space, passage_id), vector)
 
+    async def prepare(self, file_id: str) -> None:
+        pass
+
     async def find_replaced(self, file_id: str) -> Sequence[tuple[str, str]]:
         links = self._library.tables.links
         places = {

@@ -1,5 +1,6 @@
 """Documents over the assembled services: what the settings say is what runs."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -25,9 +26,12 @@ from gatewayd.ingest.spaces import Spaces
 from gatewayd.knowledge.fusion import Fusion
 from gatewayd.sandbox import confinement
 from gatewayd.settings import Settings, load
+from gatewayd.storage import stale
+from gatewayd.storage.rows import PassageRow
 from gatewayd.tasks import Tasks
 from gatewayd.upstream.extractor import ExternalExtractor
 from tests.fakes.knowledge import a_file
+from tests.fakes.passages import extraction
 
 MIB = 2**20
 
@@ -46,6 +50,37 @@ async def test_leftovers_of_uploads_are_swept_at_the_start(state: Path) -> None:
         assert gateway.documents.files is not None
     left = [path for name in ("files", "readers") for path in (state / name).rglob("*") if path.is_file()]
     assert left == []
+
+
+async def test_what_a_killed_process_left_of_a_removed_file_goes_with_the_next_start(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def killed() -> None:
+        pass
+
+    monkeypatch.setattr(stale, "MAX_PART_ROWS", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(stale, "purge", killed)
+        async with AsyncExitStack() as stack:
+            stores = (await assemble(settings_for(state), stack)).documents.stores
+            await stores.files.add(a_file("f"))
+            await stores.passages.stage("f", extraction("one", "two"))
+            assert await stores.files.remove("f")
+            assert await PassageRow.all().count() == 2
+    async with AsyncExitStack() as stack:
+        stores = (await assemble(settings_for(state), stack)).documents.stores
+        await until_no_passages()
+        await stores.files.add(a_file("f"))
+        await stores.passages.stage("f", extraction("one", "two"))
+        await stores.passages.unstage("f")
+        await until_no_passages()
+        assert stores.files._wake == stores.passages._wake == stores.collections._wake
+
+
+async def until_no_passages() -> None:
+    async with asyncio.timeout(5):
+        while await PassageRow.all().count():
+            await asyncio.sleep(0.001)
 
 
 async def test_a_start_goes_on_without_an_embedding_model(

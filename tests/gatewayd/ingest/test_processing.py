@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import pytest
+
+from gatewayd.commits import after_commit
 from gatewayd.ingest.records import FileStatus, Scope, ScopeKind
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from tests.fakes.ingest import HashEmbedder
@@ -57,6 +60,22 @@ async def test_a_new_version_takes_the_place_of_the_old_one(ingest: Ingest) -> N
     assert not ingest.blobs.path(old.id).exists()
     assert ingest.index.forgotten == [Scope(ScopeKind.FILE, old.id)]
     assert (Scope(ScopeKind.COLLECTION, "c"), old.id) in ingest.index.learned
+
+
+async def test_a_file_is_prepared_before_the_transaction_that_publishes_it(
+    ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[bool, bool]] = []
+
+    async def prepare(file_id: str) -> None:
+        calls: list[None] = []
+        # At once outside of a transaction.
+        after_commit(lambda: calls.append(None))
+        seen.append((await ingest.passages.is_staged(file_id), bool(calls)))
+
+    monkeypatch.setattr(ingest.passages, "prepare", prepare)
+    await ingest.completed("a.txt", LONG)
+    assert seen == [(True, True)]
 
 
 async def test_a_replaced_file_of_somebody_else_or_in_use_stays(ingest: Ingest) -> None:
