@@ -142,7 +142,7 @@ async def test_half_a_message_spoils_what_follows(isolating: Isolating) -> None:
 async def test_whoever_says_much_is_heard_for_half_of_the_time(isolating: Isolating) -> None:
     flood = """
     def flood():
-        line = json.dumps({'level': 10, 'fields': {}, 'message': 'x'}).encode()
+        line = json.dumps({'level': 10, 'logger': 'x', 'fields': {}, 'message': 'x'}).encode()
         while True:
             say({'tell': 'log'}, line)
     class Pipe:
