@@ -35,6 +35,8 @@ MAX_ANSWER_BYTES: Final = 64 << 20
 """Of an answer, unless the options of a worker say otherwise."""
 MAX_ANSWER_SECONDS: Final = 600.0
 """Of a call, unless the call says otherwise."""
+MAX_READING_SECONDS: Final = 60.0
+"""For a child to read what it is told, unless the message says otherwise."""
 MAX_HEADER_BYTES: Final = 1 << 20
 """Of an answer, whose header is read on the event loop."""
 PR_SET_PDEATHSIG: Final = 1
@@ -93,10 +95,10 @@ class WorkerDiedError(Exception):
 
 
 class WorkerLateError(WorkerDiedError):
-    """The process did not answer in time, and was killed."""
+    """The process did not answer, or did not read what it was told, in time, and was killed."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"did not answer within {seconds:g} s", signal.SIGKILL)
+    def __init__(self, seconds: float, what: str = "answer") -> None:
+        super().__init__(f"did not {what} within {seconds:g} s", signal.SIGKILL)
 
 
 class Worker:
@@ -193,27 +195,40 @@ class Worker:
             raise WorkerLateError(seconds or 0.0) from error
 
     async def _called(self, header: Header, blob: bytes) -> tuple[Header, bytes]:
-        if not self.is_alive or self._process.stdin is None:
+        pipe = self._pipe()
+        if pipe is None:
+            await self._see_end(LAST_WORDS)
             raise self._death()
         number = next(self._numbers)
         answer: asyncio.Future[tuple[Header, bytes]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         self.calls += 1
         try:
-            self._process.stdin.write(frame({**header, "number": number}, blob))
+            pipe.write(frame({**header, "number": number}, blob))
             with contextlib.suppress(ConnectionError):
                 # A broken pipe means that it has ended, which its answers tell.
-                await self._process.stdin.drain()
+                await pipe.drain()
             return await answer
         finally:
             self._waiting.pop(number, None)
 
-    async def tell(self, header: Header, blob: bytes = b"") -> None:
-        """Send a message that has no answer; one that has ended does not get it."""
-        if self.is_alive and self._process.stdin is not None:
-            self._process.stdin.write(frame(header, blob))
-            with contextlib.suppress(ConnectionError):
-                await self._process.stdin.drain()
+    async def tell(self, header: Header, blob: bytes = b"", seconds: float = MAX_READING_SECONDS) -> None:
+        """Send a message that has no answer; one that has ended does not get it.
+
+        Raises WorkerLateError when the pipe is full for longer than `seconds`, and then the process is
+        killed.
+        """
+        pipe = self._pipe()
+        if pipe is None:
+            return
+        pipe.write(frame(header, blob))
+        try:
+            async with TimeLimit(seconds):
+                with contextlib.suppress(ConnectionError):
+                    await pipe.drain()
+        except TimeoutError as error:
+            self.kill()
+            raise WorkerLateError(seconds, "read what it was told") from error
 
     def kill(self) -> None:
         """End the process at once; what waits for answers gets WorkerDiedError."""
@@ -229,13 +244,26 @@ class Worker:
         """Let the process end, and see that it does."""
         if self._process.stdin is not None:
             self._process.stdin.close()
+        await self._see_end(seconds)
+        await self._tasks.stop(self._talk)
+
+    def _pipe(self) -> asyncio.StreamWriter | None:
+        """Return what the process reads; None when it has ended, or its end of the pipe is closed.
+
+        The pipe may be known to be broken before the process is known to have ended; uvloop raises
+        RuntimeError for what is written to it then.
+        """
+        pipe = self._process.stdin
+        return None if pipe is None or pipe.is_closing() or not self.is_alive else pipe
+
+    async def _see_end(self, seconds: float) -> None:
+        """Wait until the process has ended; kill it after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._ended.wait()
         except TimeoutError:
             self.kill()
             await self._ended.wait()
-        await self._tasks.stop(self._talk)
 
     async def _read(self) -> None:
         reader = self._process.stdout

@@ -75,6 +75,10 @@ def main() -> None:  # noqa: C901
                 parent.answer(message, {"pid": _another(message["leaves"])})
                 if message["leaves"]:
                     os._exit(0)
+            case "close input":
+                os.close(0)
+                parent.answer(message, {"said": "closed"})
+                time.sleep(60)
             case "hang":
                 signal.pause()
 

@@ -204,6 +204,41 @@ async def test_a_child_that_hangs_is_killed_and_every_call_ends(start: Start) ->
     assert not worker.is_alive
 
 
+@on_both_loops
+async def test_a_call_after_the_death_of_a_child_tells_of_it_before_that_is_known() -> None:
+    tasks = Tasks()
+    worker = await Worker.start(WorkerOptions(CHILD), tasks)
+    await worker.call({"do": "echo", "say": ""})
+    worker.kill()
+    calls = []
+    while worker.is_alive:
+        calls.append(asyncio.ensure_future(died(worker.call({"do": "echo", "say": ""}))))
+        await worker.tell({"do": "hear", "say": "nobody"})
+        await asyncio.sleep(0)
+    assert {death.reason for death in await asyncio.gather(*calls)} == {"was ended by SIGKILL"}
+    await ended(worker, tasks)
+
+
+async def test_a_child_that_cannot_read_any_more_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "LAST_WORDS", 0.1)
+    tasks = Tasks()
+    worker = await Worker.start(WorkerOptions(CHILD), tasks)
+    await worker.call({"do": "close input"})
+    while worker._pipe() is not None:
+        await worker.tell({"do": "hear", "say": "nobody"})
+        await asyncio.sleep(0.01)
+    assert (await died(worker.call({"do": "echo", "say": ""}, seconds=None))).ended_by is signal.SIGKILL
+    await ended(worker, tasks)
+
+
+async def test_a_child_that_does_not_read_what_it_is_told_is_killed(start: Start) -> None:
+    worker = await start()
+    os.kill(worker.pid, signal.SIGSTOP)
+    with pytest.raises(WorkerLateError, match=r"did not read what it was told within 0\.01 s"):
+        await worker.tell({"do": "hear", "say": ""}, bytes(1 << 20), seconds=0.01)
+    assert (await died(worker.call({"do": "echo", "say": ""}))).ended_by is signal.SIGKILL
+
+
 async def test_a_child_that_does_not_end_is_ended(start: Start) -> None:
     worker = await start()
     waiting = asyncio.gather(died(worker.call({"do": "hang"})))
