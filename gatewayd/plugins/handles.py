@@ -55,6 +55,9 @@ class PluginIsolation(Protocol):
         """Tell whether a plugin is to live in a process of its own; PluginError when its header is wrong."""
         ...
 
-    async def load(self, plugin: Plugin, noting: Noting) -> PluginHandle:
-        """Return a plugin that has run in its process; PluginError with the sentence to show."""
+    async def load(self, plugin: Plugin, noting: Noting, not_installed: str) -> PluginHandle:
+        """Return a plugin that has run in its process; PluginError with the sentence to show.
+
+        `not_installed` is why packages that it requires were not installed, empty when they were.
+        """
         ...

@@ -321,8 +321,8 @@ class Registry:
     async def _make(self, plugin: Plugin) -> PluginHandle:
         if self._isolation is None or not self._isolation.applies_to(plugin):
             return await self._loader.load(plugin, self.note)
-        await self._requirements.ensure(plugin)
-        return await self._isolation.load(plugin, self.note)
+        not_installed = await self._requirements.ensure(plugin)
+        return await self._isolation.load(plugin, self.note, not_installed)
 
     def _tell(self, plugin: Plugin) -> None:
         for listener in self._listeners:

@@ -45,12 +45,13 @@ class Installation:
 class Requirements:
     """Installs each set of required packages once, one set after the other, in a child process.
 
-    Without `installs` somebody else has done so: packages are found, and none is installed.
+    With `not_installed` somebody else has done so, and this is what `ensure` returned there: packages are
+    found, and none is installed.
     """
 
-    def __init__(self, installation: Installation, *, installs: bool = True) -> None:
+    def __init__(self, installation: Installation, *, not_installed: str | None = None) -> None:
         self._installation = installation
-        self._installs = installs
+        self._not_installed = not_installed
         self._lock = asyncio.Lock()
         self._done: set[str] = set()
 
@@ -72,8 +73,10 @@ class Requirements:
         Returns why that failed, with the last words of pip, and else an empty text: the plugin may do
         without, or with another version that is there. Raises PluginError for what is no package.
         """
+        if self._not_installed is not None:
+            return self._not_installed
         packages = _packages(plugin)
-        if not (self._installation.is_enabled and self._installs and packages):
+        if not (self._installation.is_enabled and packages):
             return ""
         for package in packages:
             if package.startswith("-"):

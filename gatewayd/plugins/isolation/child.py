@@ -114,6 +114,7 @@ class ProcessOpening:
     plugin: Plugin
     host: Mapping[str, Any]
     packages: str | None
+    not_installed: str
     seconds: float
     level: int
     debug_loggers: Sequence[str]
@@ -123,8 +124,8 @@ class ProcessOpening:
         """Return it of the value of a message."""
         plugin = told["plugin"]
         record = Plugin(**{**plugin, "family": Family(plugin["family"]), "kind": PluginKind(plugin["kind"])})
-        logged = told["level"], told["debug_loggers"]
-        return cls(record, told["host"], told["packages"], told["seconds"], *logged)
+        rest = {name: value for name, value in told.items() if name != "plugin"}
+        return cls(record, **rest)
 
 
 class ChildService:
@@ -229,7 +230,7 @@ class ChildService:
         # The gateway has installed what was missing.
         packages = opening.packages
         installation = Installation(Path(packages or os.devnull), packages is not None)
-        requirements = Requirements(installation, installs=False)
+        requirements = Requirements(installation, not_installed=opening.not_installed)
         requirements.open()
         loader = Loader(around, Loading(requirements, opening.seconds))
         self._loaded = await loader.load(opening.plugin, self._note)

@@ -64,10 +64,16 @@ class ProcessKeeper:
     """The process of a plugin, and what it last told of itself.
 
     `on_again` is awaited in a task of its own when a process has taken the place of one that had ended.
+    `not_installed` is why packages that the plugin requires were not installed.
     """
 
     def __init__(
-        self, plugin: Plugin, parts: IsolationParts, noting: Noting, on_again: Callable[[], Awaitable[None]]
+        self,
+        plugin: Plugin,
+        parts: IsolationParts,
+        noting: Noting,
+        on_again: Callable[[], Awaitable[None]],
+        not_installed: str = "",
     ) -> None:
         self.plugin = plugin
         self.parts = parts
@@ -76,6 +82,7 @@ class ProcessKeeper:
         self.process: PluginProcess | None = None
         self._noting = noting
         self._on_again = on_again
+        self._not_installed = not_installed
         self._starting = asyncio.Lock()
         self._pause = StartPause()
         self._is_over = False
@@ -199,6 +206,7 @@ class ProcessKeeper:
             "plugin": plugin_told(self.plugin),
             "host": {"data_dir": str(host.data_dir), "secret_key": host.secret_key},
             "packages": None if options.packages is None else str(options.packages),
+            "not_installed": self._not_installed,
             "seconds": options.load_seconds,
             "level": logging.getLogger("gatewayd.plugins").getEffectiveLevel(),
             "debug_loggers": [name for name in options.debug_loggers if name],

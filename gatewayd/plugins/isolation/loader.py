@@ -59,14 +59,20 @@ class IsolatedLoader:
         """Tell whether a plugin lives in a process; PluginError when its header names no mode."""
         return self._choice.of(plugin) is IsolationMode.PROCESS
 
-    async def load(self, plugin: Plugin, noting: Noting) -> IsolatedPlugin:
+    async def load(self, plugin: Plugin, noting: Noting, not_installed: str) -> IsolatedPlugin:
         """Return a plugin that has run in its process; PluginError with the sentence to show."""
-        isolated = IsolatedPlugin(plugin, self._parts, noting)
+        isolated = IsolatedPlugin(plugin, self._parts, noting, not_installed)
         self._plugins.add(isolated)
         await isolated.start()
         return isolated
 
     def _check_room(self, plugin: Plugin) -> None:
+        # A plugin that takes the place of its former source has the place of that.
+        others = [
+            one
+            for one in self._plugins
+            if (one.plugin.family, one.plugin.id) != (plugin.family, plugin.id) and one.keeper.has_place
+        ]
         most = self._choice.most
-        if sum(one.keeper.has_place for one in self._plugins) >= most:
+        if len(others) >= most:
             raise failure_of(plugin, f"{most} plugins have processes already, which plugin_processes permits")

@@ -32,8 +32,10 @@ log = logging.getLogger(__name__)
 class IsolatedPlugin:
     """A `plugins.handles.PluginHandle` over a process."""
 
-    def __init__(self, plugin: Plugin, parts: IsolationParts, noting: Noting) -> None:
-        self._keeper = ProcessKeeper(plugin, parts, noting, self._begin_again)
+    def __init__(
+        self, plugin: Plugin, parts: IsolationParts, noting: Noting, not_installed: str = ""
+    ) -> None:
+        self._keeper = ProcessKeeper(plugin, parts, noting, self._begin_again, not_installed)
         self._parts = parts
         self._calls = OpenCalls()
         self._has_startup = False

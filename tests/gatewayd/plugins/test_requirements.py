@@ -62,11 +62,13 @@ async def test_what_no_header_names_is_named_by_its_package(tmp_path: Path) -> N
 
 
 async def test_a_process_of_a_plugin_installs_nothing(tmp_path: Path) -> None:
-    requirements = Requirements(Installation(tmp_path / "packages", True), installs=False)
+    requirements = Requirements(Installation(tmp_path / "packages", True), not_installed="")
     plugin = plugin_of("t", requiring("gatewayd_absent_package"))
     assert await requirements.ensure(plugin) == ""
     missing = ModuleNotFoundError("", name="gatewayd_absent_package")
     assert "requires gatewayd_absent_package: install it" in requirements.hint(plugin, missing)
+    told = Requirements(Installation(tmp_path), not_installed="pip says why")
+    assert await told.ensure(plugin) == "pip says why"
     requirements.open()
     assert sys.path[-1] == str(tmp_path / "packages")
     requirements.close()

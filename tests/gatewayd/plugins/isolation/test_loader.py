@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from gatewayd.plugins.invoke import PluginError
@@ -5,6 +7,7 @@ from gatewayd.plugins.isolation.loader import IsolationChoice, IsolationMode
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family
+from gatewayd.plugins.requirements import Installation, Requirements
 from tests.fakes.isolated import Isolating
 from tests.fakes.plugins import make_registry, plugin_of
 
@@ -47,5 +50,26 @@ async def test_there_are_no_more_processes_than_permitted(isolating: Isolating) 
     plugins = plugin_of("one", PLAIN), plugin_of("two", PLAIN, is_active=False)
     async with make_registry(*plugins, isolation=isolating) as plugged:
         await plugged.registry.loaded(Family.FUNCTION, "one")
+        # The place of its former source is that of the new one.
+        changed = await plugged.registry.probe(plugin_of("one", PLAIN + "    new = 1\n"))
+        await changed.end(5.0)
         with pytest.raises(PluginError, match="1 plugins have processes already, which plugin_processes"):
             await plugged.registry.loaded(Family.FUNCTION, "two")
+
+
+async def test_why_packages_are_not_installed_is_told(
+    isolating: Isolating, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> str:
+        return "its packages cannot be installed: no index"
+
+    monkeypatch.setattr(Requirements, "_install", fail)
+    content = '"""\nrequirements: gatewayd_absent\n"""\nimport gatewayd_absent\n' + PLAIN
+    installation = Installation(tmp_path, is_enabled=True)
+    async with make_registry(
+        plugin_of("p", content), isolation=isolating, installation=installation
+    ) as plugged:
+        with pytest.raises(
+            PluginError, match="'gatewayd_absent'; its packages cannot be installed: no index"
+        ):
+            await plugged.registry.loaded(Family.FUNCTION, "p")
