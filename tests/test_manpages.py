@@ -17,6 +17,8 @@ from gatewayd.deadlines import GRACE_SECONDS
 from gatewayd.extract.pool import PoolOptions
 from gatewayd.observe.outputs import CLOSE_SECONDS, MAX_QUEUED_BYTES
 from gatewayd.observe.systemd import PROBE_SHARE
+from gatewayd.plugins.isolation import process
+from gatewayd.plugins.isolation.keeper import START_SECONDS
 from gatewayd.settings import definitions
 from gatewayd.storage.postgres import ACQUIRE_SECONDS, CLAIM_SECONDS, STATEMENT_SECONDS
 from gatewayd.upstream.builtin import Pace
@@ -24,7 +26,7 @@ from gatewayd.upstream.config import Timeouts
 from gatewayd.upstream.response import Response
 from gatewayd.vectors import local
 from gatewayd.vectors.process import ANSWER_SECONDS, OPEN_SECONDS
-from gatewayd.workers import MAX_ANSWER_SECONDS
+from gatewayd.workers import MAX_ANSWER_SECONDS, MAX_READING_SECONDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "man").glob("*.[1-9]"))
@@ -245,7 +247,8 @@ def test_by_how_much_the_clock_may_be_set_back_is_told() -> None:
 
 def test_the_times_of_child_processes_are_told() -> None:
     settings = definitions()
-    timeout, reading = (float(settings[name].default) for name in ("rag_embedding_timeout", "ingest_timeout"))
+    names = ("rag_embedding_timeout", "ingest_timeout", "plugin_load_timeout", "plugin_process_timeout")
+    timeout, reading, loading, alive = (float(settings[name].default) for name in names)
     pool = PoolOptions(Path())
     assert pool.seconds == reading
     page = (ROOT / "man" / "gatewayd.8").read_text()
@@ -256,8 +259,14 @@ def test_the_times_of_child_processes_are_told() -> None:
         f"{OPEN_SECONDS:g} s, with a download {local.DOWNLOAD_SECONDS:g} s",
         f"{pool.patience:g} times Ic ingest_timeout , No {pool.patience * reading:g} s",
         f"{Pace().silence:g} s",
+        f"Ic plugin_load_timeout , No {loading:g} s and {START_SECONDS:g} s",
+        f"Ic plugin_process_timeout , No {alive:g} s",
+        f"{process.MAX_ANSWER_SECONDS:g} s",
+        f"{MAX_READING_SECONDS:g} s",
+        "no limit",
         f"{MAX_ANSWER_SECONDS:g} s",
     ]
     assert f"vectors of {local.PASSAGES} passages" in table
+    assert {"call", "next"} <= process.UNLIMITED
     assert timeout == ANSWER_SECONDS
     assert f"up to {GRACE_SECONDS:g} seconds more" in texts()["gatewayd.8"]

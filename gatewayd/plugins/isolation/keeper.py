@@ -266,6 +266,9 @@ class _Listener:
     async def answer(self, asked: Mapping[str, Any], payload: PipeData) -> PipeData:
         return await self.questions.answer(asked, payload)
 
+    async def drop(self, answer: PipeData) -> None:
+        await self.questions.drop(answer)
+
     def hear(self, said: Mapping[str, Any], payload: PipeData) -> None:
         self.hearing(said, payload)
 

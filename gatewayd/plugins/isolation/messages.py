@@ -31,6 +31,8 @@ EXCEPTIONS: Final[Mapping[str, type[Exception]]] = {
     one.__name__: one for one in (TimeoutError, RuntimeError, ValueError, TypeError, LookupError)
 }
 """What the gateway raises in plugins beside its own errors; a call raises the first two."""
+SPENT: Final = "spent"
+"""What the header of an answer has when the memory of the process is used up."""
 LOGGED: Final = ("plugin", "family", "doing", "error", "line", "hook", "text", "what")
 """The fields of a line of the log that the gateway is told."""
 
@@ -59,13 +61,19 @@ async def pack(payload: PipeData) -> tuple[Headers, bytes]:
 
 def pack_at_once(payload: PipeData) -> tuple[Headers, bytes]:
     """Return the same in the process of the plugin; TypeError for what is no JSON."""
+    text = json_at_once(payload, MAX_MESSAGE_BYTES - MAX_HEADER_BYTES)
+    return {"attached": len(payload.attachment)}, text + payload.attachment
+
+
+def json_at_once(payload: PipeData, most: int) -> bytes:
+    """Return the JSON of a payload; TypeError for what is none, ValueError for more than `most` bytes."""
     text = orjson.dumps(payload.value)
     size = len(text) + len(payload.attachment)
-    if size > MAX_MESSAGE_BYTES - MAX_HEADER_BYTES:
+    if size > most:
         raise ValueError(
             f"what it gives has {size} bytes, more than the {MAX_MESSAGE_BYTES} that may leave its process"
         )
-    return {"attached": len(payload.attachment)}, text + payload.attachment
+    return text
 
 
 async def unpack(header: Mapping[str, Any], blob: bytes) -> PipeData:

@@ -13,11 +13,12 @@ from typing import Any, Final, Protocol
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.pace import SLICE_SECONDS
-from gatewayd.plugins.invoke import Failed, PluginError, attempt_async
+from gatewayd.plugins.invoke import Failed, Outcome, PluginError, attempt_async
 from gatewayd.plugins.isolation.messages import (
     MAX_HEADER_BYTES,
     MAX_MESSAGE_BYTES,
     MAX_QUESTION_ANSWER_BYTES,
+    SPENT,
     Headers,
     PipeData,
     error_told,
@@ -26,7 +27,8 @@ from gatewayd.plugins.isolation.messages import (
     read_failed,
     unpack,
 )
-from gatewayd.plugins.records import Plugin
+from gatewayd.plugins.records import Plugin, log_fields
+from gatewayd.plugins.running import PATIENCE
 from gatewayd.tasks import Tasks
 from gatewayd.workers import Worker, WorkerDiedError, WorkerLateError, WorkerOptions
 
@@ -41,6 +43,10 @@ MAX_QUESTION_BYTES: Final = 64 << 20
 """Of the questions of one process that are being answered, beside the last one."""
 REFUSING: Final = frozenset({"load", "schema", "valves"})
 """What a process may refuse with an error of the gateway; anything else it fails at."""
+UNLIMITED: Final = frozenset({"call", "repeat", "next"})
+"""What may take any time, as in a thread."""
+MAX_ANSWER_SECONDS: Final = 2 * PATIENCE + 30.0
+"""Of all else: after twice its patience the process itself answers that it takes too long."""
 MAX_WATCH_SECONDS: Final = 5.0
 """Between two times that a process is asked whether it is alive."""
 MAX_PAUSE_SECONDS: Final = 0.05
@@ -63,6 +69,10 @@ class ProcessListener(Protocol):
 
     async def answer(self, asked: Mapping[str, Any], payload: PipeData) -> PipeData:
         """Return the answer to a question; raises GatewayError."""
+        ...
+
+    async def drop(self, answer: PipeData) -> None:
+        """Let go of what an answer offers that the process does not get."""
         ...
 
     def hear(self, said: Mapping[str, Any], payload: PipeData) -> None:
@@ -108,8 +118,8 @@ class PluginProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
-        return self._worker is not None and self._worker.is_alive
+        """Whether it can be asked; one that was told to end cannot, however long that takes."""
+        return self._reason is None and self._worker is not None and self._worker.is_alive
 
     @property
     def pid(self) -> int:
@@ -122,18 +132,27 @@ class PluginProcess:
         return self._started().resident
 
     async def ask(
-        self, header: Mapping[str, Any], payload: PipeData | None = None, seconds: float | None = None
+        self,
+        header: Mapping[str, Any],
+        payload: PipeData | None = None,
+        seconds: float | None = None,
     ) -> PipeData:
         """Return the answer to a question.
 
         Raises PluginError for what the plugin raised and when the process ends, the GatewayError that the
-        plugin's valves were refused with, and PluginError without an answer within `seconds`.
+        plugin's valves were refused with, and PluginError without an answer within `seconds`, in place of
+        MAX_ANSWER_SECONDS; the process is ended then. So it is when it tells that its memory is used up.
         """
         worker = self._started()
+        limit = None
+        if header["do"] not in UNLIMITED:
+            limit = MAX_ANSWER_SECONDS if seconds is None else seconds
         more, blob = await pack(payload or PipeData())
         self._open += 1
         try:
-            answer, data = await worker.call({**header, **more}, blob, seconds)
+            answer, data = await worker.call({**header, **more}, blob, limit)
+            if SPENT in answer:
+                self._replace()
             if "failed" in answer:
                 failed, kind = read_failed(answer["failed"])
                 raise PluginError(self._plugin.kind.value, self._plugin.id, failed, kind=kind)
@@ -152,9 +171,9 @@ class PluginProcess:
             self._open -= 1
 
     async def tell(self, header: Mapping[str, Any], payload: PipeData | None = None) -> None:
-        """Send a message that has no answer."""
+        """Send a message that has no answer; a process that does not read it is ended."""
         more, blob = await pack(payload or PipeData())
-        await self._started().tell({**header, **more}, blob)
+        await self._write({**header, **more}, blob)
 
     def tell_soon(self, header: Mapping[str, Any]) -> None:
         """Send a message that has no answer, without waiting."""
@@ -186,6 +205,18 @@ class PluginProcess:
     def _end(self, reason: str) -> None:
         self._reason = self._reason or reason
         self.kill()
+
+    def _replace(self) -> None:
+        """End the process: it would fail at every further call. The next one starts it again."""
+        self._end(f"used up its {self._options.memory >> 20} MiB of plugin_process_memory and was ended")
+        told = log_fields(self._plugin.family, self._plugin.id)
+        log.warning("the process of a plugin %s", self._reason, extra=told)
+
+    async def _write(self, header: Headers, blob: bytes) -> None:
+        try:
+            await self._started().tell(header, blob)
+        except WorkerLateError as error:
+            self._reason = self._reason or error.reason
 
     def _why(self, error: WorkerDiedError) -> str:
         if isinstance(error, WorkerLateError) and self._reason is None:
@@ -263,15 +294,25 @@ class PluginProcess:
 
     async def _answer(self, number: int, header: Mapping[str, Any], payload: PipeData) -> None:
         outcome = await attempt_async(lambda: self._listener.answer(header, payload))
-        # One answer at a time is written: whoever does not read has no more than that waiting for it.
-        async with self._writing:
-            if outcome.error is None:
-                more, blob = await pack(outcome.value)
-                if len(blob) <= MAX_QUESTION_ANSWER_BYTES:
-                    await self._started().tell({"do": "answer", "ask": number, **more}, blob)
-                    return
-                outcome.error = GatewayError(Kind.TOO_LARGE, "cannot answer: the answer is too large")
-            await self.tell({"do": "answer", "ask": number, **self._told(outcome.error)})
+        is_written = False
+        try:
+            # One answer at a time is written: whoever does not read has no more than that waiting for it.
+            async with self._writing:
+                await self._write_answer(number, outcome)
+            is_written = True
+        finally:
+            if not is_written and outcome.error is None:
+                await self._listener.drop(outcome.value)
+
+    async def _write_answer(self, number: int, outcome: Outcome) -> None:
+        error = outcome.error
+        if error is None:
+            more, blob = await pack(outcome.value)
+            if len(blob) <= MAX_QUESTION_ANSWER_BYTES:
+                await self._write({"do": "answer", "ask": number, **more}, blob)
+                return
+            error = GatewayError(Kind.TOO_LARGE, "cannot answer: the answer is too large")
+        await self.tell({"do": "answer", "ask": number, **self._told(error)})
 
     def _told(self, error: BaseException) -> Headers:
         """Return what the plugin is told of a question that failed."""

@@ -40,6 +40,11 @@ class QuestionParts:
     host: Callable[[], Host]
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedFrames(PipeData):
+    """The answer to a question that opened a stream, with the number to read it by."""
+
+
 class PluginQuestions:
     """Answers the questions of one process, and knows its calls."""
 
@@ -88,6 +93,11 @@ class PluginQuestions:
                 return await self._drop(_number(asked.get("frames")))
             case other:
                 raise invalid(f"cannot answer {str(other)[:40]!r}")
+
+    async def drop(self, answer: PipeData) -> None:
+        """End the stream of an answer that the process does not get."""
+        if isinstance(answer, OpenedFrames):
+            await self._drop(answer.value["frames"])
 
     async def close(self) -> None:
         """End the answers that are still read."""
@@ -142,7 +152,7 @@ class PluginQuestions:
             )
         self._last += 1
         self._streams[self._last] = Frames(Gate(self._host(), self._around.loop), frames)
-        return PipeData({"frames": self._last})
+        return OpenedFrames({"frames": self._last})
 
     async def _frame(self, number: int) -> PipeData:
         """Return the next frame of an answer, or that there is none."""

@@ -2,10 +2,11 @@
 
 import asyncio
 import itertools
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Final, Self, cast
 
 from gatewayd.errors import invalid
 from gatewayd.events.records import Target
@@ -26,6 +27,19 @@ from gatewayd.plugins.isolation.parts import PARTS, SCOPE, find_method
 Say = Callable[[Headers, bytes], None]
 """Writes a message to the gateway, from any thread."""
 
+OPENING: Final = ("completions", "run")
+"""What may be answered with a stream: part and method."""
+MAX_WITHDRAWN: Final = 250
+"""Questions that were taken back and may be answered all the same: the gateway answers so many at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Somebody who asked; an answer that `opens` a stream has its number."""
+
+    answer: asyncio.Future[PipeData]
+    opens: bool
+
 
 class GatewayAsker:
     """Asks the gateway, on the loop that its answers come to."""
@@ -34,36 +48,52 @@ class GatewayAsker:
         self.loop = asyncio.get_running_loop()
         self._say = say
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[PipeData]] = {}
+        self._waiting: dict[int, _Waiting] = {}
+        self._withdrawn: deque[int] = deque(maxlen=MAX_WITHDRAWN)
 
     async def ask(self, header: Mapping[str, Any], payload: PipeData) -> PipeData:
         """Return the answer to a question; raises GatewayError, or an exception that plugins know.
 
-        Being cancelled takes the question back.
+        Being cancelled takes the question back, or ends the stream of its answer.
         """
         more, blob = pack_at_once(payload)
         number = next(self._numbers)
         answer: asyncio.Future[PipeData] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
+        opens = (header.get("part"), header.get("method")) == OPENING
+        self._waiting[number] = _Waiting(answer, opens)
         try:
             self._say({"ask": number, **header, **more}, blob)
             return await answer
         except asyncio.CancelledError:
-            self._say({"tell": "withdraw", "of": number}, b"")
+            if answer.cancelled():
+                self._withdraw(number, opens)
+            elif opens and answer.exception() is None:
+                self._drop(answer.result())
             raise
         finally:
             self._waiting.pop(number, None)
 
     def take(self, header: Mapping[str, Any], blob: bytes) -> None:
-        """Take an answer."""
-        answer = self._waiting.get(header["ask"])
-        if answer is None or answer.done():
-            return
-        error = read_exception(header)
-        if error is not None:
-            answer.set_exception(error)
+        """Take an answer; a stream that nobody waits for any more is ended."""
+        number, error = header["ask"], read_exception(header)
+        waiting = self._waiting.get(number)
+        if waiting is None or waiting.answer.done():
+            opens = number in self._withdrawn if waiting is None else waiting.opens
+            if opens and error is None:
+                self._drop(unpack_at_once(header, blob))
+        elif error is not None:
+            waiting.answer.set_exception(error)
         else:
-            answer.set_result(unpack_at_once(header, blob))
+            waiting.answer.set_result(unpack_at_once(header, blob))
+
+    def _withdraw(self, number: int, opens: bool) -> None:
+        if opens:
+            self._withdrawn.append(number)
+        self._say({"tell": "withdraw", "of": number}, b"")
+
+    def _drop(self, answer: PipeData) -> None:
+        if frames := _frames(answer.value):
+            self._say({"ask": next(self._numbers), "do": "drop", "frames": frames, "attached": 0}, b"")
 
 
 class RemoteEvents:
@@ -139,8 +169,8 @@ class RemotePart:
         match self._part, name:
             case "files", "path":
                 return None if value is None else Path(value)
-            case "completions", "run" if value.keys() == {"frames"}:
-                return RemoteFrames(self._asker, value["frames"])
+            case "completions", "run" if frames := _frames(value):
+                return RemoteFrames(self._asker, frames)
             case "plugins", "tools":
                 lent = lender(self._asker, number)
                 return {key: {**tool, "callable": lent(tool["callable"])} for key, tool in value.items()}
@@ -172,6 +202,12 @@ def lender(asker: GatewayAsker, call: int) -> Callable[[int], Callable[..., Any]
         return run
 
     return lent
+
+
+def _frames(value: Any) -> int | None:
+    """Return the number of the stream that an answer has opened, None without one."""
+    number: int | None = value["frames"] if value.keys() == {"frames"} else None
+    return number
 
 
 def _call_of(scope: CallScope | None) -> int:

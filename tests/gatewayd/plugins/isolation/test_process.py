@@ -7,9 +7,12 @@ import pytest
 
 from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.isolation import process
+from gatewayd.plugins.isolation.messages import PipeData
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
+from gatewayd.plugins.isolation.process import PluginProcess
+from gatewayd.tasks import Tasks
 from tests.fakes.isolated import Isolating, isolated
-from tests.fakes.plugins import scope_of
+from tests.fakes.plugins import plugin_of, scope_of
 
 MB = 1 << 20
 
@@ -108,6 +111,60 @@ async def test_memory_is_bounded(isolating: Isolating) -> None:
     async with isolated(content, isolating) as (loaded, _):
         assert await outcome(loaded) == "pipe p: MemoryError"
         assert loaded.keeper.is_alive
+
+
+async def test_a_process_that_answers_nothing_but_that_it_is_alive_is_ended(
+    isolating: Isolating, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "MAX_ANSWER_SECONDS", 0.3)
+    content = """
+        import __main__, asyncio
+        class Filter:
+            async def inlet(self, body):
+                if body:
+                    await asyncio.sleep(0.5)
+                    __main__.ChildService.take = lambda *_: None
+                return "answered"
+    """
+    async with isolated(content, isolating) as (loaded, plugged):
+        # A call has no limit, and what comes after it gets no answer.
+        assert await loaded.call("inlet", scope_of(), {"body": {"a": 1}}) == "answered"
+        assert await loaded.take(replace(loaded.plugin, valves={"a": 1}))
+        problem = plugged.registry.list()[0].problem
+        assert problem is not None
+        assert "did not answer within 0.3 s; the next call starts it again" in problem.sentence
+        assert await loaded.call("inlet", scope_of(), {"body": {}}) == "answered"
+
+
+class Offering:
+    """Answers with a stream, and hears that an answer was dropped."""
+
+    def __init__(self) -> None:
+        self.dropped: list[PipeData] = []
+
+    async def answer(self, asked: Any, payload: PipeData) -> PipeData:
+        return PipeData(asked)
+
+    async def drop(self, answer: PipeData) -> None:
+        self.dropped.append(answer)
+
+    def hear(self, said: Any, payload: PipeData) -> None: ...
+
+
+async def test_an_answer_that_is_not_written_is_dropped(isolating: Isolating) -> None:
+    tasks, listener = Tasks(), Offering()
+    asked = PluginProcess(
+        plugin_of("p", "class Pipe: ..."), process.ProcessOptions(1, 1, {}), listener, tasks
+    )
+    async with asked._writing:
+        await asked._take({"ask": 1}, b"")
+        # It is answered, and its answer waits for that of another question.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await asked._take({"tell": "withdraw", "of": 1}, b"")
+        while tasks.list():
+            await asyncio.sleep(0)
+    assert listener.dropped == [PipeData({"ask": 1})]
 
 
 async def test_it_sees_no_secret(isolating: Isolating, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,3 +171,8 @@ async def test_frames_are_pulled_and_dropped(questions: PluginQuestions) -> None
     await questions.answer({"do": "drop", "frames": number}, PipeData())
     assert (await questions.answer({"do": "frame", "frames": number}, PipeData())).value["is_over"]
     assert await questions.answer({"do": "drop", "frames": []}, PipeData()) == PipeData()
+    answer = await questions.answer(asked, told)
+    await questions.drop(PipeData(answer.value))
+    assert not (await questions.answer({"do": "frame", **answer.value}, PipeData())).value["is_over"]
+    await questions.drop(answer)
+    assert (await questions.answer({"do": "frame", **answer.value}, PipeData())).value["is_over"]

@@ -122,3 +122,35 @@ async def test_a_question_that_is_cancelled_is_taken_back() -> None:
     first, last = gateway.heard[0][0], gateway.heard[-1][0]
     assert (last["tell"], last["of"]) == ("withdraw", first["ask"])
     gateway.asker.take({"ask": first["ask"]}, b"")
+
+
+@pytest.mark.parametrize("when", ["before it is taken back", "before it is seen", "late"])
+async def test_a_stream_that_nobody_waits_for_any_more_is_dropped(when: str) -> None:
+    gateway = Gateway()
+    run = gateway.host.completions.run("u", {}, whole_pipeline=False, scope=call_scope())
+    asked = asyncio.ensure_future(run)
+    await asyncio.sleep(0)
+    more, data = pack_at_once(PipeData({"frames": 3}))
+    answer = {"ask": gateway.heard[0][0]["ask"], **more}
+    if when == "before it is seen":
+        gateway.asker.take(answer, data)
+    asked.cancel()
+    if when == "late":
+        await asyncio.wait([asked])
+    if when != "before it is seen":
+        gateway.asker.take(answer, data)
+    await asyncio.wait([asked])
+    assert asked.cancelled()
+    dropped = [header["frames"] for header, _ in gateway.heard if header.get("do") == "drop"]
+    assert dropped == [3]
+
+
+async def test_a_late_answer_of_another_kind_drops_nothing() -> None:
+    gateway = Gateway()
+    asked = asyncio.ensure_future(RemoteEvents(gateway.asker).call(Target("u"), {}))
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.wait([asked])
+    more, data = pack_at_once(PipeData({"frames": 3}))
+    gateway.asker.take({"ask": gateway.heard[0][0]["ask"], **more}, data)
+    assert [header.get("do") for header, _ in gateway.heard] == ["call", None]
