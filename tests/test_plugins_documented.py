@@ -41,13 +41,14 @@ from gatewayd.plugins.connections import read_connections
 from gatewayd.plugins.directory import read_builtin
 from gatewayd.plugins.inline import methods, translation
 from gatewayd.plugins.inline import operations as inline
-from gatewayd.plugins.isolation import ahead, messages
+from gatewayd.plugins.isolation import ahead, memory, messages, process
 from gatewayd.plugins.items import Items
 from gatewayd.plugins.names.catalogue import MODULES, PACKAGE
 from gatewayd.plugins.records import PluginKind
 from gatewayd.settings import definitions
 from gatewayd.upstream import mcp_session, mcp_tools, openapi_tools, operations, serverrequests
 from gatewayd.upstream.identity import OTHER_NAMES
+from gatewayd.workers import MAX_READING_SECONDS
 from tests.fakes.manual import rows
 from tests.fakes.plugins import NotedEvents, make_registry, plugin_of, scope_of
 
@@ -354,6 +355,9 @@ def test_every_limit_is_in_the_page() -> None:
     assert f"takes more than {running.PROMPTNESS:g} seconds counts as absent" in PAGE
     assert f"after {loading.MAX_IMPORT_SECONDS:g} seconds the next one" in PAGE
     assert f"read up to {ahead.MAX_PIECES} pieces ahead" in PAGE
+    assert memory.FULL == 9 / 10
+    assert f"not within {process.MAX_ANSWER_SECONDS:g}\nseconds" in PAGE
+    assert f"does not read for {MAX_READING_SECONDS:g} seconds" in PAGE
     assert mcp_session.MAX_ANSWER == openapi_tools.MAX_RESULT
 
 

@@ -5,13 +5,13 @@ the pipe. It ends when the gateway closes the pipe, or ends.
 """
 
 import asyncio
-import itertools
 import logging
 import os
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterable, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,12 +21,15 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.loglevels import LibraryDebug
 from gatewayd.plugins.arguments import Surroundings
 from gatewayd.plugins.invoke import Failed, PluginError, attempt, attempt_async
-from gatewayd.plugins.isolation.ahead import ReadAhead
 from gatewayd.plugins.isolation.calls import FILTERS, ReceivedCall, read_call
 from gatewayd.plugins.isolation.facts import facts_of, renewed
+from gatewayd.plugins.isolation.given import GivenStreams
+from gatewayd.plugins.isolation.inbox import end_process, serve_messages
+from gatewayd.plugins.isolation.memory import MemoryGauge, be_ended_first
 from gatewayd.plugins.isolation.messages import (
     LOGGED,
     MAX_ERROR_CHARACTERS,
+    SPENT,
     Headers,
     PipeData,
     error_told,
@@ -36,6 +39,7 @@ from gatewayd.plugins.isolation.messages import (
 )
 from gatewayd.plugins.isolation.outcomes import OutcomeWriter
 from gatewayd.plugins.isolation.remote import GatewayAsker, RemoteEvents, lender, make_remote_host
+from gatewayd.plugins.items import Items
 from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.loading import Loader, Loading
 from gatewayd.plugins.names.finder import install
@@ -135,8 +139,8 @@ class ChildService:
         self._parent = parent
         self._voice = GatewayVoice(parent)
         self._asker = GatewayAsker(self._voice.say)
-        self._numbers = itertools.count(1)
-        self._streams: dict[int, ReadAhead] = {}
+        self._streams = GivenStreams(self._items)
+        self._memory = MemoryGauge()
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._loaded: Loaded | None = None
@@ -149,34 +153,64 @@ class ChildService:
             case "answer":
                 self._asker.take(message, blob)
             case "cancel":
-                if call := self._calls.get(message["call"]):
-                    call.cancel()
+                self._cancel(message["call"])
             case _:
                 task = self._start(self._answer(message, blob))
                 if message["do"] in ("call", "repeat"):
                     self._calls[message["call"]] = task
                     task.add_done_callback(lambda _: self._calls.pop(message["call"], None))
 
+    def _cancel(self, number: int) -> None:
+        """Stop a call, or end the streams of one that has answered: nobody took the answer."""
+        call = self._calls.get(number)
+        if call is None or call.done():
+            _ = self._start(self._streams.close_of(number))
+        else:
+            call.cancel()
+
     def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._finish)
         return task
+
+    def _finish(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            # Whoever waits for an answer would wait for ever.
+            end_process(error)
 
     async def _answer(self, message: dict[str, Any], blob: bytes) -> None:
         outcome = await attempt_async(lambda: self._done(message, unpack_at_once(message, blob)))
-        if outcome.error is None:
-            outcome = await attempt_async(lambda: self._written(message, outcome.value))
-        if outcome.error is None:
-            return
-        told = _failure(outcome.error)
-        self._tell_facts(message["do"])
-        self._parent.answer(message, told)
+        error = outcome.error
+        if error is None:
+            outcome = attempt(lambda: self._packed(message, outcome.value))
+            error = outcome.error
+        if error is None:
+            more, data = outcome.value
+        else:
+            if "call" in message:
+                await self._streams.close_of(message["call"])
+            self._tell_facts(message["do"])
+            more, data = _failure(error), b""
+        if self._is_spent(error):
+            more = {**more, SPENT: True}
+        self._parent.answer(message, more, data)
 
-    async def _written(self, message: dict[str, Any], payload: PipeData) -> None:
-        more, blob = pack_at_once(payload)
+    def _packed(self, message: dict[str, Any], payload: PipeData) -> tuple[Headers, bytes]:
+        packed = pack_at_once(payload)
         self._tell_facts(message["do"])
-        self._parent.answer(message, more, blob)
+        return packed
+
+    def _is_spent(self, error: BaseException | None) -> bool:
+        """Tell whether further calls would fail for want of memory, as the present one may have done."""
+        exception = error.exception if isinstance(error, PluginError) else type(error).__name__
+        if exception == MemoryError.__name__:
+            return True
+        # Without a failure, whatever else is at work may come to its end.
+        is_idle = self._streams.is_empty and len(self._tasks) == 1
+        return (is_idle or isinstance(error, PluginError)) and self._memory.is_full
 
     async def _done(self, message: dict[str, Any], payload: PipeData) -> PipeData:
         told = payload.value
@@ -188,11 +222,12 @@ class ChildService:
             case "repeat":
                 return await self._repeat(message, told)
             case "next":
-                return await self._next(message["stream"])
+                return await self._streams.next(message["stream"])
             case "close":
-                return await self._close(message["stream"])
+                await self._streams.close(message["stream"])
+                return PipeData()
             case "read":
-                return self._writer().write(await self._ready().read(message["name"]), is_loose=False)
+                return self._writer(0).write(await self._ready().read(message["name"]), is_loose=False)
             case other:
                 return PipeData(await self._set_up(other, message, told))
 
@@ -234,6 +269,7 @@ class ChildService:
         requirements.open()
         loader = Loader(around, Loading(requirements, opening.seconds))
         self._loaded = await loader.load(opening.plugin, self._note)
+        self._memory.begin()
         found = self._loaded.plugin
         return PipeData({"kind": found.kind.value, "specs": found.specs, "missing": list(found.missing)})
 
@@ -247,7 +283,8 @@ class ChildService:
         if is_filter and value is None:
             given["body"] = _without_metadata(received.arguments.get("body"), received)
         given["is_shared"] = isinstance(value, dict) and value.get("metadata") is received.scope.metadata
-        outcome = self._writer().write(_without_metadata(value, received), is_loose=is_loose)
+        writer = self._writer(message["call"])
+        outcome = writer.write(_without_metadata(value, received), is_loose=is_loose)
         given |= received.changes()
         return PipeData({**given, "outcome": outcome.value}, outcome.attachment)
 
@@ -265,38 +302,11 @@ class ChildService:
         _user_valves.set(received.user_valves)
         return received
 
-    async def _next(self, stream: int) -> PipeData:
-        """Return the pieces of a stream that are there, one at least, or nothing at its end."""
-        ahead = self._streams.get(stream)
-        if ahead is None:
-            return PipeData()
-        outcome = await attempt_async(lambda: self._pieces(ahead))
-        if outcome.error is not None:
-            await self._close(stream)
-            raise outcome.error
-        pieces: Sequence[PipeData] = outcome.value
-        if not pieces:
-            self._streams.pop(stream, None)
-            return PipeData()
-        told = [{"outcome": piece.value, "attached": len(piece.attachment)} for piece in pieces]
-        return PipeData(told, b"".join(piece.attachment for piece in pieces))
+    def _writer(self, call: int) -> OutcomeWriter:
+        return OutcomeWriter(partial(self._streams.keep, call), self._items)
 
-    async def _pieces(self, ahead: ReadAhead) -> Sequence[PipeData]:
-        return [self._writer().write(piece, is_loose=False) for piece in await ahead.take()]
-
-    async def _close(self, stream: int) -> PipeData:
-        ahead = self._streams.pop(stream, None)
-        if ahead is not None:
-            await ahead.close()
-        return PipeData()
-
-    def _writer(self) -> OutcomeWriter:
-        return OutcomeWriter(self._kept, self._ready().items)
-
-    def _kept(self, items: Any) -> int:
-        number = next(self._numbers)
-        self._streams[number] = ReadAhead(items)
-        return number
+    def _items(self, source: AsyncIterable[Any]) -> Items:
+        return self._ready().items(source)
 
     def _ready(self) -> Loaded:
         if self._loaded is None:
@@ -367,22 +377,17 @@ def _readable(text: str) -> str:
 async def _serve(parent: Parent) -> None:
     loop, service = asyncio.get_running_loop(), ChildService(parent)
 
-    def read() -> None:
-        for message, blob in parent.messages():
-            if message["do"] == "ping":
-                parent.answer(message, {})
-            else:
-                loop.call_soon_threadsafe(service.take, message, blob)
-        # The code of a plugin cannot be ended in another way.
-        os._exit(0)
+    def take(message: dict[str, Any], blob: bytes) -> None:
+        loop.call_soon_threadsafe(service.take, message, blob)
 
-    threading.Thread(target=read, name="messages", daemon=True).start()
+    threading.Thread(target=serve_messages, args=(parent, take), name="messages", daemon=True).start()
     await asyncio.Event().wait()
 
 
 def main() -> None:
     """Answer until the gateway closes the pipe."""
     parent = Parent()
+    be_ended_first()
     threading.stack_size(STACK_BYTES)
     with catching_output():
         asyncio.run(_serve(parent))

@@ -1,12 +1,14 @@
 import asyncio
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.isolation import process
+from gatewayd.plugins.isolation.memory import MAX_SCORE, MORE_SCORE
 from gatewayd.plugins.isolation.messages import PipeData
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.isolation.process import PluginProcess
@@ -101,16 +103,60 @@ async def test_code_that_holds_the_interpreter_is_ended_and_holds_nobody_else(
         assert await loaded.call("pipe", scope_of(), {"body": {"a": 1}}) == "alive"
 
 
-async def test_memory_is_bounded(isolating: Isolating) -> None:
+KEEPING = """
+    class Pipe:
+        kept = []
+        def pipe(self, body):
+            try:
+                while body["fills"]:
+                    self.kept.append(bytearray(16 << 20))
+            except MemoryError:
+                return "swallowed"
+            self.kept.append(bytearray(body["bytes"]))
+            return len(self.kept)
+
+        async def action(self, body):
+            yield "open"
+"""
+
+
+async def test_memory_is_bounded_and_a_process_that_lacks_it_is_replaced(isolating: Isolating) -> None:
     isolating.memory = 256 * MB
-    content = """
-        class Pipe:
-            def pipe(self, body):
-                return len(bytearray(512 << 20))
-    """
-    async with isolated(content, isolating) as (loaded, _):
-        assert await outcome(loaded) == "pipe p: MemoryError"
+    async with isolated(KEEPING, isolating) as (loaded, _):
+        first = loaded.keeper.process
+        assert await loaded.call("pipe", scope_of(), {"body": {"fills": False, "bytes": 100 * MB}}) == 1
+        with pytest.raises(PluginError, match=r"^pipe p: MemoryError$"):
+            await loaded.call("pipe", scope_of(), {"body": {"fills": False, "bytes": 512 * MB}})
+        assert not loaded.keeper.is_alive
+        assert await loaded.call("pipe", scope_of(), {"body": {"fills": False, "bytes": 1}}) == 1
+        assert loaded.keeper.process is not first
+
+
+async def test_a_process_whose_memory_is_full_is_replaced_once_it_is_idle(
+    isolating: Isolating, caplog: pytest.LogCaptureFixture
+) -> None:
+    isolating.memory = 256 * MB
+    async with isolated(KEEPING, isolating) as (loaded, _):
+        items = await loaded.call("action", scope_of(), {"body": {}})
+        assert await loaded.call("pipe", scope_of(), {"body": {"fills": True}}) == "swallowed"
         assert loaded.keeper.is_alive
+        assert [item async for item in items] == ["open"]
+        assert not loaded.keeper.is_alive
+        told = "the process of a plugin used up its 256 MiB of plugin_process_memory and was ended"
+        assert told in caplog.messages
+        assert await loaded.call("pipe", scope_of(), {"body": {"fills": False, "bytes": 1}}) == 1
+
+
+async def test_a_process_that_cannot_answer_ends(isolating: Isolating) -> None:
+    content = """
+        import __main__
+        __main__.pack_at_once = __main__._failure = None
+        class Pipe:
+            def pipe(self, body): ...
+    """
+    with pytest.raises(PluginError, match="ended with status 1: TypeError: 'NoneType' object is not"):
+        async with isolated(content, isolating):
+            raise AssertionError
 
 
 async def test_a_process_that_answers_nothing_but_that_it_is_alive_is_ended(
@@ -134,6 +180,17 @@ async def test_a_process_that_answers_nothing_but_that_it_is_alive_is_ended(
         assert problem is not None
         assert "did not answer within 0.3 s; the next call starts it again" in problem.sentence
         assert await loaded.call("inlet", scope_of(), {"body": {}}) == "answered"
+
+
+async def test_the_kernel_ends_it_before_the_gateway(isolating: Isolating) -> None:
+    content = """
+        class Pipe:
+            def pipe(self, body):
+                return open("/proc/self/oom_score_adj").read()
+    """
+    own = int(Path("/proc/self/oom_score_adj").read_text())
+    async with isolated(content, isolating) as (loaded, _):
+        assert int(await outcome(loaded)) == min(own + MORE_SCORE, MAX_SCORE)
 
 
 class Offering:

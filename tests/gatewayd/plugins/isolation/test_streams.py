@@ -30,6 +30,24 @@ COUNTING = """
 """
 
 
+UNWRITABLE = """
+    import asyncio
+    class Pipe:
+        ended = 0
+        async def pipe(self, body):
+            if not body:
+                yield self.ended
+                return
+            try:
+                yield "good"
+                yield object()
+                self.ended = -1
+                await asyncio.sleep(60)
+            finally:
+                self.ended = 1
+"""
+
+
 async def ended(loaded: IsolatedPlugin) -> int:
     items = await loaded.call("pipe", scope_of(), {"body": {}})
     (number,) = [item async for item in items]
@@ -83,6 +101,50 @@ async def test_pieces_of_a_fast_stream_come_together_and_in_order(isolating: Iso
         items = await loaded.call("pipe", scope_of(), {"body": {}})
         pieces = [item async for item in items]
     assert pieces == [piece for number in range(100) for piece in (str(number), bytes([number]))]
+
+
+async def test_a_piece_that_cannot_be_written_fails_after_those_before_it(isolating: Isolating) -> None:
+    async with isolated(UNWRITABLE, isolating) as (loaded, _):
+        items = await loaded.call("pipe", scope_of(), {"body": {"a": 1}})
+        while await ended(loaded) != -1:
+            await asyncio.sleep(0.01)
+        assert await anext(items) == "good"
+        with pytest.raises(PluginError, match="TypeError: Type is not JSON serializable: object"):
+            await anext(items)
+        assert await ended(loaded) == 1
+
+
+async def test_the_stream_of_a_call_that_is_cancelled_after_its_answer_ends(isolating: Isolating) -> None:
+    content = COUNTING.replace("            try:", "            self.ended -= 1\n            try:").replace(
+        "+= 1", "+= 2"
+    )
+    async with isolated(content, isolating) as (loaded, _):
+        served = await loaded._serve("call", "pipe", scope_of(), {"body": {"a": 1}}, {})
+        while await ended(loaded) != -1:
+            await asyncio.sleep(0.01)
+        await served.process.tell({"do": "cancel", "call": served.call.number})
+        while await ended(loaded) != 1:
+            await asyncio.sleep(0.01)
+
+
+async def test_the_stream_of_a_call_that_fails_ends(isolating: Isolating) -> None:
+    # The stream is there already when the metadata turn out to be no JSON.
+    content = """
+        import asyncio, __main__
+        class Pipe:
+            def pipe(self, body, __metadata__):
+                async def items():
+                    yield 1
+                __metadata__["odd"] = object() if body else None
+                return items() if body else streams.is_empty
+        import gc
+        (service,) = [one for one in gc.get_objects() if isinstance(one, __main__.ChildService)]
+        streams = service._streams
+    """
+    async with isolated(content, isolating) as (loaded, _):
+        with pytest.raises(PluginError, match="TypeError: Type is not JSON serializable: object"):
+            await loaded.call("pipe", scope_of(), {"body": {"a": 1}})
+        assert await loaded.call("pipe", scope_of(), {"body": {}}) is True
 
 
 async def test_a_stream_fails_when_its_process_ends(isolating: Isolating) -> None:
