@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import AsyncIterable, Coroutine, Mapping
+from collections.abc import AsyncIterable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
