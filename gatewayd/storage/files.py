@@ -93,6 +93,8 @@ class TortoiseFiles:
         if not fits(FileRow, id=file_id):
             return False
         async with writing("remove the file") as client:
+            # In the order in which a publication locks them.
+            await FileRow.filter(id=file_id).select_for_update()
             is_left = await stale.discard(client, file_id)
             is_removed = await FileRow.filter(id=file_id).delete() > 0
         if is_left:

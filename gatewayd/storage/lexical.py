@@ -4,12 +4,14 @@ On SQLite a collection has a table of words of its own, and a single file gets o
 searched. On PostgreSQL the words are a column of the passages.
 """
 
+import logging
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
+from gatewayd.errors import GatewayError
 from gatewayd.ingest.interfaces import LexicalIndex
 from gatewayd.ingest.records import Hit, Scope, ScopeKind
 from gatewayd.storage import stale, words
@@ -23,6 +25,8 @@ from gatewayd.storage.segments import SegmentedQuery, is_letter, segmented_query
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.wanted import LOOKED_AT, Wanted
 from gatewayd.text import plain_letters
+
+log = logging.getLogger(__name__)
 
 LONGEST_QUERY: Final = 10_000
 MOST_TERMS: Final = 32
@@ -128,7 +132,11 @@ class SqliteLexical:
         """Compare the words of a collection with its passages, mend, and return what differed."""
         if scope.kind is ScopeKind.FILE or not fits(CollectionRow, id=scope.id):
             return []
-        await stale.purge()
+        try:
+            await stale.purge()
+        except GatewayError as error:
+            # What is to be mended may be why.
+            log.warning("stale passages cannot be removed before a check: %s", error.full_message)
         async with writing("check the words of the collection") as client:
             row = await CollectionRow.get_or_none(id=scope.id)
             return [] if row is None else await words.mend(client, row.id, row.number)

@@ -166,6 +166,7 @@ class TortoisePassages(TortoiseVectors):
         """Drop what is staged for a file."""
         if fits(FileRow, id=file_id):
             async with writing("drop the staged text") as client:
+                await FileRow.filter(id=file_id).select_for_update()
                 is_left = await stale.discard(client, file_id, staged=True)
                 for row in (VectorBatchRow, FileTextRow):
                     await row.filter(file_id=file_id, staged=True).delete()

@@ -97,7 +97,8 @@ async def prepare(file_id: str) -> None:
     client = PassageRow._meta.db
     if not words.has_tables(client):
         return
-    parts = await _parts(file_id, staged=True)
+    with translated("read the passages of the file"):
+        parts = await _parts(file_id, staged=True)
     # One part is as fast with the rest of what is published.
     for first, last in parts if len(parts) > 1 else ():
         async with writing("add the words of the file") as client:
@@ -106,12 +107,21 @@ async def prepare(file_id: str) -> None:
 
 
 async def purge() -> None:
-    """Remove what is stale, in short transactions between which others write."""
+    """Remove what is stale, in short transactions between which others write.
+
+    Raises the first failure, after what can be removed has been.
+    """
     with translated("look for stale passages"):
         markers: list[Any] = list(await FileRow.filter(status=REMOVED).values_list("id", flat=True))
+    failures = []
     for marker in markers:
-        while not await _purge(marker):
-            pass
+        try:
+            while not await _purge(marker):
+                pass
+        except GatewayError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 class StaleSweeper:
@@ -152,8 +162,9 @@ async def _purge(marker: str) -> bool:
     for first, last in others:
         await _detach_part(marker, file_id, first, last)
     async with writing("remove stale passages"):
-        # It counts how often it was marked.
-        await FileRow.filter(id=marker, updated_at=row.updated_at).delete()
+        # It counts how often it was marked; one that was made anew meanwhile has passages.
+        if not await PassageRow.filter(file_id=marker).exists():
+            await FileRow.filter(id=marker, updated_at=row.updated_at).delete()
         return not await FileRow.filter(id=marker).exists()
 
 
@@ -215,7 +226,12 @@ async def _existing(numbers: Iterable[int]) -> Sequence[int]:
 
 async def _parts(file_id: str, **which: Any) -> Sequence[tuple[int, int]]:
     """Return the first and the last id of each part of the passages of a file."""
-    passages = PassageRow.filter(file_id=file_id, **which).order_by("id")
-    ids: list[Any] = list(await passages.values_list("id", flat=True))
-    parts = [ids[at : at + MAX_PART_ROWS] for at in range(0, len(ids), MAX_PART_ROWS)]
-    return [(part[0], part[-1]) for part in parts]
+    parts: list[tuple[int, int]] = []
+    last = 0
+    while True:
+        passages = PassageRow.filter(file_id=file_id, id__gt=last, **which).order_by("id")
+        ids: list[Any] = list(await passages.limit(MAX_PART_ROWS).values_list("id", flat=True))
+        if not ids:
+            return parts
+        parts.append((ids[0], ids[-1]))
+        last = ids[-1]

@@ -8,7 +8,7 @@ import pytest
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.records import FileStatus, Scope, ScopeKind
 from gatewayd.knowledge.records import Link
-from gatewayd.storage import stale
+from gatewayd.storage import stale, words
 from gatewayd.storage.database import Database
 from gatewayd.storage.rows import REMOVED, CollectionRow, FileRow, PassageRow
 from tests.fakes.passages import Shelf, document, extraction, open_shelf
@@ -330,6 +330,29 @@ async def test_a_check_finds_nothing_wrong_with_what_is_stale(shelf: Shelf) -> N
     await shelf.collections.unlink("a", ["f"])
     assert await shelf.words.check(A) == []
     assert await indexed(shelf) == sorted([*NEW, *OTHER])
+
+
+@on_sqlite
+async def test_what_cannot_be_removed_holds_up_nothing_else_and_no_check(
+    shelf: Shelf, caplog: pytest.LogCaptureFixture
+) -> None:
+    await shelf.collect("b")
+    for name in ("h", "e"):
+        await shelf.upload(name, "b")
+        await shelf.publish(name, *OLD)
+    await shelf.files.remove("f")
+    await shelf.files.remove("h")
+    row = await CollectionRow.get(id="b")
+    await PassageRow._meta.db.execute_query(f"DROP TABLE {words.table(row.number)}")
+    with pytest.raises(GatewayError):
+        await stale.purge()
+    # The words of the other collection are gone.
+    assert await indexed(shelf) == OTHER
+    assert await shelf.words.check(Scope(ScopeKind.COLLECTION, "b"))
+    assert "stale passages cannot be removed before a check" in caplog.text
+    assert sorted(await indexed_texts(shelf.database, row.number)) == sorted(OLD)
+    await stale.purge()
+    assert not await FileRow.filter(status=REMOVED).exists()
 
 
 @on_sqlite
