@@ -27,6 +27,7 @@ from gatewayd.tasks import Tasks
 log = logging.getLogger(__name__)
 
 LEVELS: Final = frozenset({logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR})
+GATEWAY: Final = "gatewayd"
 NO_LOGGER: Final = re.compile(r"[^\w.-]")
 SHOWN_SECRET: Final = "WEBUI_SECRET_KEY"  # noqa: S105 - a name
 """The variable by which plugins know their secret, which is derived from that of the gateway."""
@@ -248,12 +249,19 @@ class ProcessKeeper:
                 fields = {name: line_of(told["fields"][name]) for name in LOGGED if name in told["fields"]}
                 level = max((known for known in LEVELS if known <= told["level"]), default=logging.DEBUG)
                 own = {**fields, **log_fields(self.plugin.family, self.plugin.id)}
-                name = NO_LOGGER.sub("_", line_of(told["logger"]))
                 # What is written of a logger is decided by its name, not by that of this one.
+                name = _logger_of(line_of(told["logger"]))
                 message = line_of(told["message"])
                 log.handle(log.makeRecord(name, level, "", 0, "%s", (message,), None, extra=own))
             case other:
                 raise ValueError(f"it tells {str(other)[:40]!r}")
+
+
+def _logger_of(told: str) -> str:
+    """Return the name of a logger that a process writes to; those of the gateway itself are not its."""
+    name = NO_LOGGER.sub("_", told)
+    is_gateway = name.partition(".")[0] == GATEWAY and not name.startswith(f"{GATEWAY}.plugins.")
+    return log.name if is_gateway else name
 
 
 @dataclass(frozen=True, slots=True)

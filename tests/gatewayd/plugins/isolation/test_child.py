@@ -90,6 +90,7 @@ async def test_the_debug_of_libraries_stays_in_the_process(
                 library.info(Broken())
                 logging.getLogger("gatewayd.plugins.sample").debug("detail")
                 logging.getLogger("a\\nforged").critical("line")
+                logging.getLogger("gatewayd.audit").info("user removed")
     """
     stream, isolating.debug_loggers = io.StringIO(), named
     handler = configure("debug", LogFormat.JSON, stream, {}, named)
@@ -105,7 +106,11 @@ async def test_the_debug_of_libraries_stays_in_the_process(
     details = (
         ["library.sql debug executing $argon2id$", "library.sql debug fetching $argon2id$"] if named else []
     )
-    own = ["gatewayd.plugins.sample debug detail", "a_forged error line"]
+    own = [
+        "gatewayd.plugins.sample debug detail",
+        "a_forged error line",
+        "gatewayd.plugins.isolation.keeper info user removed",
+    ]
     assert told == [*details, "library.sql info connected", *own]
     assert "RuntimeError: it has no text" in [one["text"] for one in records if "text" in one]
 
