@@ -75,6 +75,11 @@ def audit_change(route: Route, request: web.Request, actor: Actor) -> None:
     audit_log.info("%s %s", route.method, route.path, extra={**fields, **noted_change(request)})
 
 
+def is_noted(request: web.Request) -> bool:
+    """Tell whether a change was noted."""
+    return CHANGE in request
+
+
 def noted_change(request: web.Request) -> dict[str, Any]:
     """Return the subject and the new values that were noted, each bounded; nothing when none were."""
     change = request.get(CHANGE)

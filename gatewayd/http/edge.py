@@ -19,7 +19,7 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.http.admission import IDENTITY_PROVIDER, Admission, is_within, take_place
-from gatewayd.http.audit import audit_change, is_audited
+from gatewayd.http.audit import audit_change, is_audited, is_noted
 from gatewayd.http.body import check_media_type
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID, SITE
 from gatewayd.http.direct import JsonReply
@@ -148,16 +148,27 @@ class Edge:
         if request.method not in SAFE_METHODS and route.takes:
             check_media_type(request, route.takes)
         actor = request.get(ACTOR)
-        account = actor.user_id if actor is not None else _account_of(route)
-        if is_interruptible:
-            self._admission.count(request, account, route.use)
-            work = route.handler(request)
-            reply = await (work if actor is None else self._shut_out.run(account, work))
-        else:
-            reply = await self._finished(route, request, account)
-        if actor is not None and is_audited(route, request, actor):
-            audit_change(route, request, actor)
+        is_answered = False
+        try:
+            reply = await self._handled(route, request, actor, is_interruptible)
+            is_answered = True
+        finally:
+            # A change is noted once it is made; what fails after that fails to answer.
+            if actor is not None and (
+                is_audited(route, request, actor) if is_answered else is_noted(request)
+            ):
+                audit_change(route, request, actor)
         return reply
+
+    async def _handled(
+        self, route: Route, request: web.Request, actor: Actor | None, is_interruptible: bool
+    ) -> web.StreamResponse:
+        account = actor.user_id if actor is not None else _account_of(route)
+        if not is_interruptible:
+            return await self._finished(route, request, account)
+        self._admission.count(request, account, route.use)
+        work = route.handler(request)
+        return await (work if actor is None else self._shut_out.run(account, work))
 
     async def _finished(self, route: Route, request: web.Request, account: str) -> web.StreamResponse:
         """Await a handler that goes on without its client, and is counted until it is done."""

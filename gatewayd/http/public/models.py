@@ -143,10 +143,10 @@ class ModelRoutes:
             is_active=form.is_active,
         )
         grants = None if form.access_grants is None else _grants(form.access_grants)
-        note_change(
-            request, form.id, form.model_dump(include={"name", "base_model_id", "access_grants", "is_active"})
-        )
-        return body.json_reply(render_record(await self._catalog.describe(record, grants)))
+        described = await self._catalog.describe(record, grants)
+        told = form.model_dump(include={"name", "base_model_id", "access_grants", "is_active"})
+        note_change(request, form.id, told)
+        return body.json_reply(render_record(described))
 
     async def grant(self, request: web.Request) -> web.StreamResponse:
         """Replace the access list of a model and answer its record."""

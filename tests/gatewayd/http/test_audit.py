@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from gatewayd.accounts.records import Role
+from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.audit import MAX_ACCOUNT_CHARACTERS, MAX_VALUE_CHARACTERS, audit_session, note_change
 from gatewayd.http.body import json_reply
 from gatewayd.http.routes import Access, Route
@@ -21,6 +22,15 @@ ACTORS = {"admin": make_actor("a", Role.ADMIN)}
 async def change(request: web.Request) -> web.StreamResponse:
     note_change(request, "ada@example.org", {"role": "admin", "name": None, "password": "hush"})
     return json_reply(data=True)
+
+
+async def change_and_fail(request: web.Request) -> web.StreamResponse:
+    note_change(request, "ada@example.org")
+    raise GatewayError(Kind.UNAVAILABLE, "the database cannot be reached")
+
+
+async def refuse(request: web.Request) -> web.StreamResponse:
+    raise GatewayError(Kind.CONFLICT, "it is taken")
 
 
 async def change_much(request: web.Request) -> web.StreamResponse:
@@ -40,6 +50,17 @@ async def sign_in(request: web.Request) -> web.StreamResponse:
 
 def audited(caplog: pytest.LogCaptureFixture) -> Sequence[logging.LogRecord]:
     return [record for record in caplog.records if record.name == "gatewayd.audit"]
+
+
+@pytest.mark.parametrize(("handler", "lines"), [(change_and_fail, 1), (refuse, 0)])
+async def test_a_change_whose_answer_fails_has_its_line(
+    caplog: pytest.LogCaptureFixture, handler: Any, lines: int
+) -> None:
+    with caplog.at_level(logging.INFO, "gatewayd.audit"):
+        async with serving([Route("POST", "/x", handler, Access.ADMIN, "Do it")], ACTORS) as client:
+            reply = await client.post("/x", headers=bearer("admin"))
+            assert reply.status >= 400
+    assert len(audited(caplog)) == lines
 
 
 async def fields(caplog: pytest.LogCaptureFixture, handler: Any, access: Access) -> dict[str, Any]:
