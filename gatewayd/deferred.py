@@ -226,6 +226,7 @@ class DeferredWrites:
     ) -> DeferredWrite:
         """Keep a write, and return it; raise the error when no more can be kept."""
         if write.attempts.is_dropped:
+            write.attempts.give_up()
             write.end(is_stored=False)
             return write
         write.size = len(repr(values))
@@ -258,6 +259,8 @@ class DeferredWrites:
         try:
             while self._queues:
                 await asyncio.sleep(self._pause(failures))
+                if not self._queues:
+                    break
                 key, queue = next(iter(self._queues.items()))
                 failures = 0 if await self._attempt(queue[0]) else failures + 1
                 if failures and key in self._queues:
@@ -297,7 +300,7 @@ class DeferredWrites:
         except GatewayError as error:
             is_over = error.kind is not Kind.UNAVAILABLE
             if is_over:
-                self._lose(write, error.message)
+                self._lose(write, error.full_message)
         finally:
             if not is_first:
                 self._end(write)

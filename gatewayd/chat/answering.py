@@ -272,7 +272,7 @@ class Answering:
         try:
             await self._keep(error)
         except GatewayError as failure:
-            log.error("an answer is lost: %s", failure.message, extra=self._running.target.log_fields)
+            log.error("an answer is lost: %s", failure.full_message, extra=self._running.target.log_fields)
             self._is_kept = True
             return False
         return True

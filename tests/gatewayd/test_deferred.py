@@ -307,6 +307,22 @@ async def test_a_changed_content_is_told_and_a_removed_message_forgotten(
     assert (store.written, store.superseded) == ([1], [1])
 
 
+async def test_the_last_write_may_be_forgotten_during_a_pause(
+    store: Store, pauses: Sequence[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    store.failures["*"] = AWAY
+    gone = await store.put(1)
+    assert gone is not None
+    while not pauses:
+        await asyncio.sleep(0)
+    store.deferred.drop(KEY)
+    with caplog.at_level(logging.INFO):
+        while store.tasks.list():
+            await asyncio.sleep(0)
+    assert "all writes are stored or given up" in caplog.text
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
 @pytest.mark.parametrize("is_first", [True, False])
 async def test_a_write_that_waits_behind_a_change_is_interrupted(
     is_first: bool, store: Store, pauses: Sequence[float], monkeypatch: pytest.MonkeyPatch
