@@ -103,5 +103,7 @@ def audit_session(request: web.Request, action: str, account: str, **more: str) 
 
 def told(value: Any) -> Any:
     """Return a value, or the beginning of its JSON when that is long."""
-    text = orjson.dumps(value).decode()
+    # Each item has a character at least: no more of a long list can be shown.
+    begins = value[:MAX_VALUE_CHARACTERS] if isinstance(value, list) else value
+    text = orjson.dumps(begins).decode()
     return value if len(text) <= MAX_VALUE_CHARACTERS else shortened(text, MAX_VALUE_CHARACTERS)

@@ -1,5 +1,6 @@
 """Tests for gatewayd.http.audit."""
 
+import json
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -8,8 +9,14 @@ import pytest
 from aiohttp import web
 
 from gatewayd.accounts.records import Role
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.audit import MAX_ACCOUNT_CHARACTERS, MAX_VALUE_CHARACTERS, audit_session, note_change
+from gatewayd.errors import GatewayError, Kind, shortened
+from gatewayd.http.audit import (
+    MAX_ACCOUNT_CHARACTERS,
+    MAX_VALUE_CHARACTERS,
+    audit_session,
+    note_change,
+    told,
+)
 from gatewayd.http.body import json_reply
 from gatewayd.http.routes import Access, Route
 from gatewayd.observe.logs import TextFormatter
@@ -93,6 +100,13 @@ async def test_what_is_told_of_a_change_is_bounded(caplog: pytest.LogCaptureFixt
     line = await fields(caplog, change_much, Access.ADMIN)
     assert len(line["subject"]) == MAX_VALUE_CHARACTERS + 3
     assert len(line["values"]["user_ids"]) == MAX_VALUE_CHARACTERS + 3
+
+
+def test_no_more_of_a_long_list_is_written_than_can_be_shown() -> None:
+    # What is no JSON would raise if it were written.
+    shown = told([*["x"] * MAX_VALUE_CHARACTERS, object()])
+    begins = json.dumps(["x"] * MAX_VALUE_CHARACTERS, separators=(",", ":"))
+    assert shown == shortened(begins, MAX_VALUE_CHARACTERS)
 
 
 async def test_the_account_of_a_sign_in_is_bounded_and_on_one_line(caplog: pytest.LogCaptureFixture) -> None:
