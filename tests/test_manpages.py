@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import gatewayctl
+import gatewayd
 from gatewayd import command, deferred
 from gatewayd.accounts.endpoints import allows, parse
 from gatewayd.accounts.sessions import LEEWAY_SECONDS
@@ -91,6 +93,16 @@ def test_pages_have_their_sections_in_order(page: Path) -> None:
     assert set(titles) >= REQUIRED[page.suffix[1:]]
     known = [title for title in titles if title in SECTIONS]
     assert known == sorted(known, key=SECTIONS.index)
+
+
+def test_pages_carry_the_date_of_the_release() -> None:
+    first = {page.name: page.read_text().partition("\n")[0] for page in PAGES}
+    stale = {name: line for name, line in first.items() if line != f".Dd {gatewayd.__released__}"}
+    assert stale == {}, "run: python -m tests.write_release_date"
+
+
+def test_both_programs_are_of_one_version() -> None:
+    assert gatewayctl.__version__ == gatewayd.__version__
 
 
 @each_page

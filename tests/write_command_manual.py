@@ -15,12 +15,13 @@ from gatewayctl.client import QUICKSTART_SOCKET, SYSTEM_SOCKET
 from gatewayctl.failures import INTERRUPTED, OK, PARTIAL, TABLE, TRY_LATER
 from gatewayctl.ingesting.watch import PASSING
 from gatewayctl.main import app
+from gatewayd import __released__
 
 PAGE: Final = Path(__file__).parents[1] / "man" / "gatewayctl.1"
 # Told once for all commands.
 COMMON: Final = {"--output", "--help"}
 
-HEAD: Final = r""".Dd November 21, 2026
+HEAD: Final = rf""".Dd {__released__}
 .Dt GATEWAYCTL 1
 .Os
 .Sh NAME
