@@ -157,8 +157,6 @@ class Daemon:
         tasks.spawn("last-used times", _every(FLUSH_SECONDS, accounts.authenticator.flush))
         tasks.spawn("expired revocations", _every(PRUNE_SECONDS, accounts.sessions.prune))
         tasks.spawn("old ids of responses", _every(PRUNE_SECONDS, gateway.answering.response_ids.prune))
-        if self._settings.scim_enabled:
-            tasks.spawn("SCIM grammar", gateway.provisioning.grammar.load())
         tasks.spawn("free memory", _every(MEMORY_SECONDS, MemoryKeeper(gateway.database.forget).look))
         tasks.spawn("documents", gateway.documents.start())
         tasks.spawn("stall monitor", gateway.health.loop.run())

@@ -186,7 +186,7 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     gateway.extensions.switches.configure(settings)
     gateway.answering.runs.configure(run_options(settings))
     await gateway.extensions.registry.reload()
-    await gateway.provisioning.configure(settings)
+    gateway.provisioning.configure(settings)
     gateway.tasks.spawn("closing replaced sources", gateway.sources.close_retired(settings.drain_timeout))
     gateway.settings = gateway.services.settings = settings
 

@@ -1,25 +1,9 @@
-"""The syntax of filters and PATCH paths (RFC 7644 sections 3.4.2.2 and 3.5.2), read with scim2-models.
+"""The parser of filters (RFC 7644, 3.4.2.2) and of PATCH paths (RFC 7644, 3.5.2)."""
 
-Nothing imports this module statically: the library takes long to load, and only provisioning needs it.
-"""
-
+import json
 import re
-from collections.abc import Iterable
+from math import isfinite
 from typing import Final
-
-from scim2_models import Path as PathText
-from scim2_models import SCIMException, ScimFilter
-from scim2_models.path import (
-    AttrPath,
-    FilterNode,
-    LogicalExpr,
-    LogicalOperator,
-    PathNode,
-    Present,
-    ValuePath,
-)
-from scim2_models.path import Comparison as Comparing
-from scim2_models.path import Not as Negating
 
 from gatewayd.errors import GatewayError, invalid, shortened
 from gatewayd.scim.conditions import Operator
@@ -27,170 +11,215 @@ from gatewayd.scim.syntax import (
     Comparison,
     Conjunction,
     Disjunction,
+    Literal,
     Name,
     Negation,
     Node,
     Path,
     Presence,
     Selection,
+    comparisons,
+    nesting,
 )
 
 MAX_TEXT: Final = 8192
 MAX_COMPARISONS: Final = 100
 MAX_DEPTH: Final = 50
-"""How deep parentheses may nest; the library itself refuses more than 32 operators within each other."""
+"""How deep parentheses may nest, which bounds the recursion of the parser."""
+MAX_OPERATORS: Final = 32
+"""How deep `and`, `or`, `not` and value selections may nest, which bounds the recursion over nodes."""
 
 _MAX_DIGITS: Final = 100
 _EXCERPT: Final = 20
-# A string, closed or not, is passed over whole.
-_NOTEWORTHY: Final = re.compile(rf'"(?:[^"\\]|\\.)*"?|[()]|\d{{{_MAX_DIGITS + 1},}}', re.DOTALL)
 
 
-class Rfc7644Grammar:
-    """Implements `syntax.Grammar`. Texts have at most 8192 characters and 100 comparisons."""
-
-    def parse_filter(self, text: str) -> Node:
-        """Return what a filter says; invalid_request, code `invalidFilter`, saying where it is malformed."""
-        refusal = _Refusal("filter", text)
-        _check(text, refusal)
-        try:
-            tree = ScimFilter(text).ast
-        except (SCIMException, ValueError) as error:
-            raise refusal.of(error) from error
-        node = _node(tree)
-        _check_leaves(node, refusal)
-        return node
-
-    def parse_path(self, text: str) -> Path:
-        """Return what a path says; invalid_request, code `invalidPath`, saying where it is malformed.
-
-        `emails.type eq "work"` means the same as `emails[type eq "work"]` (erratum 7122). The URN of a schema
-        alone comes as its last word in the rest of the URN, so that the text of its name is the URN again.
-        """
-        refusal = _Refusal("path", text)
-        _check(text, refusal)
-        try:
-            tree = PathText(text).ast
-        except (SCIMException, ValueError) as error:
-            raise refusal.of(error) from error
-        if tree is None:
-            raise refusal.because("it is empty")
-        path = _path(tree)
-        if path.inner is not None:
-            _check_leaves(path.inner, refusal)
-        return path
+def _token(pattern: str) -> re.Pattern[str]:
+    """Return a pattern whose first group is the token; blanks after it are passed over."""
+    return re.compile(rf"({pattern})[ \t\f\r\n]*", re.ASCII)
 
 
-class _Refusal:
-    """The error for one text."""
+def _word(words: str) -> str:
+    """Return the pattern of keywords, in any case; `never` does not start with `ne`."""
+    return rf"(?i:{words})(?![\w$-])"
+
+
+_NAME: Final = r"\$?[A-Za-z][\w$-]*"
+_STRING: Final = r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9A-Fa-f]{4})*"'
+_NUMBER: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+
+_START: Final = _token("")
+_ATTRIBUTE: Final = _token(rf"(?:((?i:urn)(?::[A-Za-z0-9][\w.-]*)+):)?({_NAME})(?:\.({_NAME}))?")
+_PART: Final = _token(_NAME)
+_LITERAL: Final = _token(rf"{_STRING}|{_NUMBER}|{_word('true|false|null')}")
+_OPERATOR: Final = _token(_word("|".join(Operator)))
+_PRESENT: Final = _token(_word("pr"))
+_AND: Final = _token(_word("and"))
+_OR: Final = _token(_word("or"))
+_NOT: Final = _token(_word("not"))
+_OPENING: Final = _token(r"\(")
+_CLOSING: Final = _token(r"\)")
+_BRACKET: Final = _token(r"\[")
+_CLOSING_BRACKET: Final = _token(r"\]")
+_DOT: Final = _token(r"\.")
+_LONG_NUMBER: Final = re.compile(rf"[0-9]{{{_MAX_DIGITS + 1}}}")
+
+
+def parse_filter(text: str) -> Node:
+    """Return what a filter says; invalid_request, code `invalidFilter`, saying where it is malformed.
+
+    `emails[type eq "work"].value eq "x"`, which Entra ID sends, means the same as
+    `emails[type eq "work" and value eq "x"]`.
+    """
+    return _Parser("filter", text).filter()
+
+
+def parse_path(text: str) -> Path:
+    """Return what a path says; invalid_request, code `invalidPath`, saying where it is malformed.
+
+    `emails.type eq "work"` means the same as `emails[type eq "work"]` (erratum 7122). The URN of a schema
+    alone comes as its last word in the rest of the URN, so that the text of its name is the URN again.
+    """
+    return _Parser("path", text).path()
+
+
+class _Parser:
+    """Reads one text by recursive descent, from left to right and never back."""
 
     def __init__(self, what: str, text: str) -> None:
         self._what = what
         self._text = text
+        self._position = 0
+        self._depth = 0
+        if not text.strip():
+            raise self._refusal("it is empty")
+        if len(text) > MAX_TEXT:
+            raise self._refusal(f"it is longer than {MAX_TEXT} characters")
+        self._expect(_START)
 
-    def because(self, reason: str) -> GatewayError:
-        """Return the error with this reason."""
+    def filter(self) -> Node:
+        node = self._disjunction()
+        self._finish(node)
+        return node
+
+    def path(self) -> Path:
+        name = self._name()
+        if self._take(_BRACKET):
+            selection = self._selection(name)
+            part = self._expect(_PART)[1] if self._take(_DOT) else None
+            self._finish(selection)
+            return Path(name, selection.inner, part)
+        if self._position == len(self._text):
+            return Path(name)
+        inner = self._comparison(Name(name.part or "value"))
+        self._finish(inner)
+        return Path(Name(name.attribute, urn=name.urn), inner)
+
+    def _disjunction(self, *, in_brackets: bool = False) -> Node:
+        alternatives: list[Node] = []
+        while not alternatives or self._take(_OR):
+            terms = [self._term(in_brackets)]
+            while self._take(_AND):
+                terms.append(self._term(in_brackets))
+            alternatives.append(terms[0] if len(terms) == 1 else Conjunction(tuple(terms)))
+        return alternatives[0] if len(alternatives) == 1 else Disjunction(tuple(alternatives))
+
+    def _term(self, in_brackets: bool) -> Node:
+        is_negated = self._take(_NOT) is not None
+        opening = self._expect(_OPENING) if is_negated else self._take(_OPENING)
+        if opening is None:
+            return self._expression(in_brackets)
+        if self._depth == MAX_DEPTH:
+            raise self._refusal(f"it nests deeper than {MAX_DEPTH} parentheses", opening.start())
+        self._depth += 1
+        inner = self._disjunction(in_brackets=in_brackets)
+        self._expect(_CLOSING)
+        self._depth -= 1
+        return Negation(inner) if is_negated else inner
+
+    def _expression(self, in_brackets: bool) -> Node:
+        name = self._name()
+        if in_brackets or not self._take(_BRACKET):
+            return self._comparison(name)
+        selection = self._selection(name)
+        if not self._take(_DOT):
+            return selection
+        inner = selection.inner
+        terms = inner.nodes if isinstance(inner, Conjunction) else (inner,)
+        last = self._comparison(Name(self._expect(_PART)[1]))
+        return Selection(name, Conjunction((*terms, last)))
+
+    def _selection(self, name: Name) -> Selection:
+        """Read on after the opening bracket."""
+        if name.part is not None:
+            shown = shortened(str(name))
+            raise self._refusal(f"a value selection cannot apply to the sub-attribute {shown!r}")
+        inner = self._disjunction(in_brackets=True)
+        self._expect(_CLOSING_BRACKET)
+        return Selection(name, inner)
+
+    def _comparison(self, name: Name) -> Node:
+        if self._take(_PRESENT):
+            return Presence(name)
+        return Comparison(name, Operator(self._expect(_OPERATOR)[1].lower()), self._literal(name))
+
+    def _name(self) -> Name:
+        _, urn, attribute, part = self._expect(_ATTRIBUTE).groups()
+        return Name(attribute, part, urn)
+
+    def _literal(self, name: Name) -> Literal:
+        """Return a value, which JSON defines (RFC 7644, 3.4.2.2)."""
+        match = self._expect(_LITERAL)
+        token = match[1]
+        if token.startswith('"'):
+            text: str = json.loads(token)
+            if not _is_storable(text):
+                shown = shortened(str(name))
+                raise self._refusal(f"the value for {shown} has a character that no text can have")
+            return text
+        long = _LONG_NUMBER.search(token)
+        if long:
+            reason = f"a number has more than {_MAX_DIGITS} digits"
+            raise self._refusal(reason, match.start() + long.start())
+        value: bool | int | float | None = json.loads(token.lower())
+        if isinstance(value, float) and not isfinite(value):
+            raise self._refusal(f"number out of range: {shortened(token)}")
+        return value
+
+    def _take(self, token: re.Pattern[str]) -> re.Match[str] | None:
+        """Read on after a token, if it comes next."""
+        match = token.match(self._text, self._position)
+        if match:
+            self._position = match.end()
+        return match
+
+    def _expect(self, token: re.Pattern[str]) -> re.Match[str]:
+        match = self._take(token)
+        if match is None:
+            raise self._malformed()
+        return match
+
+    def _finish(self, node: Node) -> None:
+        if self._position < len(self._text):
+            raise self._malformed()
+        if nesting(node) > MAX_OPERATORS:
+            raise self._refusal(f"the {self._what} nests more than {MAX_OPERATORS} expressions")
+        if comparisons(node) > MAX_COMPARISONS:
+            raise self._refusal(f"it has more than {MAX_COMPARISONS} comparisons")
+
+    def _malformed(self) -> GatewayError:
+        if self._position == len(self._text):
+            return self._refusal(f"it ends too soon, after column {len(self._text.rstrip())}")
+        return self._refusal("it is malformed", self._position)
+
+    def _refusal(self, reason: str, position: int | None = None) -> GatewayError:
+        """Return the error with a reason and the place, counted from 0."""
+        if position is not None:
+            excerpt = self._text[position : position + _EXCERPT]
+            reason = f"{reason} at column {position + 1}, {excerpt!r}"
         code = f"invalid{self._what.capitalize()}"
         return invalid(f"cannot accept {self._what}: {reason}", param=self._what, code=code)
 
-    def at(self, position: int, reason: str) -> GatewayError:
-        """Return the error with this reason and the place, counted from 0."""
-        excerpt = self._text[position : position + _EXCERPT]
-        return self.because(f"{reason} at column {position + 1}, {excerpt!r}")
 
-    def of(self, error: Exception) -> GatewayError:
-        """Return the error for one of the library's."""
-        position = getattr(error.__cause__, "pos_in_stream", None)
-        if position is None:
-            reason = str(error)[:200].rstrip(".")
-            return self.because(f"{reason[:1].lower()}{reason[1:]}")
-        if getattr(getattr(error.__cause__, "token", None), "type", None) == "$END":
-            return self.because(f"it ends too soon, after column {len(self._text.rstrip())}")
-        return self.at(position, "it is malformed")
-
-
-def _check(text: str, refusal: _Refusal) -> None:
-    """Refuse what is not worth parsing: nothing, too much, or nested without sense."""
-    if not text.strip():
-        raise refusal.because("it is empty")
-    if len(text) > MAX_TEXT:
-        raise refusal.because(f"it is longer than {MAX_TEXT} characters")
-    depth = 0
-    for match in _NOTEWORTHY.finditer(text):
-        token = match[0]
-        if token[0].isdigit():
-            raise refusal.at(match.start(), f"a number has more than {_MAX_DIGITS} digits")
-        depth += {"(": 1, ")": -1}.get(token, 0)
-        if depth > MAX_DEPTH:
-            raise refusal.at(match.start(), f"it nests deeper than {MAX_DEPTH} parentheses")
-
-
-def _check_leaves(node: Node, refusal: _Refusal) -> None:
-    leaves = list(_leaves(node))
-    if len(leaves) > MAX_COMPARISONS:
-        raise refusal.because(f"it has more than {MAX_COMPARISONS} comparisons")
-    for leaf in leaves:
-        if isinstance(leaf, Comparison) and isinstance(leaf.value, str) and not _is_storable(leaf.value):
-            raise refusal.because(
-                f"the value for {shortened(str(leaf.name))} has a character that no text can have"
-            )
-
-
-def _is_storable(value: str) -> bool:
+def _is_storable(text: str) -> bool:
     """Tell whether a text has neither NUL nor lone surrogates, which databases refuse."""
-    return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in value)
-
-
-def _leaves(node: Node) -> Iterable[Comparison | Presence]:
-    match node:
-        case Comparison() | Presence():
-            yield node
-        case Selection() | Negation():
-            yield from _leaves(node.inner)
-        case Conjunction() | Disjunction():
-            for inner in node.nodes:
-                yield from _leaves(inner)
-
-
-def _name(tree: AttrPath) -> Name:
-    return Name(tree.attr, tree.sub_attr, tree.uri)
-
-
-def _node(tree: FilterNode) -> Node:
-    match tree:
-        case Comparing():
-            return Comparison(_name(tree.attr_path), Operator(tree.op.value), tree.value)
-        case Present():
-            return Presence(_name(tree.attr_path))
-        case ValuePath():
-            return Selection(_name(tree.attr_path), _node(tree.val_filter))
-        case Negating():
-            return Negation(_node(tree.expr))
-        case LogicalExpr():
-            nodes = tuple(_node(term) for term in tree.terms)
-            return Conjunction(nodes) if tree.op is LogicalOperator.and_ else Disjunction(nodes)
-        case _:
-            raise TypeError(f"scim2-models has a new kind of expression, {type(tree).__name__}")
-
-
-def _path(tree: PathNode) -> Path:
-    match tree:
-        case AttrPath():
-            return Path(_name(tree))
-        case ValuePath():
-            return Path(_name(tree.attr_path), _node(tree.val_filter), tree.sub_attr)
-        case Comparing():
-            return _selecting(
-                tree.attr_path, Comparison(_part(tree.attr_path), Operator(tree.op), tree.value)
-            )
-        case Present():
-            return _selecting(tree.attr_path, Presence(_part(tree.attr_path)))
-
-
-def _selecting(tree: AttrPath, inner: Node) -> Path:
-    return Path(Name(tree.attr, urn=tree.uri), inner)
-
-
-def _part(tree: AttrPath) -> Name:
-    """Return the part that a comparison without brackets is about."""
-    return Name(tree.sub_attr or "value")
+    return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in text)

@@ -31,7 +31,7 @@ from gatewayd.scim.records import (
 from gatewayd.scim.rendering import audited, render_group, render_member, writable
 from gatewayd.scim.searching import first, plan
 from gatewayd.scim.selecting import selector
-from gatewayd.scim.syntax import Grammar, Node, comparisons
+from gatewayd.scim.syntax import Node, comparisons
 from gatewayd.scim.targets import steps
 from gatewayd.scim.values import too_many
 
@@ -76,13 +76,10 @@ class ProvisionedGroups:
     A message may name 10,000 members, which takes tens of milliseconds to read: in a thread.
     """
 
-    def __init__(
-        self, groups: Groups, directory: Directory, transactor: Transactor, grammar: Grammar, provider: str
-    ) -> None:
+    def __init__(self, groups: Groups, directory: Directory, transactor: Transactor, provider: str) -> None:
         self._groups = groups
         self._directory = directory
         self._transactor = transactor
-        self._grammar = grammar
         self._provider = provider
 
     async def create(self, body: Mapping[str, Any]) -> Written[GroupEntry]:
@@ -119,7 +116,7 @@ class ProvisionedGroups:
 
     async def patch(self, group_id: str, body: Mapping[str, Any]) -> Written[GroupEntry]:
         """Change what the operations name, all of it or nothing; no other member is loaded."""
-        planned = await paced(steps(read_operations(body), ResourceType.GROUP, self._grammar))
+        planned = await paced(steps(read_operations(body), ResourceType.GROUP))
         check_steps(planned, self._provider)
         async with self._transactor.exclusive(CHANGING):
             before = await self._groups.get(group_id)
@@ -140,9 +137,7 @@ class ProvisionedGroups:
         That it is shorter than what was asked for is fine (RFC 7644 section 3.4.2.4): the client goes on
         behind it.
         """
-        page = await self._directory.list_groups(
-            plan(search, ResourceType.GROUP, self._grammar, self._provider)
-        )
+        page = await self._directory.list_groups(plan(search, ResourceType.GROUP, self._provider))
         groups = await self._fitting(page.items) if with_members else page.items
         entries = await self._entries(groups, with_members=with_members)
         return Found(entries, page.total, first(search))

@@ -8,8 +8,8 @@ from gatewayd.scim.attributes import Kind, find, places
 from gatewayd.scim.conditions import Condition
 from gatewayd.scim.externals import EXTERNAL_ID, check_provider
 from gatewayd.scim.filters import compile_filter, names
+from gatewayd.scim.grammar import parse_filter
 from gatewayd.scim.records import Query, ResourceType, Search
-from gatewayd.scim.syntax import Grammar
 
 DEFAULT_COUNT: Final = 100
 MAX_COUNT: Final = 200
@@ -29,7 +29,7 @@ _CONSTANT: Final = "meta.resourceType"
 _PRIMARY: Final[Mapping[str, str]] = {"emails": "emails.value"}
 
 
-def plan(search: Search, resource: ResourceType, grammar: Grammar, provider: str) -> Query:
+def plan(search: Search, resource: ResourceType, provider: str) -> Query:
     """Return the page that a client asks for; numbers out of range become the nearest one in it.
 
     Raises invalid_request, code `invalidFilter` or `invalidValue`, and not_configured when the external id is
@@ -37,7 +37,7 @@ def plan(search: Search, resource: ResourceType, grammar: Grammar, provider: str
     """
     condition = None
     if search.filter is not None:
-        condition = compile_filter(grammar.parse_filter(search.filter), resource)
+        condition = compile_filter(parse_filter(search.filter), resource)
     sort = None if search.sort_by is None else _sort(search.sort_by, resource)
     if sort == EXTERNAL_ID or _mentions_external_id(condition):
         check_provider(provider)

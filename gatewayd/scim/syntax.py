@@ -4,7 +4,6 @@ RFC 7644 sections 3.4.2.2 and 3.5.2.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from gatewayd.scim.conditions import Operator
 
@@ -83,6 +82,17 @@ def comparisons(node: Node) -> int:
             return sum(map(comparisons, node.nodes))
 
 
+def nesting(node: Node) -> int:
+    """Return how deep the operators and selections of a filter nest; a comparison alone has 0."""
+    match node:
+        case Comparison() | Presence():
+            return 0
+        case Selection() | Negation():
+            return 1 + nesting(node.inner)
+        case Conjunction() | Disjunction():
+            return 1 + max(map(nesting, node.nodes))
+
+
 @dataclass(frozen=True, slots=True)
 class Path:
     """The target of a PATCH operation, such as `name.givenName` or `emails[type eq "work"].value`.
@@ -93,15 +103,3 @@ class Path:
     name: Name
     inner: Node | None = None
     part: str | None = None
-
-
-class Grammar(Protocol):
-    """Reads the syntax; the implementation is in `grammar`, whose library is slow to load."""
-
-    def parse_filter(self, text: str) -> Node:
-        """Return what a filter says; invalid_request, code `invalidFilter`, saying where it is malformed."""
-        ...
-
-    def parse_path(self, text: str) -> Path:
-        """Return what a path says; invalid_request, code `invalidPath`, saying where it is malformed."""
-        ...

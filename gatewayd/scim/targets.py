@@ -11,8 +11,9 @@ from typing import Any, Final
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
 from gatewayd.scim.attributes import ENTERPRISE, PASSED_OVER, SCHEMAS, Place, find
 from gatewayd.scim.drafts import Operation, Verb
+from gatewayd.scim.grammar import parse_path
 from gatewayd.scim.records import ResourceType
-from gatewayd.scim.syntax import Grammar, Name, Node, Path
+from gatewayd.scim.syntax import Name, Node, Path
 from gatewayd.scim.values import check_attributes, invalid_value
 
 MAX_PATHS: Final = 32_768
@@ -48,7 +49,7 @@ class Step:
         return None if self.place.parent is None else self.place.attribute.name
 
 
-def steps(operations: Iterable[Operation], resource: ResourceType, grammar: Grammar) -> Iterator[Step]:
+def steps(operations: Iterable[Operation], resource: ResourceType) -> Iterator[Step]:
     """Yield what operations do, in their order; what the gateway does not keep is passed over.
 
     Raises invalid_request when it comes to a bad one: code `invalidPath` for a path that is malformed or
@@ -56,7 +57,7 @@ def steps(operations: Iterable[Operation], resource: ResourceType, grammar: Gram
     with neither path nor object; too_large for very long paths. Inside an object read-only and unknown
     attributes are passed over.
     """
-    reader = _Reader(resource, grammar)
+    reader = _Reader(resource)
     for operation in operations:
         if operation.path is None:
             yield from reader.members(operation.verb, operation.value)
@@ -69,9 +70,8 @@ def steps(operations: Iterable[Operation], resource: ResourceType, grammar: Gram
 class _Reader:
     """Reads the operations on one type of resource."""
 
-    def __init__(self, resource: ResourceType, grammar: Grammar) -> None:
+    def __init__(self, resource: ResourceType) -> None:
         self._resource = resource
-        self._grammar = grammar
         self._read = 0
         self._urn = SCHEMAS[resource].urn.lower()
 
@@ -93,7 +93,7 @@ class _Reader:
         if self._read > MAX_PATHS:
             message = f"cannot accept paths: together they are longer than {MAX_PATHS} characters"
             raise GatewayError(Kind.TOO_LARGE, message, param="path", code="tooMany")
-        return self._grammar.parse_path(path)
+        return parse_path(path)
 
     def members(self, verb: Verb, value: Any) -> Iterator[Step]:
         """Yield the steps of an operation without a path."""

@@ -22,7 +22,6 @@ from gatewayd.scim.reading import read_operations, read_user
 from gatewayd.scim.records import Found, Resource, ResourceType, Search, UserEntry, Written
 from gatewayd.scim.rendering import audited, render_user, writable
 from gatewayd.scim.searching import first, plan
-from gatewayd.scim.syntax import Grammar
 from gatewayd.scim.targets import Step, steps
 
 
@@ -34,13 +33,10 @@ class ProvisionedUsers:
     What fails changes nothing, what changes nothing writes nothing.
     """
 
-    def __init__(
-        self, users: Users, directory: Directory, transactor: Transactor, grammar: Grammar, provider: str
-    ) -> None:
+    def __init__(self, users: Users, directory: Directory, transactor: Transactor, provider: str) -> None:
         self._users = users
         self._directory = directory
         self._transactor = transactor
-        self._grammar = grammar
         self._provider = provider
 
     async def create(self, body: Mapping[str, Any]) -> Written[UserEntry]:
@@ -76,7 +72,7 @@ class ProvisionedUsers:
 
     async def patch(self, user_id: str, body: Mapping[str, Any]) -> Written[UserEntry]:
         """Change what the operations name, all of it or nothing."""
-        planned = await paced(steps(read_operations(body), ResourceType.USER, self._grammar))
+        planned = await paced(steps(read_operations(body), ResourceType.USER))
         check_steps(planned, self._provider)
         # A thousand steps take a while, in which a transaction would hold up everybody on SQLite.
         found = await self._users.get(user_id)
@@ -100,7 +96,7 @@ class ProvisionedUsers:
 
         Rules 2 and 3 of 4.10.
         """
-        query = plan(search, ResourceType.USER, self._grammar, self._provider)
+        query = plan(search, ResourceType.USER, self._provider)
         page = await self._directory.list_users(query)
         if page.total == 0 and query.condition is not None and has_external_id_eq(query.condition):
             page = await self._directory.list_users(replace(query, by_subject=True))

@@ -86,6 +86,18 @@ def inner_nodes(resource: ResourceType, attribute: str, values: Values | None = 
     return _combined(st.one_of(list(_inner(place, values or Values()))), 3)
 
 
+def any_nodes() -> SearchStrategy[Node]:
+    """Return filters with any names and values that the syntax has, whether these mean something or not."""
+    names, parts = _any_words().filter(lambda word: word.lower() != "not"), _any_words()
+    urns = st.sampled_from([None, "urn:a", "URN:ietf:x_y.z-1:2.0:User", SCHEMAS[ResourceType.USER].urn])
+    numbers = st.integers(1 - 10**99, 10**99 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+    literals = st.one_of(TEXTS, numbers, st.booleans(), st.none())
+    named = st.builds(Name, names, st.none() | parts, urns)
+    leaves = st.builds(Presence, named) | st.builds(Comparison, named, st.sampled_from(Operator), literals)
+    selections = st.builds(Selection, st.builds(Name, names, st.none(), urns), _combined(leaves, 3))
+    return _combined(leaves | selections, 8)
+
+
 def filter_texts(resource: ResourceType, values: Values | None = None) -> SearchStrategy[str]:
     """Return filters as clients write them."""
     return nodes(resource, values).flatmap(texts_of)
@@ -173,6 +185,11 @@ def _combined(leaves: SearchStrategy[Node], max_leaves: int) -> SearchStrategy[N
         )
 
     return st.recursive(leaves, extend, max_leaves=max_leaves)
+
+
+def _any_words() -> SearchStrategy[str]:
+    keywords = st.sampled_from(["and", "OR", "pr", "eq", "true", "null", "never", "not-a", "urn", "$ref"])
+    return keywords | st.from_regex(r"\$?[A-Za-z][A-Za-z0-9_$-]{0,8}", fullmatch=True)
 
 
 def _leaves(names: SearchStrategy[Name], place: Place, values: Values) -> Iterator[SearchStrategy[Node]]:

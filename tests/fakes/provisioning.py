@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import Any
 
 from gatewayd.accounts.records import Source, User
-from gatewayd.scim.grammar import Rfc7644Grammar
 from gatewayd.scim.groups import ProvisionedGroups
 from gatewayd.scim.records import Resource, Search
 from gatewayd.scim.rendering import render_group, render_user
@@ -15,7 +14,6 @@ from tests.fakes.directory import MemoryDirectory
 
 PROVIDER = "okta"
 BASE = "https://ai.example.org"
-GRAMMAR = Rfc7644Grammar()
 
 Json = dict[str, Any]
 
@@ -34,12 +32,12 @@ class Provisioning:
     @cached_property
     def users(self) -> ProvisionedUsers:
         accounts = self.accounts
-        return ProvisionedUsers(accounts.users, self.directory, accounts.commits, GRAMMAR, self.provider)
+        return ProvisionedUsers(accounts.users, self.directory, accounts.commits, self.provider)
 
     @cached_property
     def groups(self) -> ProvisionedGroups:
         accounts = self.accounts
-        return ProvisionedGroups(accounts.groups, self.directory, accounts.commits, GRAMMAR, self.provider)
+        return ProvisionedGroups(accounts.groups, self.directory, accounts.commits, self.provider)
 
     async def add_user(self, name: str = "ann", **more: Any) -> str:
         """Provision a user and return its id."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 
 from gatewayd.accounts.texts import MAX_EMAIL, MAX_NAME
@@ -20,8 +20,6 @@ from tests.clients.scim.gateway import TOKEN, Gateway
 from tests.fakes.wire import Reply, send
 
 USER, GROUP = ResourceType.USER, ResourceType.GROUP
-# The library of the grammar has this limit, and no name for it.
-MAX_OPERATORS: Final = 32
 
 PERSON = {
     "userName": "Ada@example.org",
@@ -129,7 +127,7 @@ TRIALS: Mapping[str, tuple[int, Trial]] = {
         lambda site, size: site.search(USER, f"{'(' * size}id pr{')' * size}"),
     ),
     "operators within each other": (
-        MAX_OPERATORS,
+        grammar.MAX_OPERATORS,
         lambda site, size: site.search(USER, f"{'not (' * size}id pr{')' * size}"),
     ),
     "operations of a message": (

@@ -1,7 +1,5 @@
 """Tests for gatewayd.assembly.provisioning."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -9,19 +7,11 @@ from pathlib import Path
 import pytest
 
 from gatewayd.assembly.gateway import assemble, reload
-from gatewayd.assembly.provisioning import LazyGrammar, token_source
+from gatewayd.assembly.provisioning import token_source
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.scim.conditions import Operator
-from gatewayd.scim.syntax import Comparison, Name
-from gatewayd.scim.syntax import Path as AttributePath
 from gatewayd.settings import Settings, load
 
 FIRST, SECOND = "f" * 40, "s" * 40
-LOADED = """
-import sys
-from gatewayd.assembly import gateway
-assert "scim2_models" not in sys.modules
-"""
 
 
 def settings_for(state: Path, **values: str) -> Settings:
@@ -34,21 +24,6 @@ def is_accepted(check: Callable[[str], None], token: str) -> bool:
     except GatewayError:
         return False
     return True
-
-
-def test_the_library_of_the_grammar_is_not_loaded_by_an_import() -> None:
-    subprocess.run([sys.executable, "-c", LOADED], check=True, timeout=60)
-
-
-async def test_the_grammar_reads_whether_it_was_loaded_before_or_not() -> None:
-    early, late = LazyGrammar(), LazyGrammar()
-    await early.load()
-    for grammar in (early, late):
-        said = Comparison(Name("userName"), Operator.EQ, "ada")
-        assert grammar.parse_filter('userName eq "ada"') == said
-        assert grammar.parse_path("name.givenName") == AttributePath(Name("name", "givenName"))
-        with pytest.raises(GatewayError):
-            grammar.parse_filter("userName eq")
 
 
 def test_tokens_of_the_environment_are_not_ours_to_change(state: Path) -> None:

@@ -7,7 +7,6 @@ from gatewayd.errors import GatewayError
 from gatewayd.scim import addresses, values
 from gatewayd.scim.addresses import Emails, patched_emails
 from gatewayd.scim.drafts import Operation, Verb
-from gatewayd.scim.grammar import Rfc7644Grammar
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.targets import steps
 
@@ -19,7 +18,7 @@ NEW = "new@x.org"
 
 
 def patched(emails: Emails, verb: str, path: str, value: Any = None) -> Emails:
-    for step in steps([Operation(Verb(verb), path, value, True)], ResourceType.USER, Rfc7644Grammar()):
+    for step in steps([Operation(Verb(verb), path, value, True)], ResourceType.USER):
         emails = patched_emails(emails, step)
     return emails
 

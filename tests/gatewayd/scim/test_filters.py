@@ -7,12 +7,11 @@ from gatewayd.scim.attributes import ENTERPRISE, GROUP, USER, Attribute, places
 from gatewayd.scim.attributes import Kind as Type
 from gatewayd.scim.conditions import All, Compare, Condition, Either, Element, Not, Operator, Present
 from gatewayd.scim.filters import compile_filter, has_external_id_eq, names
-from gatewayd.scim.grammar import Rfc7644Grammar
+from gatewayd.scim.grammar import parse_filter
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.syntax import Comparison, Name, Negation, Presence, Selection
 from tests.fakes.filters import filter_texts, spoilt_texts
 
-GRAMMAR = Rfc7644Grammar()
 NAMES = {
     ResourceType.USER: {
         *(
@@ -42,7 +41,7 @@ META = Either((Present("meta.resourceType"), Present("meta.created"), Present("m
 
 
 def compiled(text: str, resource: ResourceType = ResourceType.USER) -> Condition:
-    return compile_filter(GRAMMAR.parse_filter(text), resource)
+    return compile_filter(parse_filter(text), resource)
 
 
 def refused(text: str, resource: ResourceType = ResourceType.USER) -> str:

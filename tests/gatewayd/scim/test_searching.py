@@ -4,13 +4,12 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.scim.conditions import Compare, Operator
 from gatewayd.scim.records import Query, ResourceType, Search
 from gatewayd.scim.searching import MAX_START, first, plan
-from tests.fakes.provisioning import GRAMMAR
 
 HUGE = 10**40
 
 
 def planned(search: Search, resource: ResourceType = ResourceType.USER, provider: str = "okta") -> Query:
-    return plan(search, resource, GRAMMAR, provider)
+    return plan(search, resource, provider)
 
 
 def test_nothing_asked_for_is_the_first_hundred() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from gatewayd.errors import GatewayError
 from gatewayd.scim import selecting, values
-from gatewayd.scim.grammar import Rfc7644Grammar
+from gatewayd.scim.grammar import parse_path
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.selecting import selector
 
@@ -13,7 +13,7 @@ BARE = {"value": "x@y", "type": "", "primary": False}
 
 
 def node(text: str) -> Any:
-    return Rfc7644Grammar().parse_path(f"emails[{text}]").inner
+    return parse_path(f"emails[{text}]").inner
 
 
 @pytest.mark.parametrize(
