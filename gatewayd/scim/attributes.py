@@ -1,7 +1,7 @@
 """The attributes of users and groups: one table for discovery, filters, sorting, PATCH and projection.
 
-The interface specification (2.1, 2.2) says which there are, RFC 7643 (sections 3.1, 4.1, 4.2, 7) what their
-characteristics mean.
+gatewayd-scim(7), Attributes, says which there are, RFC 7643 (3.1, 4.1, 4.2, 7) what their characteristics
+mean.
 """
 
 from collections.abc import Iterator, Mapping
@@ -233,7 +233,7 @@ PASSED_OVER: Final = frozenset(
         *("employeeNumber", "costCenter", "organization", "division", "department", "manager"),
     }
 )
-"""Attributes of RFC 7643 (4.1, 4.3) that providers send and the gateway has no use for: taken, never kept."""
+"""Attributes (RFC 7643, 4.1, 4.3) that providers send and the gateway has no use for: taken, never kept."""
 
 
 @dataclass(frozen=True, slots=True)

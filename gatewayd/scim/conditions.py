@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Operator(StrEnum):
-    """The comparing operators of the interface specification, 4.10, in its order."""
+    """The comparing operators, in the order of gatewayd-scim(7), Filters."""
 
     EQ = "eq"
     NE = "ne"

@@ -1,4 +1,4 @@
-"""The identifiers that a provider gives to users and groups (interface specification 2.3 and 4.10)."""
+"""The identifiers that a provider gives to users and groups (gatewayd-scim(7), External ids)."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -36,13 +36,13 @@ def new_store(draft: UserDraft | GroupDraft, provider: str) -> dict[str, Any]:
 
 
 def check_draft(draft: UserDraft | GroupDraft, provider: str) -> None:
-    """Raise not_configured when a draft has an identifier and nobody says whose (4.10, rule 4)."""
+    """Raise not_configured when a draft has an identifier and no provider is set."""
     if draft.external_id is not None:
         check_provider(provider)
 
 
 def check_provider(provider: str) -> None:
-    """Raise not_configured when nobody says whose the identifiers are (4.10, rule 4)."""
+    """Raise not_configured when no provider is set (gatewayd-scim(7), External ids)."""
     if not provider:
         raise GatewayError(
             Kind.NOT_CONFIGURED, "cannot keep externalId: SCIM_AUTH_PROVIDER is not set", param=EXTERNAL_ID
@@ -50,7 +50,7 @@ def check_provider(provider: str) -> None:
 
 
 def check_steps(steps: Iterable[Step], provider: str) -> None:
-    """Raise not_configured when a PATCH is about an identifier and nobody says whose (4.10, rule 4).
+    """Raise not_configured when a PATCH is about an identifier and no provider is set.
 
     To write nothing where there can be nothing is no matter.
     """

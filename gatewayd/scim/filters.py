@@ -1,6 +1,6 @@
 """What a filter means: its names are those of the attribute table, its values have their types.
 
-RFC 7644 section 3.4.2.2; the operators are those of the interface specification, 4.10.
+RFC 7644, 3.4.2.2; the operators are those of gatewayd-scim(7), Filters.
 """
 
 import re

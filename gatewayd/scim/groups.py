@@ -1,4 +1,4 @@
-"""Groups as an identity provider keeps them (RFC 7644 section 3; interface specification 2.2, 4.10).
+"""Groups as an identity provider keeps them (RFC 7644, 3; gatewayd-scim(7), Groups).
 
 A provider sees and changes only the members that came from one; those that were added by hand stay.
 """

@@ -1,4 +1,7 @@
-"""Attaches by hand what a provider calls a user or a group: external ids, subjects of its sign-in (2.3)."""
+"""Attaches by hand what a provider calls a user or a group: external ids, OAuth subjects.
+
+See gatewayd-scim(7), External ids.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -80,7 +80,7 @@ def merged(changes: Iterable[MemberChange]) -> Changes:
 class _Run:
     """Additions and removals by ids, one after the other, as one removal and then one addition.
 
-    Who is removed and added again is in both, as what he was called is forgotten in between.
+    Users who are removed and added again are in both: what they were called is forgotten in between.
     """
 
     removed: dict[str, None] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Users and groups as SCIM shows them (RFC 7643 sections 3.1, 4.1, 4.2; interface specification 2.1, 2.2).
+"""Users and groups as SCIM shows them (RFC 7643, 3.1, 4.1, 4.2; gatewayd-scim(7), Attributes).
 
 What a resource lacks is left out; nothing is null. `base` is scheme and host, `https://ai.example.org`;
 without one there is neither `meta.location` nor `$ref`, without a `provider` no `externalId`.
@@ -15,7 +15,7 @@ from gatewayd.scim.records import GroupEntry, Reference, Resource, ResourceType,
 from gatewayd.scim.roles import render_role
 
 ROOT: Final = "/api/v1/scim/v2"
-"""Where provisioning is served, below the base (interface specification 4.10)."""
+"""Where provisioning is served, below the base (gatewayd-scim(7), Endpoints)."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLION: Final = 1_000_000

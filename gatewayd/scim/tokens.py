@@ -1,4 +1,4 @@
-"""The SCIM token: the only credential of provisioning, which opens nothing else (5.3)."""
+"""The SCIM token: the only credential of provisioning, which opens nothing else (gatewayd-scim(7), Token)."""
 
 import hmac
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Users as an identity provider keeps them: every account of the gateway, hand-made ones too.
 
-RFC 7644 section 3; interface specification 2.1, 3.2, 4.10. The rules of `accounts.users` hold here as well.
+RFC 7644, 3; gatewayd-scim(7), Users. The rules of `accounts.users` hold here as well.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,7 +85,7 @@ class ProvisionedUsers:
         return await self._written(before, after)
 
     async def deactivate(self, user_id: str) -> Written[UserEntry]:
-        """Deactivate an account, which stays visible (3.2); doing it twice is no error."""
+        """Deactivate an account, which stays visible (gatewayd-scim(7), Users); twice is no error."""
         async with self._transactor.exclusive(CHANGING):
             before = await self._users.get(user_id)
             after = await self._users.change(user_id, UserChange(active=False), None)
@@ -94,7 +94,7 @@ class ProvisionedUsers:
     async def search(self, search: Search, *, with_groups: bool) -> Found[UserEntry]:
         """Return a page of accounts; an external id that nobody has is looked for as an OAuth subject.
 
-        Rules 2 and 3 of 4.10.
+        See gatewayd-scim(7), External ids.
         """
         query = plan(search, ResourceType.USER, self._provider)
         page = await self._directory.list_users(query)

@@ -232,7 +232,7 @@ async def _changing_members(group_id: str, what: str) -> AsyncIterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Adding:
-    """Into which group who adds members when, and what he calls some of them."""
+    """The group that gets members, their source, the moment, and what the source calls some of them."""
 
     group_id: str
     source: Source
@@ -271,7 +271,7 @@ async def _remove(client: Any, group_id: str, user_ids: Sequence[str], source: S
         f"DELETE FROM group_members WHERE group_id = {one} AND user_id IN ({', '.join(places)})"  # noqa: S608
         f"{by_source} RETURNING user_id"
     )
-    # A user is gone once, however many sources had added him.
+    # A user is gone once, however many sources had added them.
     return len({row["user_id"] for row in await client.execute_query_dict(query, values)})
 
 

@@ -31,7 +31,7 @@ class TortoiseUsers:
         self._reader = reader
 
     async def add(self, user: User, password_hash: str | None) -> None:
-        """Insert a user and what he is looked up by; conflict when something is taken."""
+        """Insert a user and what they are looked up by; conflict when something is taken."""
         with _address_named(user):
             async with writing("add the user"):
                 await UserRow(**_columns(user), password_hash=password_hash).save(force_create=True)

@@ -1,4 +1,4 @@
-"""Users and groups for identity providers (interface specification 4.10; RFC 7644 section 3)."""
+"""Users and groups for identity providers (gatewayd-scim(7), Endpoints; RFC 7644, 3)."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -63,7 +63,7 @@ class ScimUserRoutes:
         self._provider = provider
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows, in the order of 4.10."""
+        """Return the rows (gatewayd-scim(7), Endpoints)."""
         one = "/Users/{id}"
         return [
             row("POST", "/Users", self.create, "Create a user", 201),
@@ -104,7 +104,7 @@ class ScimUserRoutes:
         return reply(projection.apply(self._shown(request, written.entry)))
 
     async def deactivate(self, request: web.Request) -> web.StreamResponse:
-        """Answer 204; the account stays, inactive (3.2)."""
+        """Answer 204; the account stays, inactive (gatewayd-scim(7), Users)."""
         note(request, await self._users.deactivate(_id(request)), _id(request))
         return reply(None)
 
@@ -138,7 +138,7 @@ class ScimGroupRoutes:
         self._provider = provider
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows, in the order of 4.10."""
+        """Return the rows (gatewayd-scim(7), Endpoints)."""
         one = "/Groups/{id}"
         return [
             row("POST", "/Groups", self.create, "Create a group", 201),

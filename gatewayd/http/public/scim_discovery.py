@@ -63,7 +63,7 @@ class ScimDiscoveryRoutes:
         return _shown(request, "schema", schemas(base_url(request)))
 
     async def refuse(self, request: web.Request) -> web.StreamResponse:
-        """Say that this is not done: bulk, `/Me`, all types in one search (RFC 7644 3.4.2.1, 3.7, 3.11)."""
+        """Say that this is not done: bulk, `/Me`, all types in one search (RFC 7644, 3.4.2.1, 3.7, 3.11)."""
         raise GatewayError(
             Kind.INVALID_REQUEST,
             f"cannot serve {request.path.removeprefix(ROOT) or '/'}: it is not supported",

@@ -37,7 +37,7 @@ User = Mapping[str, Any]
 """Some columns of a user."""
 
 Row = tuple[str, str, str]
-"""User, provider and what it calls him."""
+"""User, provider and what it calls them."""
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +128,7 @@ async def _take_away(client: Any, users: Sequence[User], column: str, lost: Sequ
 
 
 def _without(user: User, column: str, providers: Collection[str]) -> str | None:
-    """Return the JSON of a user without what some providers call him."""
+    """Return the JSON of a user without what some providers call them."""
     source, member = SOURCES[column]
     stored = json.loads(user[source])
     for provider in providers:
