@@ -1,7 +1,6 @@
 """The manual pages of this program as a collection, for a first try."""
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -18,18 +17,14 @@ from gatewayd.knowledge.uploads import Place
 
 COLLECTION: Final = "gatewayd manual"
 ORIGIN: Final = "manual"
-PAGES: Final = ("gatewayd*.[1-9]", "gatewayctl*.[1-9]")
+PAGES: Final = Path(__file__).parent / "pages"
+"""The manual pages as Markdown, which tests/write_manual_texts.py makes: mandoc may not be here."""
 SECONDS: Final = 120.0
 
 
 def find_pages() -> Sequence[Path]:
-    """Return the pages where pip puts them, else those of a source tree; empty when neither is here."""
-    installed = Path(sys.prefix) / "share" / "man"
-    for folders in (sorted(installed.glob("man[1-9]")), [Path(__file__).parents[1] / "man"]):
-        found = [page for folder in folders for pattern in PAGES for page in sorted(folder.glob(pattern))]
-        if found:
-            return found
-    return []
+    """Return the pages in the order of their names."""
+    return sorted(PAGES.glob("*.md"))
 
 
 async def ingest(pages: Sequence[Path], documents: Documents, actor: Actor) -> Sequence[str]:
@@ -53,7 +48,7 @@ async def ingest(pages: Sequence[Path], documents: Documents, actor: Actor) -> S
 
 async def _upload(page: Path, documents: Documents, actor: Actor, collection_id: str) -> str:
     content = await asyncio.to_thread(page.read_bytes)
-    upload = Upload(page.name, "text/troff", actor.user_id, {}, checksum=ids.digest(content.decode()))
+    upload = Upload(page.name, "text/markdown", actor.user_id, {}, checksum=ids.digest(content.decode()))
     place = Place(collection_id, ORIGIN, page.name)
     file = await documents.uploads.accept(actor, upload, _once(content), place)
     return file.id

@@ -141,11 +141,8 @@ class Quickstart:
             self._say(MANUAL.format(**facts, name=manual_pages.COLLECTION))
 
     async def _ingest_manual(self, gateway: Gateway, owner: User) -> bool:
-        """Make the manual pages a collection; False when there are none, or, saying why, when not all can be
-        searched."""
+        """Make the manual pages a collection; False, saying why, when not all can be searched."""
         pages = manual_pages.find_pages()
-        if not pages:
-            return False
         self._say("Reading the manual pages (once) ...")
         actor = Actor(owner, CredentialKind.CONTROL, (), gateway.accounts.permissions.effective(owner, ()))
         try:

@@ -21,7 +21,6 @@ from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_
 from gatewayd.events import calls, tickets
 from gatewayd.events.records import Effect, Helper
 from gatewayd.events.table import EVENT_TYPES, UNSTORED_PREFIX
-from gatewayd.extract.roffchars import unescaped
 from gatewayd.http.public.functions import LARGEST_SYNC
 from gatewayd.http.public.toolservers import LARGEST_BODY, MOST_SERVERS
 from gatewayd.http.socketio import PATH as SOCKET_PATH
@@ -49,7 +48,7 @@ from gatewayd.settings import definitions
 from gatewayd.upstream import mcp_session, mcp_tools, openapi_tools, operations, serverrequests
 from gatewayd.upstream.identity import OTHER_NAMES
 from gatewayd.workers import MAX_READING_SECONDS
-from tests.fakes.manual import rows
+from tests.fakes.manual import rows, unescaped
 from tests.fakes.plugins import NotedEvents, make_registry, plugin_of, scope_of
 
 TOP = Path(__file__).parents[1]

@@ -21,6 +21,8 @@ from gatewayd.workers import Parent
 def main() -> None:
     """Answer `{path, name, content_type}` with a text and its chunks (`answers`) until nobody asks.
 
+    The answer to a manual page is `{is_roff}` and the page; asked again with HTML of it, this is its text.
+
     The first argument is a JSON object with `text` (characters), `size`, `overlap`, `tokens` (of chunks),
     `seconds` (processor time for a document) and `sandbox`, the second one the folder of documents.
     """
@@ -30,10 +32,10 @@ def main() -> None:
     parent = Parent()
     # Nothing is left but the folder of the documents.
     confinement.enter(Sandbox(options["sandbox"]), [Path(sys.argv[2])])
-    for message, _ in parent.messages():
+    for message, formatted in parent.messages():
         _allow(options["seconds"])
         try:
-            header, blob = _extract(message, limits, rules)
+            header, blob = _extract(message, formatted, limits, rules)
         except GatewayError as error:
             parent.refuse(message, error)
         except MemoryError:
@@ -45,8 +47,13 @@ def main() -> None:
             parent.answer(message, header, blob)
 
 
-def _extract(message: dict[str, Any], limits: Limits, rules: ChunkRules) -> tuple[dict[str, Any], bytes]:
-    document: Document = read(Path(message["path"]), message["name"], message["content_type"], limits)
+def _extract(
+    message: dict[str, Any], formatted: bytes, limits: Limits, rules: ChunkRules
+) -> tuple[dict[str, Any], bytes]:
+    path, name, content_type = Path(message["path"]), message["name"], message["content_type"]
+    document: Document = read(path, name, content_type, limits, formatted)
+    if document.is_roff:
+        return {"is_roff": True}, document.text.encode()
     chunks = cut(document.text, document.parts, rules)
     return pack(document, chunks, AnswerLimits(limits.text, rules.size))
 

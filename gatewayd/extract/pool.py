@@ -6,8 +6,10 @@ process reads the documents of one owner only.
 
 import asyncio
 import math
+import shutil
 import signal
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,9 +26,12 @@ from gatewayd.ingest.records import Extraction
 from gatewayd.ingest.size_classes import QueueKey
 from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.tasks import Tasks
-from gatewayd.workers import MAX_HEADER_BYTES, WorkerDiedError, WorkerLateError, WorkerOptions
+from gatewayd.workers import MAX_HEADER_BYTES, Worker, WorkerDiedError, WorkerLateError, WorkerOptions
 
 CHILD: Final = "gatewayd.extract.child"
+MANDOC: Final = "gatewayd.extract.mandoc"
+MAX_HTML_BYTES: Final = 64 * MB
+"""Of a manual page."""
 NICENESS: Final = 10
 # The ends that a document brings about, each time that it is read: faults in a reader, mostly for want of
 # memory.
@@ -81,6 +86,7 @@ class ExtractorPool:
         # The one that has rested longest first.
         self._resting: list[_Resting] = []
         self._busy: set[Reader] = set()
+        self._formatters: set[Worker] = set()
         self._reaper: str | None = None
         self._is_closed = False
         self._answer_limits = AnswerLimits(options.text_limit, options.rules.size)
@@ -107,7 +113,7 @@ class ExtractorPool:
             reader = await self._take(key.owner)
             is_good = False
             try:
-                header, blob = await self._ask(reader, path, message)
+                header, blob = await self._read(reader, path, message)
                 is_good = True
             except GatewayError as error:
                 is_good = error.kind is not Kind.TIMEOUT and error.code != OVER_MEMORY
@@ -125,6 +131,8 @@ class ExtractorPool:
         self._resting.clear()
         for reader in readers:
             reader.worker.kill()
+        for worker in self._formatters:
+            worker.kill()
         for reader in readers:
             await reader.close()
 
@@ -159,12 +167,49 @@ class ExtractorPool:
         reader.worker.kill()
         self._tasks.spawn(f"end of worker {reader.worker.pid}", reader.close())
 
-    async def _ask(self, reader: Reader, path: Path, message: dict[str, Any]) -> tuple[Any, bytes]:
-        longest = self._options.patience * self._options.seconds
+    async def _read(
+        self, reader: Reader, path: Path, message: dict[str, Any]
+    ) -> tuple[Mapping[str, Any], bytes]:
+        header, blob = await self._answer(reader.ask(path, message, self._patience))
+        if not header.get("is_roff"):
+            return header, blob
+        html = await self._format(blob)
+        return await self._answer(reader.worker.call({**message, "path": ""}, html, self._patience))
+
+    async def _format(self, page: bytes) -> bytes:
+        """Return a manual page as HTML: mandoc makes it, in a process of its own for each page."""
+        program = shutil.which("mandoc")
+        if program is None:
+            sentence = "cannot read the manual page: mandoc is not installed"
+            raise GatewayError(Kind.INVALID_REQUEST, sentence)
+        options = replace(
+            self._worker_options,
+            module=MANDOC,
+            arguments=(program, self._options.sandbox, str(MAX_HTML_BYTES)),
+            cpu_seconds=math.ceil(self._options.seconds),
+            answer_bytes=MAX_HEADER_BYTES + MAX_HTML_BYTES,
+            has_children=True,
+        )
+        worker = await Worker.start(options, self._tasks)
+        self._formatters.add(worker)
         try:
-            return await reader.ask(path, message, longest)
+            return (await self._answer(worker.call({}, page, self._patience)))[1]
+        finally:
+            self._formatters.discard(worker)
+            worker.kill()
+            await worker.close()
+
+    @property
+    def _patience(self) -> float:
+        return self._options.patience * self._options.seconds
+
+    async def _answer(
+        self, call: Awaitable[tuple[Mapping[str, Any], bytes]]
+    ) -> tuple[Mapping[str, Any], bytes]:
+        try:
+            return await call
         except WorkerLateError as error:
-            sentence = f"cannot read the file: it took more than {longest:g} seconds"
+            sentence = f"cannot read the file: it took more than {self._patience:g} seconds"
             raise GatewayError(Kind.TIMEOUT, sentence, code=OUT_OF_TIME) from error
         except WorkerDiedError as error:
             raise self._failure(error) from error

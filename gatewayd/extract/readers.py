@@ -59,15 +59,17 @@ DAMAGES: Final = (
 LONGEST_REASON: Final = 200
 
 
-def read(path: Path, name: str, content_type: str | None, limits: Limits) -> Document:
+def read(path: Path, name: str, content_type: str | None, limits: Limits, formatted: bytes = b"") -> Document:
     """Return the text of a document; `name` and `content_type` are hints.
+
+    `formatted` is what mandoc has made of the manual page in it.
 
     Raises invalid_request with a sentence for whoever uploaded it.
     """
-    source = Source(path, name, content_type, limits)
+    source = Source(path, name, content_type, limits, formatted=formatted)
     what = "file"
     try:
-        format_ = detect(source)
+        format_ = Format.MANUAL if formatted else detect(source)
         if format_ is Format.GZIP:
             what = "gzip file"
             source = replace(source, name=name.removesuffix(".gz"), content_type=None, data=expand(source))

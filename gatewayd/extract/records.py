@@ -52,22 +52,27 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A document to be read; `name` and `content_type` are hints. `data` is what was in a gzip file."""
+    """A document to be read; `name` and `content_type` are hints.
+
+    `data` is what was in a gzip file, `formatted` the HTML that mandoc has made of a manual page.
+    """
 
     path: Path
     name: str
     content_type: str | None
     limits: Limits
     data: bytes | None = None
+    formatted: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """A text that is not blank, its parts in order, how many pages or slides it has, its title, and how many
-    of the pages have no text."""
+    of the pages have no text. With `is_roff` the text is a manual page that mandoc is yet to format."""
 
     text: str
     parts: tuple[Part, ...]
     pages: int | None = None
     title: str | None = None
     blank_pages: int = 0
+    is_roff: bool = False

@@ -36,30 +36,35 @@ def missing() -> Sequence[str]:
     return [name for name, is_there in available.items() if not is_there]
 
 
-def confine(readable: Sequence[Path]) -> Sequence[str]:
+def confine(readable: Sequence[Path], program: Path | None = None) -> Sequence[str]:
     """Take from this process all files but some and its own modules, the network and other processes, for
     good.
 
+    With `program` it can execute that, and has the files that programs need in place of its own modules.
     Returns what could not be done: LANDLOCK, SECCOMP. To be called before a second thread begins.
     """
     failed = []
     try:
-        landlock.restrict([*readable, *_own_files()])
+        if program is None:
+            landlock.restrict([*readable, *_own_files()])
+        else:
+            # The loader, which is among the libraries, is executed too.
+            landlock.restrict([*readable, *map(Path, DEVICES)], [program, *map(Path, LIBRARIES)])
     except OSError:
         failed.append(LANDLOCK)
     try:
-        seccomp.restrict()
+        seccomp.restrict(can_execute=program is not None)
     except OSError:
         failed.append(SECCOMP)
     return failed
 
 
-def enter(sandbox: Sandbox, readable: Sequence[Path]) -> None:
+def enter(sandbox: Sandbox, readable: Sequence[Path], program: Path | None = None) -> None:
     """Confine this process as `confine` does, in the way that the settings say; it ends when that is too
     little."""
     if sandbox is Sandbox.OFF:
         return
-    failed = confine(readable)
+    failed = confine(readable, program)
     if failed and sandbox is Sandbox.REQUIRE:
         sys.exit(f"cannot be confined: {' and '.join(failed)} failed")
 

@@ -16,6 +16,7 @@ RESTRICT_SELF: Final = 446
 # linux/landlock.h
 GET_VERSION: Final = 1
 PATH_BENEATH: Final = 1
+EXECUTE: Final = 1 << 0
 READ_FILE: Final = 1 << 2
 READ_DIR: Final = 1 << 3
 # How many rights over files each version of the interface knows.
@@ -35,16 +36,19 @@ def version() -> int:
         return 0
 
 
-def restrict(readable: Iterable[Path]) -> None:
+def restrict(readable: Iterable[Path], executable: Iterable[Path] = ()) -> None:
     """Let this process open some files and what is below some folders, for reading; for good.
 
-    Nothing can be written, made, removed or executed, and nothing be connected to by TCP. What is not there
+    Nothing can be written, made or removed, nothing but `executable` and what is below it, which can also be
+    read, be executed, and nothing be connected to by TCP. What is not there
     is passed over. Raises OSError when the kernel refuses. To be called before a second thread begins.
     """
     ruleset = call(CREATE_RULESET, *_attributes(version()), 0)
     try:
         for path in readable:
-            _permit(ruleset, path)
+            _permit(ruleset, path, READ_FILE | READ_DIR)
+        for path in executable:
+            _permit(ruleset, path, READ_FILE | READ_DIR | EXECUTE)
         give_up_privileges()
         call(RESTRICT_SELF, ruleset, 0)
     finally:
@@ -63,13 +67,13 @@ def _attributes(known: int) -> tuple[bytes, int]:
     return packed, len(packed)
 
 
-def _permit(ruleset: int, path: Path) -> None:
+def _permit(ruleset: int, path: Path, rights: int) -> None:
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return
     try:
-        rights = READ_FILE | READ_DIR if path.is_dir() else READ_FILE
+        rights = rights if path.is_dir() else rights & ~READ_DIR
         rule = struct.pack("=Qi", rights, descriptor)
         call(ADD_RULE, ruleset, PATH_BENEATH, rule, 0)
     finally:

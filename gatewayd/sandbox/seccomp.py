@@ -72,30 +72,33 @@ def is_available() -> bool:
     return False
 
 
-def restrict() -> None:
+def restrict(*, can_execute: bool = False) -> None:
     """Limit the system calls of this process, for good; OSError when the kernel refuses.
+
+    With `can_execute` it may become another program, which is limited like it.
 
     To be called before a second thread begins: only the caller's thread and those that it starts are limited.
     """
     architecture = _architecture()
     if architecture is None:
         raise OSError(errno.ENOSYS, "the numbers of the system calls are not known")
-    instructions = filter_of(architecture, os.getpid())
+    instructions = filter_of(architecture, os.getpid(), can_execute=can_execute)
     program = _Program(len(instructions) // INSTRUCTION_BYTES, instructions)
     give_up_privileges()
     control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program))
 
 
-def filter_of(architecture: Architecture, pid: int) -> bytes:
+def filter_of(architecture: Architecture, pid: int, *, can_execute: bool = False) -> bytes:
     """Return the filter for the process `pid` as the kernel reads it."""
-    return b"".join(struct.pack("=HBBI", *each) for each in _instructions(architecture, pid))
+    allowed = (*syscalls.FREE.values(), *([syscalls.EXECVE] if can_execute else []))
+    return b"".join(struct.pack("=HBBI", *each) for each in _instructions(architecture, pid, allowed))
 
 
 Instruction = tuple[int, int, int, int]
 """Code, how many to skip when it is true and when it is false, and a number."""
 
 
-def _instructions(architecture: Architecture, pid: int) -> Iterator[Instruction]:
+def _instructions(architecture: Architecture, pid: int, allowed: Iterable[Numbers]) -> Iterator[Instruction]:
     yield LOAD, 0, 0, ARCHITECTURE
     yield EQUAL, 1, 0, AUDIT_ARCHITECTURES[architecture]
     yield RETURN, 0, 0, KILL
@@ -103,7 +106,7 @@ def _instructions(architecture: Architecture, pid: int) -> Iterator[Instruction]
     if architecture is Architecture.X86_64:
         yield NOT_LESS, 0, 1, X32
         yield _refusal(errno.EPERM)
-    for numbers in syscalls.FREE.values():
+    for numbers in allowed:
         yield from _case(numbers[architecture], [(RETURN, 0, 0, ALLOW)])
     for numbers, block in _conditions(pid):
         yield from _case(numbers[architecture], block)

@@ -129,6 +129,8 @@ PRLIMIT64: Final[Numbers] = (302, 261)
 SETPRIORITY: Final[Numbers] = (141, 140)
 FCNTL: Final[Numbers] = (72, 25)
 IOCTL: Final[Numbers] = (16, 29)
+# Allowed to a process that becomes another program.
+EXECVE: Final[Numbers] = (59, 221)
 
 # Those that are said not to exist, so that the C library uses an older one whose arguments can be read.
 ABSENT: Final[Mapping[str, Numbers]] = {"clone3": (435, 435), "openat2": (437, 437)}

@@ -69,7 +69,7 @@ def attempts(parent: int, foreign: Path, own: Path) -> Mapping[str, Callable[[],
     return tries
 
 
-def read(path: Path, name: str, content_type: str | None, limits: object) -> Document:
+def read(path: Path, name: str, content_type: str | None, limits: object, formatted: bytes) -> Document:
     """Try everything."""
     asked = orjson.loads(path.read_bytes())
     if name == "abort":
@@ -89,7 +89,7 @@ def read(path: Path, name: str, content_type: str | None, limits: object) -> Doc
     return Document(text, (Part(0, len(text)),))
 
 
-def lack(*_: object) -> None:
+def lack(*_: object, **__: object) -> None:
     """Refuse as a kernel does that has no such means."""
     raise OSError(errno.ENOSYS, "no such means")
 

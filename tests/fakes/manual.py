@@ -2,12 +2,20 @@
 
 import re
 
-from gatewayd.extract.manpage import Page
-from gatewayd.extract.mdoc import Inline
-from gatewayd.extract.roff import words
-from gatewayd.extract.roffchars import unescaped
-
 ANYTHING = "@"
+WORD = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')
+# The macros that the tables use, which only change the font.
+FONTS = {"Ar", "Cm", "Dv", "Ev", "Fl", "Ic", "Li", "No", "Pa", "Sy"}
+SIGNS = {
+    "\\-": "-",
+    "\\(dq": '"',
+    "\\(aq": "'",
+    "\\(em": "\N{EM DASH}",
+    "\\(co": "\N{COPYRIGHT SIGN}",
+    "\\&": "",
+    "\\e": "\\",
+}
+SIGN = re.compile("|".join(map(re.escape, SIGNS)))
 
 
 def rows(page: str, name: str) -> list[list[str]]:
@@ -29,6 +37,16 @@ def _items(page: str, name: str) -> list[str]:
 
 
 def _shown(line: str) -> str:
-    page = Page()
-    Inline(page, unescaped).write(list(words(f"No {line}")))
-    return page.whole().rstrip("\n")
+    text = ""
+    for quoted, plain in WORD.findall(line):
+        if plain == "Ta":
+            text += "\t"
+        elif plain not in FONTS:
+            is_apart = text and text[-1] not in "\t(" and (quoted or plain not in {".", ",", ":", ";", ")"})
+            text += " " * bool(is_apart) + unescaped(quoted.replace('""', '"') or plain)
+    return text
+
+
+def unescaped(text: str) -> str:
+    """Return a text with the characters that escapes stand for."""
+    return SIGN.sub(lambda found: SIGNS[found[0]], text)

@@ -9,30 +9,27 @@ from gatewayd import manual
 from gatewayd.accounts.records import Actor, CredentialKind
 from gatewayd.assembly.gateway import Gateway, assemble
 from gatewayd.settings import load
+from tests.write_manual_texts import texts
 
-PAGE = """.Dd November 21, 2026
-.Dt PUMP 8
-.Os
-.Sh NAME
-.Nm pump
-.Nd moves water
-.Sh DESCRIPTION
+TOP = Path(__file__).parents[2]
+
+PAGE = """# pump(8)
+
+## DESCRIPTION
+
 The pump is switched off with the green lever.
 """
 
 
-def test_the_pages_of_a_source_tree_are_found() -> None:
-    names = {page.name for page in manual.find_pages()}
-    assert {"gatewayd.8", "gatewayctl.1", "gatewayd.toml.5"} <= names
+def test_every_page_is_found() -> None:
+    pages = {page.name for page in (TOP / "man").iterdir()}
+    assert {page.name for page in manual.find_pages()} == {f"{page}.md" for page in pages}
 
 
-def test_installed_pages_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = tmp_path / "share" / "man" / "man8" / "gatewayd.8"
-    page.parent.mkdir(parents=True)
-    page.write_text(PAGE)
-    (page.parent / "other.8").write_text(PAGE)
-    monkeypatch.setattr(manual.sys, "prefix", str(tmp_path))
-    assert manual.find_pages() == [page]
+@pytest.mark.real("mandoc")
+def test_the_texts_are_those_of_the_pages() -> None:
+    shipped = {page.name: page.read_text() for page in manual.find_pages()}
+    assert shipped == texts(), "run: python -m tests.write_manual_texts"
 
 
 async def ask(gateway: Gateway, actor: Actor, question: str) -> str:
@@ -45,7 +42,7 @@ async def ask(gateway: Gateway, actor: Actor, question: str) -> str:
 
 
 async def test_questions_about_the_pages_are_answered(state: Path, tmp_path: Path) -> None:
-    good, bad = tmp_path / "pump.8", tmp_path / "empty.8"
+    good, bad = tmp_path / "pump.8.md", tmp_path / "empty.8.md"
     good.write_text(PAGE)
     bad.write_text("")
     settings = load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"})
@@ -57,4 +54,4 @@ async def test_questions_about_the_pages_are_answered(state: Path, tmp_path: Pat
         problems = await manual.ingest([good, bad], gateway.documents, actor)
         assert "green lever" in await ask(gateway, actor, "how do I stop the pump?")
     assert len(problems) == 1
-    assert "empty.8" in problems[0]
+    assert "empty.8.md" in problems[0]

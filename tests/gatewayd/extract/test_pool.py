@@ -1,4 +1,5 @@
 import asyncio
+import gzip
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.ingest.chunking import ChunkRules
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
+from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.tasks import Tasks
 from gatewayd.workers import Worker
 from tests.fakes import documents
@@ -101,6 +103,47 @@ async def test_the_sentence_about_a_document_comes_through(
     assert "more than 100 characters" in (await refused(pool, put(b"x" * 200))).message
     # A bad document is no reason for another process.
     assert len(started) == 1
+
+
+PAGE = b".TH PUMP 8\n.SH NAME\npump \\- moves w\xc3\xa4ter\n"
+
+
+@pytest.mark.real("mandoc")
+async def test_a_manual_page_is_formatted_by_mandoc(make: Make, put: Put, started: list[Worker]) -> None:
+    pool = make(sandbox=Sandbox.REQUIRE)
+    for data in (PAGE, gzip.compress(PAGE)):
+        extraction = await pool.extract(put(data), "pump.8", None, USER)
+        assert extraction.title == "pump(8)"
+        assert extraction.text == "# pump(8)\n\n## NAME\n\npump - moves wäter\n\n"
+    # One that reads, and one for each page.
+    assert len(started) == 3
+    assert [worker.is_alive for worker in started] == [True, False, False]
+
+
+async def test_a_manual_page_is_refused_without_mandoc(
+    make: Make, put: Put, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    error = await refused(make(), put(PAGE))
+    assert error.kind is Kind.INVALID_REQUEST
+    assert error.message == "cannot read the manual page: mandoc is not installed"
+
+
+async def test_a_mandoc_that_hangs_is_ended(
+    make: Make, put: Put, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "mandoc"
+    program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec /bin/sleep 60\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(folder))
+    error = await refused(make(sandbox=Sandbox.OFF, seconds=1.0, patience=0.5), put(PAGE))
+    assert error.kind is Kind.TIMEOUT
+    stat = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
+    # It may wait for the process that adopts orphans.
+    while stat.exists() and " Z " not in stat.read_text():
+        await asyncio.sleep(0.01)
 
 
 async def test_a_file_that_is_gone_can_be_tried_again(make: Make, tmp_path: Path) -> None:

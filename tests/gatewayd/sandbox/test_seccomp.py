@@ -14,7 +14,6 @@ from gatewayd.sandbox.syscalls import Architecture, Numbers
 PID = 4321
 REFUSED = ERRNO | errno.EPERM
 SOCKET: Numbers = (41, 198)
-EXECVE: Numbers = (59, 221)
 KILLING: Numbers = (62, 129)
 PRCTL: Numbers = (157, 167)
 
@@ -62,7 +61,7 @@ def test_what_a_process_may_do_and_what_not(architecture: Architecture) -> None:
         (syscalls.IOCTL, (3, 0x5451)),
     ]
     refused: list[tuple[Numbers, tuple[int, ...]]] = [
-        *((numbers, ()) for numbers in (SOCKET, EXECVE, KILLING, PRCTL)),
+        *((numbers, ()) for numbers in (SOCKET, syscalls.EXECVE, KILLING, PRCTL)),
         *((syscalls.OPENAT, (0, 0, flag)) for flag in (os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC)),
         (syscalls.OPENAT, (0, 0, os.O_TMPFILE)),
         (syscalls.CLONE, (17,)),

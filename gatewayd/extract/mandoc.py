@@ -1,0 +1,88 @@
+"""The process that has mandoc(1) format manual pages (`python -m`): mandoc reads what strangers wrote.
+
+Arguments are the file of mandoc, the sandbox (`Sandbox`) and the most bytes of an answer. A message is a
+page in roff, the answer HTML. mandoc inherits the limits of this process.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen, SubprocessError
+from typing import Final
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.extract.records import MB
+from gatewayd.sandbox import confinement
+from gatewayd.sandbox.confinement import Sandbox
+from gatewayd.workers import Parent, die_with_parent
+
+# A page is UTF-8; characters that its font has not are written as they are.
+OPTIONS: Final = ("-T", "html", "-K", "utf-8")
+MAX_STATUS: Final = 4
+"""With a higher one mandoc has formatted nothing; lower ones tell how many faults a page has."""
+
+
+def main() -> None:
+    """Answer until the parent closes the pipe."""
+    program, sandbox, limit = Path(sys.argv[1]), Sandbox(sys.argv[2]), int(sys.argv[3])
+    parent = Parent()
+    # A page can include files below the current directory: this one has none, and gets none.
+    folder = tempfile.mkdtemp()
+    os.chdir(folder)
+    Path(folder).rmdir()
+    for message, page in parent.messages():
+        try:
+            html = format_page(program, sandbox, page, limit)
+        except GatewayError as error:
+            parent.refuse(message, error)
+        except (OSError, SubprocessError) as error:
+            parent.refuse(message, GatewayError(Kind.UNAVAILABLE, f"cannot start mandoc: {error}"))
+        else:
+            parent.answer(message, {}, html)
+
+
+def format_page(program: Path, sandbox: Sandbox, page: bytes, limit: int) -> bytes:
+    """Return a page as HTML.
+
+    Raises invalid_request when mandoc fails or writes more than `limit` bytes, OSError or SubprocessError
+    when it cannot be started.
+    """
+    confine = partial(_confine, sandbox, program)
+    # The program is the one that the daemon has found; it gets no word of the page as argument.
+    with Popen(  # noqa: S603
+        [program, *OPTIONS], stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}, preexec_fn=confine
+    ) as process:
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("mandoc was started with pipes")
+        # It has read a page before it writes, or has failed.
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(page)
+            process.stdin.close()
+        html = process.stdout.read(limit + 1)
+        if len(html) > limit:
+            process.kill()
+            raise _failure(f"its text takes more than {limit // MB} MB; split it")
+    if not 0 <= process.returncode <= MAX_STATUS:
+        raise _failure(f"mandoc {_ending(process.returncode)}")
+    return html
+
+
+def _confine(sandbox: Sandbox, program: Path) -> None:
+    die_with_parent()
+    confinement.enter(sandbox, [], program)
+
+
+def _ending(status: int) -> str:
+    return f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+
+
+def _failure(reason: str) -> GatewayError:
+    return GatewayError(Kind.INVALID_REQUEST, f"cannot read the manual page: {reason}")
+
+
+if __name__ == "__main__":
+    main()
