@@ -1,6 +1,7 @@
 """The extras of the package `gatewayd`: whether one is installed, and how its absence is told."""
 
 import importlib
+import importlib.metadata
 import importlib.util
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -31,11 +32,14 @@ MODULES: Final[Mapping[Extra, Sequence[str]]] = {
     Extra.POSTGRES: ("asyncpg",),
 }
 """The modules of an extra that the gateway imports; without one of them it is not installed."""
+VERSIONS: Final[Mapping[Extra, tuple[str, str]]] = {Extra.GRAPH: ("hnswlib", "0.8.0")}
+"""The package of an extra and its only version that is used: `gatewayd.vectors.graphfile` writes files in the
+layout of hnswlib 0.8.0, which promises none. pyproject.toml names the same."""
 
 
 def is_installed(extra: Extra) -> bool:
-    """Tell whether an extra is installed, without importing anything of it."""
-    return all(importlib.util.find_spec(module) is not None for module in MODULES[extra])
+    """Tell whether an extra is installed, in a version that is used, without importing anything of it."""
+    return _has_modules(extra) and _other_version(extra) is None
 
 
 def find_library(extra: Extra) -> Any:
@@ -50,9 +54,29 @@ def install_command(extra: Extra) -> str:
 
 def install_hint(extra: Extra) -> str:
     """Return how an absence is told: what is missing, and the command that installs it."""
+    other = _other_version(extra) if _has_modules(extra) else None
+    if other is not None:
+        package, version = VERSIONS[extra]
+        return f"{package} {other} is not used, {install_command(extra)} puts {version} in its place"
     return f"the extra {str(extra)!r} is not installed, {install_command(extra)} adds it"
 
 
 def refusal(purpose: str, extra: Extra, *, param: str | None = None) -> GatewayError:
     """Return the not_configured of something that needs an extra; `purpose` begins with "cannot"."""
     return GatewayError(Kind.NOT_CONFIGURED, f"{purpose}: {install_hint(extra)}", param=param)
+
+
+def _has_modules(extra: Extra) -> bool:
+    return all(importlib.util.find_spec(module) is not None for module in MODULES[extra])
+
+
+def _other_version(extra: Extra) -> str | None:
+    """Return the installed version of an extra that is used in one version only; None when it is that one."""
+    if extra not in VERSIONS:
+        return None
+    package, version = VERSIONS[extra]
+    try:
+        found = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        found = "of an unknown version"
+    return None if found == version else found

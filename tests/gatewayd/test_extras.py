@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.errors import Kind
-from gatewayd.extras import MODULES, Extra, find_library, install_hint, is_installed, refusal
+from gatewayd.extras import MODULES, VERSIONS, Extra, find_library, install_hint, is_installed, refusal
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 
@@ -38,3 +38,15 @@ def test_a_refusal_names_the_extra_and_its_pip_line() -> None:
     error = refusal("cannot use tool servers", Extra.MCP, param="servers")
     assert error.message == f"cannot use tool servers: {install_hint(Extra.MCP)}"
     assert (error.kind, error.param) == (Kind.NOT_CONFIGURED, "servers")
+
+
+def test_a_package_of_another_version_is_not_used_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    package, version = VERSIONS[Extra.GRAPH]
+    assert PROJECT["optional-dependencies"][Extra.GRAPH] == [f"{package}=={version}"]
+    assert is_installed(Extra.GRAPH)
+    monkeypatch.setattr("importlib.metadata.version", lambda name: {package: "0.9.1"}[name])
+    assert not is_installed(Extra.GRAPH)
+    assert find_library(Extra.GRAPH) is None
+    assert install_hint(Extra.GRAPH) == (
+        "hnswlib 0.9.1 is not used, pip install 'gatewayd[graph]' puts 0.8.0 in its place"
+    )
