@@ -1,6 +1,12 @@
 """The process that makes a built-in model ready, and ends: `python -m gatewayd.vectors.build`.
 
 It asks for `{"model", "state"}` and answers `{"folder"}`.
+
+Here alone ONNX files are read and written (`onnxfile`), with protobuf, which onnxruntime needs anyway; the
+package `onnx` is only what the tests read them back with. To drop `onnxfile`, `fused`, `minilm` and `e5`,
+the folders that they make would have to come ready: in packages that a release publishes, with a folder for
+processors that need reduced weights and one for others. Then `models` would hold the hashes of their files
+in place of that of the weights, and this process would go.
 """
 
 from functools import partial

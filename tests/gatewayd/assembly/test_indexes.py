@@ -28,13 +28,20 @@ ONE = b"\0\0\x80\x3f" + bytes(12)
 LOADED = """
 import sys
 from gatewayd import daemon
-heavy = {"numpy", "hnswlib", "fastembed", "onnxruntime", "pymupdf", "lxml", "openpyxl"}
+made = {"onnx", "google.protobuf"}
+heavy = {"numpy", "hnswlib", "fastembed", "onnxruntime", "pymupdf", "lxml", "openpyxl", *made}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
 
 
 def test_the_daemon_loads_no_heavy_library_at_its_start() -> None:
     subprocess.run([sys.executable, "-c", LOADED], check=True, timeout=60)
+
+
+def test_nothing_that_runs_models_loads_what_makes_them() -> None:
+    modules = "gatewayd.vectors.child, gatewayd.vectors.wordpiece, sys"
+    code = f"import {modules}; sys.exit('google.protobuf' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 @pytest.fixture
