@@ -22,7 +22,6 @@ FUNCTION_GOAL, FUNCTION_LIMIT = 40, 60
 # A part of a third-party library and the modules that may import it; whole libraries are in .importlinter.
 HOMES = {
     "aiohttp.web": ("gatewayd.http",),
-    "aiohttp_sse": ("gatewayd.http",),
     "aiohttp.ClientSession": ("gatewayd.upstream",),
     "os.environ": ("gatewayd.settings",),
     "pydantic_settings": ("gatewayd.settings",),
