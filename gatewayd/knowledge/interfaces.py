@@ -78,10 +78,6 @@ class CollectionStore(Protocol):
         """Return the links of those of the files that are in the collection, by file id."""
         ...
 
-    async def links_of(self, file_id: str) -> Sequence[Link]:
-        """Return all links of a file."""
-        ...
-
     async def list_files(
         self,
         collection_id: str,

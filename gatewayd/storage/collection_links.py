@@ -91,14 +91,6 @@ class CollectionLinks:
         found = {row["file_id"]: _link_of(LinkRow._init_from_db(**row)) for row in rows}
         return {file_id: found[file_id] for file_id in wanted if file_id in found}
 
-    async def links_of(self, file_id: str) -> Sequence[Link]:
-        """Return all links of a file, oldest first."""
-        if not fits(FileRow, id=file_id):
-            return []
-        with translated("read the collections of the file"):
-            rows = await LinkRow.filter(file_id=file_id).order_by("id")
-        return [_link_of(row) for row in rows]
-
     async def list_files(
         self,
         collection_id: str,

@@ -149,9 +149,6 @@ class MemoryCollections:
         found = {file_id: links.get((collection_id, file_id)) for file_id in file_ids}
         return {file_id: link for file_id, link in found.items() if link is not None}
 
-    async def links_of(self, file_id: str) -> Sequence[Link]:
-        return [link for key, link in self._library.tables.links.items() if key[1] == file_id]
-
     async def list_files(
         self,
         collection_id: str,

@@ -74,7 +74,7 @@ async def test_collections_are_looked_up_together_and_not_counted(
 ) -> None:
     shared = await world.collection(ANN, "docs", Grant("user", "bob", "read"))
     file = await world.shelve(a_file("f1", "ann"), "some text", await world.collection(ANN, "own"), shared)
-    for name in ("find", "count_files", "links_of"):
+    for name in ("find", "count_files"):
         monkeypatch.delattr(type(world.store), name)
     assert await world.holdings.access.may(BOB, file, "read")
     assert not await world.holdings.access.may(SUE, file, "read")

@@ -109,7 +109,7 @@ async def test_a_synced_file_keeps_its_place_when_it_is_added_again(world: World
     await world.members.add(ANN, docs, "f1")
     directory = await world.directories.create(ANN, docs, "guide")
     await world.members.add(ANN, docs, "f1", directory_id=directory.id)
-    [link] = await world.store.links_of("f1")
+    [link] = (await world.store.find_links(docs, ["f1"])).values()
     assert (link.origin, link.path, link.directory_id) == ("/srv", "a.txt", directory.id)
 
 

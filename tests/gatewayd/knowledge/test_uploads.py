@@ -41,7 +41,7 @@ def kept(world: World, folder: Path) -> list[str]:
 async def test_a_file_on_its_own(world: World) -> None:
     file = await send(world, ANN, {"language": "de"})
     assert (file.status, file.data) == (FileStatus.PENDING, {"language": "de"})
-    assert await world.store.links_of(file.id) == []
+    assert world.library.tables.links == {}
 
 
 async def test_uploading_needs_the_permission(world: World, tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ async def test_straight_into_a_collection(world: World) -> None:
     docs = await world.collection(ANN)
     made = await world.directories.create(ANN, docs, "guide")
     file = await send(world, ANN, {"knowledge_id": docs, "directory_id": made.id})
-    [link] = await world.store.links_of(file.id)
+    [link] = (await world.store.find_links(docs, [file.id])).values()
     assert (link.collection_id, link.origin, link.path, link.directory_id) == (docs, "", "", made.id)
     assert file.checksum == file.digest
 
@@ -67,14 +67,14 @@ async def test_a_sync_client_gives_a_place(world: World) -> None:
     for directory, path in ((low.id, "guide/deep/a.txt"), (None, "a.txt")):
         data = {"knowledge_id": docs, "file_hash": "v1", "directory_id": directory}
         file = await send(world, ANN, data)
-        [link] = await world.store.links_of(file.id)
+        [link] = (await world.store.find_links(docs, [file.id])).values()
         assert (file.checksum, link.path, link.origin) == ("v1", path, "")
 
 
 async def test_a_place_of_an_origin(world: World) -> None:
     docs = await world.collection(ANN)
     file = await send(world, ANN, place=Place(docs, "/srv/docs", "x/a.txt"))
-    [link] = await world.store.links_of(file.id)
+    [link] = (await world.store.find_links(docs, [file.id])).values()
     assert (link.origin, link.path) == ("/srv/docs", "x/a.txt")
 
 
@@ -152,4 +152,4 @@ async def test_metadata_may_come_behind_the_file(world: World) -> None:
         data["knowledge_id"] = docs
 
     file = await world.uploads.accept(ANN, Upload("a.txt", None, "ann", data), body())
-    assert [link.collection_id for link in await world.store.links_of(file.id)] == [docs]
+    assert list(await world.store.find_links(docs, [file.id])) == [file.id]
