@@ -12,15 +12,21 @@ from gatewayd import ids
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.records import ToolStep
 from gatewayd.chat.thinking import Thinking
-from gatewayd.completions.deltas import calls_of, sentence_in, thought, usage_of, words_of
+from gatewayd.completions.deltas import (
+    calls_of,
+    delta_of,
+    first_choices,
+    sentence_of,
+    thought,
+    usage_of,
+    words_of,
+)
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.completions.limits import MAX_KEPT_CHARACTERS, AnswerSizeError
 from gatewayd.completions.tool_calls import ToolCallAssembler
 
 PART_CHARACTERS: Final = 2048
 """Characters that each change between text and reasoning counts as, since it is shown as an element."""
-
-UNNAMED: Final = "cannot get an answer: the source reported an error without a name"
 
 
 @dataclass(slots=True)
@@ -119,13 +125,11 @@ class Assembly:
         self.sources += [source for source in sequence(event.get("sources")) if isinstance(source, dict)]
         self.selected = text(event.get("selected_model_id")) or self.selected
         if event.get("error"):
-            self.error = sentence_in(event["error"]) or UNNAMED
-        for choice in sequence(event.get("choices")):
-            if mapping(choice).get("index", 0) == 0:
-                self._feed_choice(mapping(choice))
+            self.error = sentence_of(event["error"])
+        for choice in first_choices(event):
+            self._feed_delta(delta_of(choice))
 
-    def _feed_choice(self, choice: Mapping[str, Any]) -> None:
-        delta = mapping(choice.get("delta")) or mapping(choice.get("message"))
+    def _feed_delta(self, delta: Mapping[str, Any]) -> None:
         self._add(thought(delta), is_reasoning=True)
         for is_reasoning, piece in self._thinking.feed(words_of(delta)):
             self._add(piece, is_reasoning=is_reasoning)

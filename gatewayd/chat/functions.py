@@ -21,12 +21,12 @@ from gatewayd.chat.pipereplies import (
     Gathering,
     PipeReading,
     plain,
-    sentence_of,
     whole_mapping,
     whole_text,
 )
 from gatewayd.chat.pipetexts import DATA
 from gatewayd.chat.running import Emitting
+from gatewayd.completions.deltas import sentence_in
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.completions.reported import OVERFLOW, reported_in
 from gatewayd.deadlines import TimeLimit
@@ -254,7 +254,8 @@ class _Call:
         return value
 
     def _failure(self, error: Any) -> GatewayError:
-        sentence = f"pipe {self._loaded.plugin.id}: {sentence_of(error)}"
+        told = sentence_in(error) or orjson.dumps(error, default=str).decode()
+        sentence = f"pipe {self._loaded.plugin.id}: {told}"
         reported = reported_in({"error": error}, sentence)
         kind = Kind.INVALID_REQUEST if reported.code == OVERFLOW else Kind.PLUGIN_FAILED
         return GatewayError(kind, sentence, param=reported.param, provider_code=reported.code)

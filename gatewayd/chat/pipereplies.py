@@ -10,7 +10,7 @@ from gatewayd import ids
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.pipetexts import Texts
 from gatewayd.completions.choices import as_delta, as_end, complete_choices
-from gatewayd.completions.deltas import calls_of, said, sentence_in, thought, usage_of
+from gatewayd.completions.deltas import calls_of, delta_of, first_choices, said, thought, usage_of
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.completions.limits import check_choices
 from gatewayd.completions.numbering import CHUNK, CallNumbers
@@ -118,10 +118,8 @@ class Gathering:
         self._extra |= {name: value for name, value in event.items() if name not in _OF_CHUNKS}
         if self._sources:
             self._extra["sources"] = self._sources
-        for choice in (mapping(item) for item in sequence(event.get("choices"))):
-            if choice.get("index") not in (None, 0):
-                continue
-            delta = mapping(choice.get("delta"))
+        for choice in first_choices(event):
+            delta = delta_of(choice)
             self._content.append(said(delta))
             self._reasoning.append(thought(delta))
             self._calls.add(calls_of(delta))
@@ -188,11 +186,6 @@ def plain(item: Any) -> "str | bytes | Body | None":
         return item.model_dump(mode="json")
     except ValueError as error:
         raise _unusable(str(error)) from None
-
-
-def sentence_of(error: Any) -> str:
-    """Return the text in the `error` of a reply, or the error itself as JSON."""
-    return sentence_in(error) or orjson.dumps(error, default=str).decode()
 
 
 def _written(value: Body) -> bytes:

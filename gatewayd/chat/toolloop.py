@@ -7,8 +7,8 @@ from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.catalog.replies import Body, Chunk, Completion
 from gatewayd.chat.interfaces import ToolUse
 from gatewayd.chat.records import ChatRequest, ToolStep
-from gatewayd.chat.toolround import Joined, Round, asked_message
-from gatewayd.completions.deltas import message_of, said, usage_of
+from gatewayd.chat.toolround import CALLS, Joined, Round, asked_message
+from gatewayd.completions.deltas import calls_of, message_of, said, usage_of
 from gatewayd.completions.foreign import mapping, sequence
 from gatewayd.completions.tool_calls import whole_calls
 
@@ -69,7 +69,7 @@ async def complete(loop: ToolLoop, asking: Asking) -> Completion:
         rounds += 1
         joined.add_usage(usage_of(body))
         message = message_of(body)
-        calls = whole_calls(message.get("tool_calls"))
+        calls = whole_calls(calls_of(message))
         new = said(message)
         joined.last_character = words[-1:]
         words += joined.gap(new) + new
@@ -136,7 +136,8 @@ def _whole(body: Body, words: str, joined: Joined, note: str) -> Completion:
     choice: Body = {"index": 0, **mapping(next(iter(sequence(body.get("choices"))), None))}
     message["content"] = "\n\n".join(part for part in (words, note) if part)
     if note:
-        message.pop("tool_calls", None)
+        for name in CALLS:
+            message.pop(name, None)
         choice["finish_reason"] = "length"
     used = {"usage": joined.used} if joined.used else {}
     return Completion(body={**body, "choices": [{**choice, "message": message}], **used})

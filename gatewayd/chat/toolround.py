@@ -5,13 +5,16 @@ from typing import Any, Final
 
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.toolarguments import as_object
-from gatewayd.completions.deltas import said, usage_of
+from gatewayd.completions.deltas import calls_of, said, usage_of
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.completions.tool_calls import ToolCallAssembler
 
 _HEAD: Final = ("id", "created", "model")
 _LISTS: Final = ("thinking_blocks", "reasoning_details", "server_tool_blocks")
 """Lists of a message that its provider wants back with the results of the calls in it."""
+
+CALLS: Final = ("tool_calls", "function_call")
+"""Where the calls of a message or delta stand; see `deltas.calls_of`."""
 
 REASONING: Final = "reasoning_content"
 
@@ -124,7 +127,9 @@ class Round:
         delta = choice.get("delta")
         if not isinstance(delta, dict):
             return
-        self._calls.add(delta.pop("tool_calls", None))
+        self._calls.add(calls_of(delta))
+        for name in CALLS:
+            delta.pop(name, None)
         if self._joined.rounds:
             delta.pop("role", None)
             if delta.get("content") in (None, ""):

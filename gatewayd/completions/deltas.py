@@ -1,6 +1,6 @@
 """Reads one delta, message, event or error of an answer, whatever shape its provider gave it; pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from gatewayd.completions.foreign import mapping, sequence, text
@@ -10,6 +10,8 @@ REASONING: Final = ("reasoning_content", "reasoning", "thinking")
 
 THOUGHT_FIELDS: Final = frozenset({"thinking_blocks", "reasoning_details", *REASONING})
 """Every field of a delta or message that may hold reasoning, beside its content."""
+
+UNNAMED_ERROR: Final = "cannot get an answer: the source reported an error without a name"
 
 _MESSAGE_FIELDS: Final = ("error", "message", "detail", "msg", "text", "errors", "content")
 _MAX_ERROR_DEPTH: Final = 4
@@ -30,6 +32,18 @@ def message_of(completion: Mapping[str, Any]) -> dict[str, Any]:
     return dict(mapping(mapping(choices[0]).get("message"))) if choices else {}
 
 
+def first_choices(event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the choices of an event, or of a whole answer, that belong to the first answer of several."""
+    for choice in sequence(event.get("choices")):
+        if isinstance(choice, dict) and choice.get("index") in (0, None):
+            yield choice
+
+
+def delta_of(choice: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the delta of a choice, or the whole message in its place."""
+    return mapping(choice.get("delta")) or mapping(choice.get("message"))
+
+
 def said(delta: Mapping[str, Any]) -> str:
     """Return the text of a delta or message, also of one whose content is a list of parts."""
     content = delta.get("content")
@@ -43,12 +57,8 @@ def thought(delta: Mapping[str, Any]) -> str:
     for name in REASONING:
         if text(delta.get(name)):
             return text(delta[name])
-    details = [mapping(detail) for detail in sequence(delta.get("reasoning_details"))]
-    found = [text(detail.get("text")) or text(detail.get("summary")) for detail in details]
-    for part in sequence(delta.get("content")):
-        thinking = mapping(part).get("thinking")
-        found.append(text(thinking) or said({"content": thinking}))
-    return "".join(found)
+    found = [*_reasoning_details(delta.get("reasoning_details")), *_thinking_parts(delta.get("content"))]
+    return "".join(thought.text for thought in found)
 
 
 def usage_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -97,6 +107,11 @@ def calls_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return calls if calls or not older else [{"index": 0, "function": older}]
 
 
+def sentence_of(error: object) -> str:
+    """Return the sentence in the `error` of an event, or one that says that there is none."""
+    return sentence_in(error) or UNNAMED_ERROR
+
+
 def sentence_in(answer: object, depth: int = 0) -> str | None:
     """Return the sentence inside the error shapes that providers and plugins use, or None.
 
@@ -137,23 +152,16 @@ def _reasoning_details(value: object) -> list[Thought]:
     found = []
     for detail in sequence(value):
         match mapping(detail).get("type"):
-            case "reasoning.text":
-                found.append(Thought(text(detail.get("text")), text(detail.get("signature"))))
-            case "reasoning.summary":
-                found.append(Thought(text(detail.get("summary"))))
-            case "reasoning.encrypted" if text(detail.get("format")).startswith("anthropic"):
-                found.append(Thought(data=text(detail.get("data"))))
+            case "reasoning.encrypted":
+                if text(detail.get("format")).startswith("anthropic"):
+                    found.append(Thought(data=text(detail.get("data"))))
             case _:
-                pass
+                words = text(mapping(detail).get("text")) or text(mapping(detail).get("summary"))
+                found.append(Thought(words, text(mapping(detail).get("signature"))))
     return found
 
 
 def _thinking_parts(content: object) -> list[Thought]:
-    """Read parts of type `thinking`, whose thinking is a text or a list of text parts."""
-    found = []
-    for part in sequence(content):
-        if mapping(part).get("type") == "thinking":
-            inner = part.get("thinking")
-            pieces = [mapping(piece).get("text") for piece in sequence(inner)]
-            found.append(Thought(text(inner) or "".join(text(piece) for piece in pieces)))
-    return found
+    """Read parts with `thinking`, which is a text or a list of text parts."""
+    found = [mapping(part).get("thinking") for part in sequence(content)]
+    return [Thought(text(inner) or said({"content": inner})) for inner in found if inner is not None]

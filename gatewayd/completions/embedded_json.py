@@ -7,6 +7,13 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+import orjson
+
+from gatewayd.completions.limits import MAX_DEPTH
+
+MAX_LEVELS_AROUND: Final = 16
+"""Levels that an answer of ours puts around the JSON of a source."""
+
 MAX_VALUES: Final = 200_000
 """Lists, objects, texts and commas that the JSON texts of a request may hold together."""
 
@@ -23,6 +30,19 @@ def holds_too_much(*texts: str) -> bool:
     if sum(map(len, texts)) > MAX_EXAMINED_CHARACTERS:
         return True
     return _is_over(texts)
+
+
+def nests_too_deep(value: object, brackets: int) -> bool:
+    """Tell whether decoded JSON, whose text has so many opening brackets, is too deep to be written again."""
+    if brackets <= MAX_DEPTH:
+        return False
+    for _ in range(MAX_LEVELS_AROUND):
+        value = [value]
+    try:
+        orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return True
+    return False
 
 
 def count_marks(text: str) -> int:

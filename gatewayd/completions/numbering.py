@@ -1,10 +1,10 @@
 """Makes the tool calls of a passed-on stream fit to be put together by index, which clients go by; pure."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
+from gatewayd.completions.deltas import calls_of
 from gatewayd.completions.foreign import mapping, sequence
 from gatewayd.completions.limits import check_choices
 from gatewayd.completions.tool_calls import Piece, ToolCallAssembler
@@ -36,32 +36,23 @@ class CallNumbers:
             if type(choice.get("index")) is not int:
                 choice["index"] = position
                 changed = True
-            pieces = sequence(mapping(choice.get("delta")).get("tool_calls"))
-            changed = _keep_pieces(choice, pieces) or changed
-            if pieces:
-                calls = self._calls.setdefault(choice["index"], ToolCallAssembler())
-                check_choices(len(self._calls))
-                changed = _mend_pieces(pieces, calls) or changed
+            if mapping(choice.get("delta")).get("tool_calls") is not None:
+                changed = self._mend_calls(choice) or changed
         return changed
 
-
-def _keep_pieces(choice: dict[str, Any], pieces: Sequence[Any]) -> bool:
-    """Leave out what is no list of objects, over which clients break; whether there was any."""
-    delta = choice.get("delta")
-    if not isinstance(delta, dict) or delta.get("tool_calls") is None:
-        return False
-    kept = [piece for piece in pieces if isinstance(piece, dict)]
-    if isinstance(delta["tool_calls"], list) and len(kept) == len(pieces):
-        return False
-    delta["tool_calls"] = kept
-    return True
-
-
-def _mend_pieces(pieces: Sequence[Any], calls: ToolCallAssembler) -> bool:
-    changed = False
-    for piece in calls.add(pieces):
-        changed = _mend_piece(piece) or changed
-    return changed
+    def _mend_calls(self, choice: dict[str, Any]) -> bool:
+        given = choice["delta"]["tool_calls"]
+        pieces = calls_of({"tool_calls": given})
+        changed = not isinstance(given, list) or len(pieces) < len(given)
+        if changed:
+            # Clients break over what is no list of objects.
+            choice["delta"]["tool_calls"] = pieces
+        if pieces:
+            calls = self._calls.setdefault(choice["index"], ToolCallAssembler())
+            check_choices(len(self._calls))
+            for piece in calls.add(pieces):
+                changed = _mend_piece(piece) or changed
+        return changed
 
 
 def _mend_piece(piece: Piece) -> bool:

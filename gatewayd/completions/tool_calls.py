@@ -9,13 +9,12 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from gatewayd import ids
-from gatewayd.completions.embedded_json import count_marks, holds_too_much
+from gatewayd.completions.embedded_json import count_marks, holds_too_much, nests_too_deep
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.completions.json_end import JsonEnd
 from gatewayd.completions.limits import (
     MAX_ARGUMENT_CHARACTERS,
     MAX_ARGUMENT_MARKS,
-    MAX_DEPTH,
     MAX_NAME_CHARACTERS,
     AnswerSizeError,
     check_calls,
@@ -92,7 +91,7 @@ class ToolCall:
             self.is_over = False
         elif self._end.is_whole:
             # Looked at once, when what was opened is closed.
-            self.is_over = parse_object(self.arguments, max_depth=None) is not None
+            self.is_over = parse_object(self.arguments, is_written=False) is not None
         return len(arguments)
 
     def says(self, arguments: str) -> bool:
@@ -293,17 +292,18 @@ def _extra(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in own and value is not None}
 
 
-def parse_object(arguments: str, max_depth: int | None = MAX_DEPTH) -> dict[str, Any] | None:
+def parse_object(arguments: str, *, is_written: bool = True) -> dict[str, Any] | None:
     """Return the object that arguments are.
 
-    None when they are none, hold too much to be decoded, or nest too deep to be written again.
+    None when they are none, hold too much to be decoded or, for one that is written again, nest too deep.
     """
     if holds_too_much(arguments):
-        return None
-    if max_depth is not None and arguments.count("{") + arguments.count("[") > max_depth:
         return None
     try:
         parsed = orjson.loads(arguments)
     except orjson.JSONDecodeError:
         return None
-    return parsed if isinstance(parsed, dict) else None
+    if not isinstance(parsed, dict):
+        return None
+    too_deep = is_written and nests_too_deep(parsed, arguments.count("{") + arguments.count("["))
+    return None if too_deep else parsed

@@ -1,6 +1,6 @@
 """The Anthropic-style messages dialect (interface specification 4.3) at the edge; pure.
 
-`parse_request` for what comes in; `render_completion`, `render_usage` and `render_error_event` for what goes
+`parse_request` for what comes in; `render_completion` and `render_error_event` for what goes
 out (streams: `gatewayd.dialects.anthropic_stream`). A converted body may hold what only the messages protocol
 knows, so that a source that speaks it gets it back; `without_foreign` takes it out for all others.
 """
@@ -14,12 +14,12 @@ from gatewayd.catalog.replies import Body
 from gatewayd.chat.endpoints import check_names, model_of
 from gatewayd.chat.records import ChatRequest
 from gatewayd.chat.scopes import OF_CHATS, OWN_FIELDS
-from gatewayd.completions.deltas import usage_of as usage_in
+from gatewayd.completions.deltas import first_choices, usage_of
 from gatewayd.completions.foreign import mapping, sequence, text
 from gatewayd.completions.reported import OVERFLOW
 from gatewayd.dialects.anthropic_blocks import Blocks
 from gatewayd.dialects.anthropic_content import Omissions, system_messages, to_messages
-from gatewayd.dialects.anthropic_reply import message_id, stop_of, usage_of
+from gatewayd.dialects.anthropic_reply import message_id, render_usage, stop_of
 from gatewayd.dialects.anthropic_request import add_fields
 from gatewayd.dialects.openai import parse_files
 from gatewayd.errors import GatewayError, Kind, invalid
@@ -101,8 +101,7 @@ def render_completion(
     stop sequence that the source names counts when it is one of `stop_sequences`, if those are given.
     Raises upstream_failed for a completion without an answer.
     """
-    choices = [choice for choice in sequence(body.get("choices")) if isinstance(choice, dict)]
-    choice = next((item for item in choices if item.get("index") in (0, None)), None)
+    choice = next(first_choices(body), None)
     if choice is None:
         raise GatewayError(Kind.UPSTREAM_FAILED, "cannot convert the answer: it has no choice")
     blocks = Blocks(new_id)
@@ -116,13 +115,8 @@ def render_completion(
         "content": blocks.whole(),
         "stop_reason": stop_reason,
         "stop_sequence": stop_sequence,
-        "usage": usage_of(usage_in(body), input_tokens, blocks.characters),
+        "usage": render_usage(usage_of(body), input_tokens, blocks.characters),
     }
-
-
-def render_usage(usage: object, input_tokens: int = 0) -> Body:
-    """Return a message's usage for OpenAI's; without one `input_tokens` is what is known."""
-    return usage_of(usage, input_tokens, 0)
 
 
 def error_object(error: GatewayError, kind_type: str) -> Body:

@@ -53,8 +53,8 @@ def stop_of(
     return reason, None
 
 
-def usage_of(usage: object, input_tokens: int, characters: int) -> Body:
-    """Return usage in the terms of the protocol, where tokens from and to the cache are counted apart.
+def render_usage(usage: object, input_tokens: int = 0, characters: int = 0) -> Body:
+    """Return OpenAI's usage in the terms of the protocol, which counts tokens from and to the cache apart.
 
     What the provider did not count is estimated: `input_tokens` as given, the answer by its `characters`.
     """

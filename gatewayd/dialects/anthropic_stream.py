@@ -6,10 +6,10 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.replies import Body
-from gatewayd.completions.deltas import usage_of as usage_in
-from gatewayd.completions.foreign import count, mapping, sequence
+from gatewayd.completions.deltas import delta_of, first_choices, usage_of
+from gatewayd.completions.foreign import count
 from gatewayd.dialects.anthropic_blocks import Block, Blocks
-from gatewayd.dialects.anthropic_reply import message_id, stop_of, usage_of
+from gatewayd.dialects.anthropic_reply import message_id, render_usage, stop_of
 from gatewayd.ids import NewId
 
 _END_FIELDS: Final = frozenset(
@@ -75,7 +75,7 @@ class MessageStream:
         self._start(None)
         self._drain(is_last=True)
         reason, sequence_ = stop_of(self._end, self._blocks.calls_tools, self._stop_sequences)
-        usage = usage_of(self._usage, self._input_tokens, self._blocks.characters)
+        usage = render_usage(self._usage, self._input_tokens, self._blocks.characters)
         delta = {"stop_reason": reason, "stop_sequence": sequence_}
         self._emit({"type": "message_delta", "delta": delta, "usage": usage})
         self._emit({"type": "message_stop"})
@@ -85,21 +85,20 @@ class MessageStream:
     def _event(self, event: Mapping[str, Any]) -> None:
         if self._is_finished:
             return
-        usage = usage_in(event)
+        usage = usage_of(event)
         if any(count(value) for value in usage.values()):
             self._usage.update({name: value for name, value in usage.items() if value is not None})
-        for choice in sequence(event.get("choices")):
-            if isinstance(choice, dict) and choice.get("index") in (0, None):
-                self._start(event.get("id"))
-                self._blocks.add(mapping(choice.get("delta")) or mapping(choice.get("message")))
-                self._end.update({name: value for name, value in choice.items() if _tells_end(name, value)})
-                self._drain(is_last=False)
+        for choice in first_choices(event):
+            self._start(event.get("id"))
+            self._blocks.add(delta_of(choice))
+            self._end.update({name: value for name, value in choice.items() if _tells_end(name, value)})
+            self._drain(is_last=False)
 
     def _start(self, given_id: object) -> None:
         if self._is_started:
             return
         self._is_started = True
-        usage = {**usage_of(None, self._input_tokens, 0), "output_tokens": 0}
+        usage = {**render_usage(None, self._input_tokens), "output_tokens": 0}
         message: Body = {
             "id": message_id(given_id, self._new_id),
             "type": "message",

@@ -16,9 +16,9 @@ from gatewayd.catalog.records import Model
 from gatewayd.catalog.replies import Body
 from gatewayd.chat.endpoints import model_of
 from gatewayd.chat.records import ChatRequest
-from gatewayd.completions.deltas import said, thought, usage_of
-from gatewayd.completions.embedded_json import holds_too_much
-from gatewayd.completions.foreign import count, mapping, sequence, text
+from gatewayd.completions.deltas import calls_of, thought, usage_of, words_of
+from gatewayd.completions.foreign import count, mapping, sequence
+from gatewayd.completions.tool_calls import parse_object, whole_calls
 from gatewayd.dialects.embeddings import check_count
 from gatewayd.dialects.ollama_messages import Conversation, with_images
 from gatewayd.dialects.ollama_options import is_streamed, to_fields, to_tools
@@ -151,11 +151,12 @@ def render_chat(completion: Mapping[str, Any], model: str, timing: Timing) -> Bo
     """
     choice = _choice(completion, model)
     message = mapping(choice.get("message"))
-    reply: Body = {"role": "assistant", "content": said(message) or text(message.get("refusal"))}
+    reply: Body = {"role": "assistant", "content": words_of(message)}
     if thought(message):
         reply["thinking"] = thought(message)
-    if message.get("tool_calls"):
-        reply["tool_calls"] = _gathered(message)
+    calls = tool_calls(whole_calls(calls_of(message)))
+    if calls:
+        reply["tool_calls"] = calls
     return {
         **head(model, timing.created),
         "message": reply,
@@ -235,7 +236,7 @@ def timestamp(created: int) -> str:
 
 
 def tool_calls(calls: Sequence[Mapping[str, Any]]) -> list[Body]:
-    """Return whole OpenAI tool calls in this dialect; raises upstream_failed for arguments that are none."""
+    """Return the calls of a `ToolCallAssembler`; raises upstream_failed for arguments that are no object."""
     return [_tool_call(call, index) for index, call in enumerate(calls)]
 
 
@@ -275,42 +276,21 @@ def _choice(completion: Mapping[str, Any], model: str) -> Mapping[str, Any]:
     raise GatewayError(Kind.UPSTREAM_FAILED, f"cannot give the answer of {model!r}: it has no choices")
 
 
-def _gathered(message: Mapping[str, Any]) -> list[Body]:
-    return tool_calls([call for call in sequence(message["tool_calls"]) if isinstance(call, dict)])
-
-
 def _tool_call(call: Mapping[str, Any], index: int) -> Body:
-    function = mapping(call.get("function"))
-    name = text(function.get("name"))
-    converted: Body = {"function": {"index": index, "name": name, "arguments": _arguments(function, name)}}
-    return {"id": call["id"], **converted} if text(call.get("id")) else converted
+    name, arguments = call["function"]["name"], call["function"]["arguments"]
+    function = {"index": index, "name": name, "arguments": _arguments(arguments, name)}
+    return {"id": call["id"], "function": function}
 
 
-def _arguments(function: Mapping[str, Any], name: str) -> Any:
+def _arguments(given: str, name: str) -> Body:
     """Return the arguments as an object: this dialect has no other form for them."""
-    arguments = function.get("arguments")
-    if isinstance(arguments, str):
-        arguments = _parsed(arguments) if arguments.strip() else {}
-    if arguments is None or isinstance(arguments, dict):
-        return arguments or {}
+    arguments = {} if given.strip() == "null" else parse_object(given)
+    if arguments is not None:
+        return arguments
     raise GatewayError(
         Kind.UPSTREAM_FAILED,
         f"cannot give the call of tool {name!r:.80}: its arguments are no whole JSON object",
     )
-
-
-def _parsed(arguments: str) -> object:
-    """Return the JSON value of a text; the text itself when it is none, holds too much or nests too deep to
-    be written."""
-    if holds_too_much(arguments):
-        return arguments
-    try:
-        value: object = orjson.loads(arguments)
-        # As deep as it will stand in the reply.
-        orjson.dumps([[[[[[value]]]]]])
-    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
-        return arguments
-    return value
 
 
 def _vectors(answer: Mapping[str, Any]) -> list[Any]:

@@ -7,8 +7,16 @@ import orjson
 
 from gatewayd import ids
 from gatewayd.catalog.replies import Body
-from gatewayd.completions.deltas import calls_of, sentence_in, thought, usage_of, words_of
-from gatewayd.completions.foreign import mapping, sequence
+from gatewayd.completions.deltas import (
+    calls_of,
+    delta_of,
+    first_choices,
+    sentence_of,
+    thought,
+    usage_of,
+    words_of,
+)
+from gatewayd.completions.foreign import mapping
 from gatewayd.completions.tool_calls import ToolCallAssembler
 from gatewayd.dialects.ollama import (
     Timing,
@@ -68,18 +76,16 @@ class ChatLines:
 
     def _event(self, event: Mapping[str, Any]) -> bytes:
         if event.get("error"):
-            return self._failed(sentence_in(event["error"]) or "the source failed")
+            return self._failed(sentence_of(event["error"]))
         usage = usage_of(event)
         if usage:
             self._counted["usage"] = {**self._counted.get("usage", {}), **usage}
         if mapping(event.get("timings")):
             self._counted["timings"] = event["timings"]
-        return b"".join(
-            self._choice(choice) for choice in sequence(event.get("choices")) if _is_first(choice)
-        )
+        return b"".join(map(self._choice, first_choices(event)))
 
     def _choice(self, choice: Mapping[str, Any]) -> bytes:
-        delta = mapping(choice.get("delta"))
+        delta = delta_of(choice)
         self._calls.add(calls_of(delta))
         self._reason = choice.get("finish_reason") or self._reason
         words = words_of(delta)
@@ -104,7 +110,3 @@ class ChatLines:
     def _failed(self, message: str) -> bytes:
         self.is_failed = True
         return render_error(message)
-
-
-def _is_first(choice: object) -> bool:
-    return isinstance(choice, dict) and choice.get("index") in (None, 0)

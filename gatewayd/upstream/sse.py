@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from gatewayd.catalog.replies import Chunk
+from gatewayd.completions.embedded_json import nests_too_deep
 from gatewayd.completions.limits import (
     LARGE_EVENT_BYTES,
     MAX_DEPTH,
@@ -22,9 +23,6 @@ from gatewayd.completions.limits import (
     AnswerSizeError,
 )
 from gatewayd.completions.numbering import CHUNK, CallNumbers
-
-ROOM = 16
-"""Levels that an answer of ours puts around a provider's JSON."""
 
 MAX_HELD = 64 * 1024
 """Bytes of an unfinished event that are joined with the next read; the framer holds longer ones."""
@@ -322,14 +320,8 @@ def whole_only(payloads: list[bytes]) -> list[bytes]:
 
 def check_depth(payload: bytes, value: object) -> None:
     """Raise FramingError for JSON that can be read but, put into an answer of ours, no longer be written."""
-    if payload.count(b"{") + payload.count(b"[") <= MAX_DEPTH:
-        return
-    for _ in range(ROOM):
-        value = [value]
-    try:
-        orjson.dumps(value)
-    except orjson.JSONEncodeError as error:
-        raise FramingError("its JSON nests too deep") from error
+    if nests_too_deep(value, payload.count(b"{") + payload.count(b"[")):
+        raise FramingError("its JSON nests too deep")
 
 
 def _is_object(payload: bytes) -> bool:

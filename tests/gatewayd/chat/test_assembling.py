@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from gatewayd.chat.assembling import PART_CHARACTERS, UNNAMED, Assembly
+from gatewayd.chat.assembling import PART_CHARACTERS, Assembly
 from gatewayd.chat.records import ToolStep
+from gatewayd.completions.deltas import UNNAMED_ERROR
 from gatewayd.completions.limits import MAX_KEPT_CHARACTERS, AnswerSizeError
 
 
@@ -150,8 +151,8 @@ def test_nonsense_says_nothing(nonsense: Any) -> None:
         ({"message": "b"}, "b"),
         ({"detail": {"message": "c"}}, "c"),
         ({"content": "d"}, "d"),
-        ({"code": 5}, UNNAMED),
-        (True, UNNAMED),
+        ({"code": 5}, UNNAMED_ERROR),
+        (True, UNNAMED_ERROR),
     ],
 )
 def test_error_becomes_a_sentence(error: Any, sentence: str) -> None:

@@ -308,6 +308,7 @@ FAILURES = [
     ("async def", "raise ValueError('broken')\nyield ''", "pipe p: ValueError: broken"),
     ("def", "return {'error': {'detail': 'broken'}}", "pipe p: broken"),
     ("def", "return {'error': 'broken'}", "pipe p: broken"),
+    ("def", "return {'error': {'code': 5}}", 'pipe p: {"code":5}'),
     ("def", 'yield \'data: {"error": {"message": "broken"}}\'', "pipe p: broken"),
     ("def", "return Whole(500)", "pipe p: not so"),
 ]

@@ -6,7 +6,7 @@ import orjson
 import pytest
 from pydantic import BaseModel, field_serializer
 
-from gatewayd.chat.pipereplies import Gathering, PipeReading, sentence_of, whole_mapping, whole_text
+from gatewayd.chat.pipereplies import Gathering, PipeReading, whole_mapping, whole_text
 from gatewayd.completions.deltas import usage_of
 from gatewayd.dialects.anthropic import render_completion
 from gatewayd.dialects.ollama import Timing, render_chat
@@ -193,13 +193,6 @@ def test_a_returned_completion_keeps_what_it_says() -> None:
     assert body["choices"] == [{"index": 0, "message": message, "finish_reason": "stop"}]
     with pytest.raises(GatewayError):
         whole_mapping("m", {"choices": {1}})
-
-
-@pytest.mark.parametrize(
-    "error", ["no", {"message": "no"}, {"detail": "no"}, {"detail": {"message": "no"}}, {"error": 1}]
-)
-def test_the_sentence_of_an_error_is_found(error: Any) -> None:
-    assert "no" in sentence_of(error) or sentence_of(error) == '{"error":1}'
 
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatewayd.chat.assembling import Assembly
+from gatewayd.chat.pipereplies import Gathering, PipeReading
 from gatewayd.chat.toolround import Joined, Round
 from gatewayd.completions.limits import (
     MAX_ARGUMENT_CHARACTERS,
@@ -263,42 +265,155 @@ def test_tool_calls(name: str) -> None:
     assert gathered(*deltas) == expected
 
 
+Calls = list[tuple[str, str, Any]]
+"""Id, name and arguments of each call; arguments that are no JSON object are a text."""
+
+
+def told(call_id: str, name: str, arguments: str) -> tuple[str, str, Any]:
+    """Return a call; an id that was made up here is empty."""
+    is_made_up = call_id.startswith(("call_", "toolu_"))
+    parsed = {} if arguments.strip() in {"", "null"} else parse_object(arguments)
+    return "" if is_made_up else call_id, name, arguments if parsed is None else parsed
+
+
+def of_bodies(calls: list[Body]) -> Calls:
+    return [told(call["id"], call["function"]["name"], call["function"]["arguments"]) for call in calls]
+
+
+def in_the_tool_loop(events: list[Body]) -> Calls:
+    loop = Round(Joined())
+    loop.feed(events)
+    return of_bodies(loop.calls())
+
+
+def in_a_stored_chat(events: list[Body]) -> Calls:
+    assembly = Assembly()
+    assembly.feed(events)
+    assembly.finish()
+    items = [item for item in assembly.output() if item["type"] == "function_call"]
+    return [told(item["call_id"], item["name"], item["arguments"]) for item in items]
+
+
+def in_messages(events: list[Body]) -> Calls:
+    blocks: dict[int, Body] = {}
+    for event in decode(run(events)):
+        if event["type"] == "content_block_start":
+            blocks[event["index"]] = {**event["content_block"], "said": ""}
+        elif event["type"] == "content_block_delta":
+            blocks[event["index"]]["said"] += event["delta"]["partial_json"]
+    return [told(block["id"], block["name"], block["said"]) for block in blocks.values()]
+
+
+def in_the_runtime_dialect(events: list[Body]) -> Calls | None:
+    """Return None for an error: this dialect has no form for arguments that are no object."""
+    lines = ChatLines("m", generate=False)
+    read = [orjson.loads(line) for line in (lines.feed(events) + lines.finish(Timing(0, 0))).splitlines()]
+    if "error" in read[-1]:
+        return None
+    calls = [call for line in read for call in line["message"].get("tool_calls", ())]
+    return [
+        told(call["id"], call["function"]["name"], orjson.dumps(call["function"]["arguments"]).decode())
+        for call in calls
+    ]
+
+
+def from_a_pipe(events: list[Body]) -> Calls:
+    reading, gathering = PipeReading("m"), Gathering()
+    for event in events:
+        for passed in reading.feed(event):
+            gathering.add(passed)
+    return of_bodies(gathering.body("m")["choices"][0]["message"].get("tool_calls", []))
+
+
+def passed_on(events: list[Body]) -> Calls:
+    """Return the calls as a client gets them whose provider speaks its protocol."""
+    numbers, calls = CallNumbers(), ToolCallAssembler()
+    for event in events:
+        numbers.mend(event)
+        delta = event["choices"][0]["delta"]
+        calls.add(delta.get("tool_calls"))
+        older = delta.get("function_call")
+        calls.add([{"index": 0, "function": older}] if older else None)
+    return of_bodies(calls.calls())
+
+
+def check_everywhere(deltas: list[Body], expected: Calls) -> None:
+    """Let every reader of a stream see the same deltas."""
+    events = [openai_chunk(**delta) for delta in deltas]
+    for reader in (in_the_tool_loop, in_a_stored_chat, from_a_pipe, passed_on):
+        assert reader(copy.deepcopy(events)) == expected, reader.__name__
+    # A block of the messages protocol has an id of its own, and stands where the call began.
+    seen: set[str] = set()
+    unique = [("" if call[0] in seen or seen.add(call[0]) else call[0], *call[1:]) for call in expected]
+    assert sorted(in_messages(copy.deepcopy(events)), key=repr) == sorted(unique, key=repr)
+    is_whole = all(isinstance(arguments, dict) for _, _, arguments in expected)
+    assert in_the_runtime_dialect(copy.deepcopy(events)) == (expected if is_whole else None)
+
+
 @pytest.mark.parametrize("name", PLAYBOOKS)
 def test_every_dialect_gives_the_same_calls(name: str) -> None:
     deltas, expected = copy.deepcopy(PLAYBOOKS[name])
-    named = [(call[1], call[2]) for call in expected]
-    events = [openai_chunk(tool_calls=delta) for delta in deltas]
-    native = decode(run(copy.deepcopy(events)))
-    begun = [event["content_block"]["name"] for event in native if event["type"] == "content_block_start"]
-    assert sorted(begun) == sorted(call[0] for call in named)
-    assert written(accumulated(native)) == written(call[1] for call in named)
-    loop = Round(Joined())
-    loop.feed(copy.deepcopy(events))
-    assert [(call["function"]["name"], call["function"]["arguments"]) for call in loop.calls()] == named
-    lines = ChatLines("m", generate=False)
-    lines.feed(copy.deepcopy(events))
-    last = lines.finish(Timing(0, 0))
-    assert last.count(b'"name"') == (len(named) if b'"error"' not in last else 0)
-    numbers = CallNumbers()
-    again = ToolCallAssembler(ids())
-    for event in events:
-        numbers.mend(event)
-        again.add(event["choices"][0]["delta"]["tool_calls"])
-    assert [(call["function"]["name"], call["function"]["arguments"]) for call in again.calls()] == named
+    check_everywhere([{"tool_calls": delta} for delta in deltas], [told(*call) for call in expected])
 
 
-def accumulated(native: list[Body]) -> list[str]:
-    blocks: dict[int, str] = {}
-    for event in native:
-        if event["type"] == "content_block_start":
-            blocks[event["index"]] = ""
-        elif event["type"] == "content_block_delta":
-            blocks[event["index"]] += event["delta"]["partial_json"]
-    return list(blocks.values())
+def test_every_dialect_knows_the_older_form_of_a_call() -> None:
+    deltas = [{"function_call": {"name": "f", "arguments": '{"x":'}}, {"function_call": {"arguments": "1}"}}]
+    check_everywhere(deltas, [("", "f", {"x": 1})])
 
 
-def written(arguments: Any) -> list[str]:
-    return sorted(one if one.strip() else "{}" for one in arguments)
+NAMES = st.sampled_from(["f", "get_it", "get"])
+VALUES = st.text(max_size=6) | st.integers(0, 9) | st.lists(st.booleans(), max_size=2)
+MADE = st.tuples(NAMES, st.dictionaries(st.text(max_size=3), VALUES, min_size=1, max_size=3))
+
+
+class Provider:
+    """Cuts calls into pieces and names them in one of the ways of providers."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+        self._index = draw(st.sampled_from(["own", "zero", "none"]))
+        self._ids = draw(st.sampled_from(["each", "first", "none"]))
+        self._is_flat = draw(st.booleans())
+        self._is_told_twice = draw(st.booleans())
+
+    def pieces(self, number: int, name: str, written: str) -> list[Body]:
+        """Return the pieces of one call in their order."""
+        cuts = sorted(self._draw(st.lists(st.integers(0, len(written)), max_size=4)))
+        parts = [written[start:end] for start, end in itertools.pairwise([0, *cuts, len(written)])]
+        if self._is_told_twice:
+            parts.append(written)
+        return [self._piece(number, "" if place else name, part) for place, part in enumerate(parts)]
+
+    def calls(self, made: list[tuple[str, Body]]) -> tuple[list[Body], Calls]:
+        """Return the deltas of calls, mixed where they are told apart, and the calls in their order."""
+        written = [(name, orjson.dumps(value).decode()) for name, value in made]
+        left = [self.pieces(number, *call) for number, call in enumerate(written)]
+        order = [number for number, pieces in enumerate(left) for _ in pieces]
+        if self._ids == "each" or self._index == "own":
+            order = self._draw(st.permutations(order))
+        deltas = [{"tool_calls": [left[number].pop(0)]} for number in order]
+        begun = sorted(set(order)) if self._index == "own" else list(dict.fromkeys(order))
+        return deltas, [("" if self._ids == "none" else f"c{number}", *made[number]) for number in begun]
+
+    def _piece(self, number: int, name: str, part: str) -> Body:
+        function = {"name": name, "arguments": part} if name else {"arguments": part}
+        call: Body = dict(function) if self._is_flat else {"function": function}
+        if self._index != "none":
+            call["index"] = number if self._index == "own" else 0
+        if self._ids == "each" or (self._ids == "first" and name):
+            call["id"] = f"c{number}"
+        return call
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> tuple[list[Body], Calls]:
+    """Return the deltas of a stream, and the calls that its provider means."""
+    return Provider(draw).calls(draw(st.lists(MADE, min_size=1, max_size=3, unique_by=repr)))
+
+
+@given(streams())
+def test_one_stream_is_the_same_calls_in_every_dialect(stream: tuple[list[Body], Calls]) -> None:
+    check_everywhere(*stream)
 
 
 def test_other_fields_of_a_call_are_kept() -> None:
@@ -309,24 +424,6 @@ def test_other_fields_of_a_call_are_kept() -> None:
     assert call["extra_content"] == {"google": {"sig": "s"}}
     assert call["type"] == "function"
     assert "index" not in call
-
-
-ARGUMENTS = st.dictionaries(st.text(max_size=3), st.text(max_size=8) | st.integers(0, 9), max_size=3)
-
-
-@given(st.lists(st.tuples(st.sampled_from(["f", "get_it"]), ARGUMENTS), min_size=1, max_size=3), st.data())
-def test_arguments_cut_anywhere_are_the_same(made: list[tuple[str, Body]], data: Any) -> None:
-    calls = ToolCallAssembler()
-    expected = []
-    for index, (name, value) in enumerate(made):
-        written = orjson.dumps(value).decode()
-        cut = data.draw(st.integers(0, len(written)))
-        calls.add([piece(name, written[:cut], index=index, id=f"c{index}")])
-        for character in written[cut:]:
-            calls.add([piece(None, character, index=index)])
-        expected.append((f"c{index}", name, written))
-    found = [(call["id"], call["function"]["name"], call["function"]["arguments"]) for call in calls.calls()]
-    assert found == expected
 
 
 def call(*pieces):
@@ -418,8 +515,15 @@ def test_arguments_that_hold_too_much_end_the_answer():
 
 
 def test_arguments_that_hold_too_much_are_no_object():
-    assert parse_object('{"x":[' + "1," * 250_000 + "1]}", max_depth=None) is None
+    assert parse_object('{"x":[' + "1," * 250_000 + "1]}", is_written=False) is None
     assert parse_object('{"x":[' + "1," * 1000 + "1]}") is not None
+
+
+def test_many_lists_beside_each_other_are_not_deep():
+    assert parse_object('{"x":[' + "[]," * 1000 + "[]]}") == {"x": [[]] * 1001}
+    deep = '{"x":' * 240 + "1" + "}" * 240
+    assert parse_object(deep) is None
+    assert parse_object(deep, is_written=False) is not None
 
 
 def test_a_name_over_the_limit():

@@ -15,7 +15,6 @@ from gatewayd.dialects.anthropic import (
     parse_request,
     render_completion,
     render_error_event,
-    render_usage,
     without_foreign,
 )
 from gatewayd.dialects.anthropic_source import to_request
@@ -317,13 +316,6 @@ def test_no_answer_is_a_failure(body):
     with pytest.raises(GatewayError) as caught:
         render_completion(body, "m", lambda: "x")
     assert caught.value.kind is Kind.UPSTREAM_FAILED
-
-
-def test_render_usage():
-    usage = render_usage({"prompt_tokens": 10, "completion_tokens": 2, "prompt_cache_hit_tokens": 4})
-    assert usage["input_tokens"] == 6
-    assert usage["cache_read_input_tokens"] == 4
-    assert render_usage(None, 5)["input_tokens"] == 5
 
 
 def test_error_event():

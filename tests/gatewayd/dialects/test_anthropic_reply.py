@@ -4,8 +4,8 @@ import pytest
 
 from gatewayd.dialects.anthropic_reply import (
     message_id,
+    render_usage,
     stop_of,
-    usage_of,
 )
 
 
@@ -42,12 +42,13 @@ def test_stop_reasons(choice, has_calls, expected):
         ({"prompt_tokens": 2, "prompt_tokens_details": {"cached_tokens": 9}}, (0, 0, 9, 3)),
         ({"prompt_tokens": 9, "prompt_tokens_details": {"cache_write_tokens": 9}}, (0, 9, 0, 3)),
         ({"prompt_tokens": -1, "completion_tokens": "x"}, (7, 0, 0, 3)),
+        ({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 4}, (5, 0, 4, 2)),
         (None, (7, 0, 0, 3)),
         ([], (7, 0, 0, 3)),
     ],
 )
 def test_usage(usage, expected):
-    converted = usage_of(usage, 7, 12)
+    converted = render_usage(usage, 7, 12)
     names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
     assert tuple(converted[name] for name in names) == expected
     assert len(converted) == len(names)
@@ -60,7 +61,7 @@ def test_details_of_usage():
         "cache_creation": {"ephemeral_5m_input_tokens": 1},
         "server_tool_use": None,
     }
-    converted = usage_of(given, 0, 0)
+    converted = render_usage(given, 0, 0)
     assert converted["output_tokens_details"] == {"thinking_tokens": 4}
     assert converted["cache_creation"] == {"ephemeral_5m_input_tokens": 1}
     assert "server_tool_use" not in converted

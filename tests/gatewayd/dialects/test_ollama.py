@@ -247,9 +247,10 @@ def test_tool_calls():
         {"id": "c3", "function": {"name": "h", "arguments": {"b": 2}}},
         {"id": "c4", "function": {"name": "i", "arguments": "null"}},
     ]
-    assert chat({"content": None, "tool_calls": made}, "tool_calls")["message"]["tool_calls"] == [
+    calls = chat({"content": None, "tool_calls": made}, "tool_calls")["message"]["tool_calls"]
+    assert calls.pop(1).pop("id").startswith("call_")
+    assert calls == [
         {"id": "c1", "function": {"index": 0, "name": "f", "arguments": {"a": [1]}}},
-        {"function": {"index": 1, "name": "g", "arguments": {}}},
         {"id": "c3", "function": {"index": 2, "name": "h", "arguments": {"b": 2}}},
         {"id": "c4", "function": {"index": 3, "name": "i", "arguments": {}}},
     ]
@@ -259,7 +260,7 @@ def test_tool_calls():
     "arguments",
     [
         *('{"a": ', "[1]", '"x"', "x", 3, '{"a":' + "[" * 260 + "]" * 260 + "}"),
-        '{"a":[' + "[]," * 250_000 + "[]]}",
+        '{"a":[' + "[]," * 150_000 + "[]]}",
     ],
 )
 def test_arguments_that_are_no_object_fail(arguments):

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatewayd.completions.deltas import UNNAMED_ERROR
 from gatewayd.dialects.ollama import Timing
 from gatewayd.dialects.ollama_stream import ChatLines
 
@@ -151,7 +152,7 @@ def test_timings_of_an_engine():
     [
         ({"message": "out of memory", "code": 1}, "out of memory"),
         ("broken", "broken"),
-        ({"code": 1}, "the source failed"),
+        ({"code": 1}, UNNAMED_ERROR),
     ],
 )
 def test_nothing_follows_an_error(error, sentence):
