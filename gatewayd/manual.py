@@ -10,7 +10,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.assembly.documents import Documents
 from gatewayd.catalog.grants import READ
 from gatewayd.catalog.records import EVERYBODY, Grant
-from gatewayd.ingest.files import Upload
+from gatewayd.ingest.intake import Upload
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.collections import NewCollection
 from gatewayd.knowledge.uploads import Place

@@ -20,7 +20,7 @@ from gatewayd.extract.records import MB, Format, Limits, Source
 from gatewayd.http import uploads
 from gatewayd.http.public import collection_replies, files, knowledge, knowledge_sync, retrieval
 from gatewayd.ingest import names, shapes
-from gatewayd.ingest.files import UploadRules
+from gatewayd.ingest.intake import UploadRules
 from gatewayd.ingest.queue import QueueOptions
 from gatewayd.ingest.records import FileStatus
 from gatewayd.ingest.size_classes import CLASS_LIMITS, SizeClass

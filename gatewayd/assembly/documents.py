@@ -17,8 +17,8 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.chunking import ChunkRules
-from gatewayd.ingest.files import Files, UploadRules
-from gatewayd.ingest.intake import Intake
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.intake import Intake, UploadRules
 from gatewayd.ingest.interfaces import Extractor, LexicalIndex, VectorIndex
 from gatewayd.ingest.processing import Processor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions

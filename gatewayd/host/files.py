@@ -9,7 +9,8 @@ from gatewayd.accounts.texts import clean_object
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.host.actors import Actors
 from gatewayd.host.missing import or_none
-from gatewayd.ingest.files import Files, Upload
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.intake import Upload
 from gatewayd.ingest.records import File
 from gatewayd.ingest.shapes import show_file
 from gatewayd.knowledge.readying import Readying, collection_named

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +12,12 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean_object
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
-from gatewayd.ingest.intake import Intake, Upload, UploadRules
+from gatewayd.ingest.intake import Intake
 from gatewayd.ingest.interfaces import FileGrants
 from gatewayd.ingest.names import clean_name
 from gatewayd.ingest.processing import Processor
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.ingest.updates import IngestStores, Removal, Updates
-
-__all__ = ["Files", "Upload", "UploadRules"]
 
 REMOVED_AT_ONCE: Final = 500
 FINAL: Final = frozenset({FileStatus.COMPLETED, FileStatus.FAILED})
@@ -29,7 +27,7 @@ class Files:
     """The service for files. A file that an actor may not read does not exist for them: not_found.
 
     Owners may do everything with a file, and so may those whom access lists do not bind; others what
-    collections grant.
+    collections grant. `intake` keeps new files; whether a user may upload at all is its caller's to know.
     """
 
     def __init__(
@@ -42,22 +40,13 @@ class Files:
         clock: ids.Clock = ids.now,
     ) -> None:
         self._stores = stores
-        self._intake = intake
+        self.intake = intake
         self._grants = grants
         self._processor = processor
         self._updates = updates
         self._clock = clock
         self._removal = Removal(stores, updates)
         self._busy: set[str] = set()
-
-    async def accept(
-        self,
-        upload: Upload,
-        stream: AsyncIterator[bytes],
-        also: Callable[[File], Awaitable[None]] | None = None,
-    ) -> File:
-        """Keep an upload, see `Intake.accept`; whether the user may upload at all is the caller's to know."""
-        return await self._intake.accept(upload, stream, also)
 
     async def get(self, actor: Actor, file_id: str) -> File:
         """Return a file that the actor may read."""
@@ -108,7 +97,7 @@ class Files:
 
         Raises conflict while it is being processed, invalid_request when its type is not allowed.
         """
-        self._intake.check_type((await self.get_writable(actor, file_id)).name)
+        self.intake.check_type((await self.get_writable(actor, file_id)).name)
         with self._alone(file_id):
             async with self._stores.transactor.transaction():
                 file = await self._idle(file_id)
@@ -116,7 +105,7 @@ class Files:
                     file = replace(file, status=FileStatus.PENDING, error=None, updated_at=self._clock())
                     await self._stores.files.change(file)
                 await self._stores.passages.unstage(file_id)
-                await self._intake.enqueue(file_id)
+                await self.intake.enqueue(file_id)
                 self._updates.notify_after_commit(file_id)
         return file
 
@@ -245,7 +234,7 @@ class Files:
             raise invalid("cannot use content: it holds NUL", param="content")
         if not text.strip():
             raise GatewayError(Kind.EMPTY_CONTENT, "cannot use content: it is empty", param="content")
-        limit = self._intake.rules.max_size
+        limit = self.intake.rules.max_size
         if limit and size > limit:
             message = f"cannot use content: it is larger than {limit} bytes"
             raise GatewayError(Kind.TOO_LARGE, message, param="content", code="file_too_large")

@@ -1,4 +1,4 @@
-"""The door for new files: the bytes first, then the record with its job, then the answer."""
+"""Keeps new files for `knowledge.uploads`: the bytes first, then the record with its job, then the answer."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -39,6 +39,32 @@ class Upload:
     is_unlimited: bool = False
     id: str | None = None
 
+    @property
+    def knowledge_id(self) -> str:
+        """The collection that the metadata name, empty where they name none.
+
+        Like the other two it raises invalid_request for what is no short text.
+        """
+        return self._told("knowledge_id")
+
+    @property
+    def directory_id(self) -> str:
+        """The directory that the metadata name."""
+        return self._told("directory_id")
+
+    @property
+    def file_hash(self) -> str:
+        """What the client calls this version of the file."""
+        return self._told("file_hash")
+
+    def _told(self, name: str) -> str:
+        value = self.data.get(name)
+        if value is None:
+            return ""
+        if not isinstance(value, str) or len(value) > LONGEST_FIELD or not is_plain(value):
+            raise invalid(f"cannot accept metadata.{name}: expected a short text", param=f"metadata.{name}")
+        return value
+
 
 @dataclass(frozen=True, slots=True)
 class UploadRules:
@@ -51,7 +77,7 @@ class UploadRules:
 
 
 class Intake:
-    """Accepts files and puts them into the queue; `wake` tells the queue of a job."""
+    """Keeps files and puts them into the queue; `wake` tells the queue of a job."""
 
     def __init__(
         self,
@@ -68,7 +94,7 @@ class Intake:
         self._chosen: set[str] = set()
         self.rules = rules
 
-    async def accept(
+    async def keep(
         self,
         upload: Upload,
         stream: AsyncIterator[bytes],
@@ -177,7 +203,7 @@ class Intake:
             name=name,
             size=received.size,
             digest=received.digest,
-            checksum=upload.checksum or told_text(upload.data, "file_hash") or received.digest,
+            checksum=upload.checksum or upload.file_hash or received.digest,
             content_type=content_type if content_type and len(content_type) <= LONGEST_FIELD else None,
             status=FileStatus.PENDING if upload.process else FileStatus.STORED,
             data=upload.data,
@@ -188,13 +214,3 @@ class Intake:
 
 def _taken(file_id: str) -> GatewayError:
     return GatewayError(Kind.CONFLICT, f"cannot store file {file_id!r}: the id is taken", param="id")
-
-
-def told_text(data: Mapping[str, Any], name: str) -> str:
-    """Return a short text of a client's metadata, empty where there is none; invalid_request for others."""
-    value = data.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str) or len(value) > LONGEST_FIELD or not is_plain(value):
-        raise invalid(f"cannot accept metadata.{name}: expected a short text", param=f"metadata.{name}")
-    return value

@@ -1,15 +1,13 @@
 """Uploads of documents, on their own or straight into a collection."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
 
 from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
 from gatewayd.errors import invalid
-from gatewayd.ingest.files import Upload
-from gatewayd.ingest.intake import told_text
+from gatewayd.ingest.intake import Upload
 from gatewayd.ingest.records import File
 from gatewayd.knowledge.members import Holdings, get_line
 from gatewayd.knowledge.records import Link
@@ -27,11 +25,11 @@ class Place:
 
 
 class Uploads:
-    """Takes files in.
+    """The door for new files.
 
     Errors, all before anything is kept: forbidden without the permission chat.file_upload or the right to
     change the collection, not_found for a collection or directory that is none, invalid_request naming the
-    field, and those of `ingest.files.Files.accept`.
+    field, and those of `ingest.intake.Intake.keep`.
     """
 
     def __init__(self, holdings: Holdings) -> None:
@@ -52,11 +50,11 @@ class Uploads:
         metadata may come behind the file, and is read again when the stream has ended.
         """
         self.check(actor)
-        known = place or _told_place(upload.data)
+        known = place or _told_place(upload)
         if known is not None:
             await self._check(actor, known)
         linking = _Linking(self._holdings, actor, upload, place)
-        return await self._holdings.files.accept(upload, stream, linking)
+        return await self._holdings.files.intake.keep(upload, stream, linking)
 
     async def _check(self, actor: Actor, place: Place) -> None:
         await self._holdings.collections.get_writable(actor, place.collection_id)
@@ -79,12 +77,12 @@ class _Linking:
 
     async def __call__(self, file: File) -> None:
         """Link the file, if it has a place; what may have changed while it was received is checked again."""
-        place, store = self._place or _told_place(self._upload.data), self._holdings.store
+        place, store = self._place or _told_place(self._upload), self._holdings.store
         if place is None:
             return
         await self._holdings.collections.get_writable(self._actor, place.collection_id)
         path = place.path
-        if not place.origin and told_text(self._upload.data, "file_hash"):
+        if not place.origin and self._upload.file_hash:
             path = await self._path(file, place)
         elif place.directory_id is not None:
             await get_line(store, place.collection_id, place.directory_id)
@@ -108,8 +106,6 @@ class _Linking:
         return joined(paths_of(line)[place.directory_id], file.name)
 
 
-def _told_place(data: Mapping[str, Any]) -> Place | None:
-    collection_id = told_text(data, "knowledge_id")
-    if not collection_id:
-        return None
-    return Place(collection_id, directory_id=told_text(data, "directory_id") or None)
+def _told_place(upload: Upload) -> Place | None:
+    collection_id = upload.knowledge_id
+    return Place(collection_id, directory_id=upload.directory_id or None) if collection_id else None

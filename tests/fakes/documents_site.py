@@ -20,8 +20,8 @@ from gatewayd.http.public.processing import Processing
 from gatewayd.http.public.retrieval import RetrievalRoutes
 from gatewayd.http.routes import Route
 from gatewayd.ingest.blobs import LocalBlobs
-from gatewayd.ingest.files import Files, UploadRules
-from gatewayd.ingest.intake import Intake
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.intake import Intake, UploadRules
 from gatewayd.ingest.processing import Processor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions
 from gatewayd.ingest.spaces import Models, Spaces, SpaceStores

@@ -12,8 +12,8 @@ from gatewayd.chat.attachments import Documents as Documents_
 from gatewayd.commits import Commits
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.blobs import LocalBlobs
-from gatewayd.ingest.files import Files, UploadRules
-from gatewayd.ingest.intake import Intake
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.intake import Intake, UploadRules
 from gatewayd.ingest.interfaces import Embedder
 from gatewayd.ingest.processing import Processor
 from gatewayd.ingest.records import Extraction, File, FileStatus, Purpose, Space, VectorBatch

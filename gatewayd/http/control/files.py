@@ -21,7 +21,8 @@ from gatewayd.http.control.writes import Writes, answer, audit, find_page, is_se
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.http.uploads import read_stream
 from gatewayd.http.uses import Use
-from gatewayd.ingest.files import Files, Upload
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.intake import Upload
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.uploads import Place, Uploads

@@ -14,7 +14,8 @@ from gatewayd.http.public.queries import flag
 from gatewayd.http.routes import FORM_BODY, Access, Route
 from gatewayd.http.uploads import UploadForm, read_form
 from gatewayd.http.uses import Use
-from gatewayd.ingest.files import Files, Upload
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.intake import Upload
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.ingest.shapes import Shown, show_file
 from gatewayd.knowledge.uploads import Uploads

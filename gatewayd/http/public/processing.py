@@ -10,7 +10,8 @@ from gatewayd.accounts.records import Actor
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
-from gatewayd.ingest.files import Files, Upload
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.intake import Upload
 from gatewayd.ingest.records import File
 from gatewayd.knowledge.members import Addition, Members, Result
 from gatewayd.knowledge.readying import Readying, collection_named

@@ -9,7 +9,8 @@ import pytest
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.embedding import BATCH
-from gatewayd.ingest.files import Files, UploadRules
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.intake import UploadRules
 from gatewayd.ingest.records import File, FileStatus, Scope, ScopeKind
 from tests.fakes.ingest import HashEmbedder
 from tests.fakes.ingesting import Ingest, actor, ingesting

@@ -27,7 +27,7 @@ def blobs_of(ingest: Ingest) -> list[Path]:
 
 async def test_a_file_is_kept_with_its_job(ingest: Ingest) -> None:
     await ingest.queue.close()
-    file = await ingest.intake.accept(upload("dir/a.txt", data={"k": 1}), stream(b"te", b"xt"))
+    file = await ingest.intake.keep(upload("dir/a.txt", data={"k": 1}), stream(b"te", b"xt"))
     assert file == File(
         id=file.id,
         user_id="owner",
@@ -47,7 +47,7 @@ async def test_a_file_is_kept_with_its_job(ingest: Ingest) -> None:
 
 
 async def test_a_file_can_be_stored_only(ingest: Ingest) -> None:
-    file = await ingest.intake.accept(upload(process=False, checksum="mine"), stream(b"text"))
+    file = await ingest.intake.keep(upload(process=False, checksum="mine"), stream(b"text"))
     assert (file.status, file.checksum, file.digest) == (FileStatus.STORED, "mine", TEXT_DIGEST)
     assert await ingest.jobs.list() == []
 
@@ -61,9 +61,9 @@ async def test_what_else_is_done_is_done_in_the_transaction(ingest: Ingest) -> N
         await link(file)
         raise invalid("cannot link it")
 
-    kept = await ingest.intake.accept(upload(), stream(b"text"), link)
+    kept = await ingest.intake.keep(upload(), stream(b"text"), link)
     with pytest.raises(GatewayError, match="cannot link it"):
-        await ingest.intake.accept(upload(), stream(b"text"), refuse)
+        await ingest.intake.keep(upload(), stream(b"text"), refuse)
     assert set(ingest.library.tables.links) == {("c", kept.id)}
     assert set(ingest.library.tables.files) == {kept.id}
     assert blobs_of(ingest) == [ingest.blobs.path(kept.id)]
@@ -78,7 +78,7 @@ async def test_a_client_that_leaves_leaves_nothing(ingest: Ingest) -> None:
         await asyncio.Event().wait()
 
     async with asyncio.TaskGroup() as group:
-        receiving = group.create_task(ingest.intake.accept(upload(), stalled()))
+        receiving = group.create_task(ingest.intake.keep(upload(), stalled()))
         await begun.wait()
         receiving.cancel()
     assert receiving.cancelled()
@@ -97,7 +97,7 @@ async def test_a_client_that_leaves_after_the_commit_has_a_file(
 
     monkeypatch.setattr(ingest.intake, "_add", committed)
     with pytest.raises(asyncio.CancelledError):
-        await ingest.intake.accept(upload(), stream(b"text"))
+        await ingest.intake.keep(upload(), stream(b"text"))
     [file_id] = ingest.library.tables.files
     assert blobs_of(ingest) == [ingest.blobs.path(file_id)]
 
@@ -120,12 +120,12 @@ async def test_what_is_refused_is_not_read(tmp_path: Path, fields: dict[str, Any
     rules = UploadRules(10, 0, frozenset({"txt"}))
     async with ingesting(tmp_path, rules=rules) as ingest:
         with pytest.raises(GatewayError) as refused:
-            await ingest.intake.accept(upload(**fields), unread())
+            await ingest.intake.keep(upload(**fields), unread())
         assert (refused.value.kind, refused.value.param) == (Kind.INVALID_REQUEST, param)
-        assert (await ingest.intake.accept(upload("a.exe", process=False), stream(b"MZ"))).name == "a.exe"
-        assert (await ingest.intake.accept(upload("A.TXT"), stream(b"text"))).name == "A.TXT"
+        assert (await ingest.intake.keep(upload("a.exe", process=False), stream(b"MZ"))).name == "a.exe"
+        assert (await ingest.intake.keep(upload("A.TXT"), stream(b"text"))).name == "A.TXT"
         with pytest.raises(GatewayError) as large:
-            await ingest.intake.accept(upload(), stream(b"text" * 3))
+            await ingest.intake.keep(upload(), stream(b"text" * 3))
         assert large.value.kind is Kind.TOO_LARGE
 
 
@@ -134,7 +134,7 @@ async def test_files_are_counted_by_user(tmp_path: Path) -> None:
 
         async def send(**named: Any) -> str:
             try:
-                await ingest.intake.accept(upload(**named), stream(b"text"))
+                await ingest.intake.keep(upload(**named), stream(b"text"))
             except GatewayError as error:
                 return f"{error.kind} {error.code}"
             return "kept"
@@ -148,20 +148,20 @@ async def test_files_are_counted_by_user(tmp_path: Path) -> None:
 
 
 async def test_a_content_type_that_is_too_long_is_left_out(ingest: Ingest) -> None:
-    file = await ingest.intake.accept(upload(content_type="x" * 300), stream(b"text"))
+    file = await ingest.intake.keep(upload(content_type="x" * 300), stream(b"text"))
     assert file.content_type is None
 
 
 async def test_an_id_that_was_chosen_is_kept_and_used_once(ingest: Ingest) -> None:
-    file = await ingest.intake.accept(upload(id="my-id_1"), stream(b"text"))
+    file = await ingest.intake.keep(upload(id="my-id_1"), stream(b"text"))
     assert file.id == "my-id_1"
     with pytest.raises(GatewayError) as taken:
-        await ingest.intake.accept(upload(id="my-id_1"), stream(b"other"))
+        await ingest.intake.keep(upload(id="my-id_1"), stream(b"other"))
     assert (taken.value.kind, taken.value.param) == (Kind.CONFLICT, "id")
     assert ingest.blobs.path(file.id).read_bytes() == b"text"
     for bad in ("", "a/b", "..", "x" * 65, "\u00e9"):
         with pytest.raises(GatewayError) as refused:
-            await ingest.intake.accept(upload(id=bad), stream(b"text"))
+            await ingest.intake.keep(upload(id=bad), stream(b"text"))
         assert (refused.value.kind, refused.value.param) == (Kind.INVALID_REQUEST, "id")
 
 
@@ -173,10 +173,10 @@ async def test_two_at_once_do_not_share_an_id(ingest: Ingest) -> None:
         await go_on.wait()
         yield b"text"
 
-    first = asyncio.create_task(ingest.intake.accept(upload(id="mine"), slow()))
+    first = asyncio.create_task(ingest.intake.keep(upload(id="mine"), slow()))
     await begun.wait()
     with pytest.raises(GatewayError) as taken:
-        await ingest.intake.accept(upload(id="mine"), stream(b"other"))
+        await ingest.intake.keep(upload(id="mine"), stream(b"other"))
     assert taken.value.kind is Kind.CONFLICT
     go_on.set()
     assert ingest.blobs.path((await first).id).read_bytes() == b"text"

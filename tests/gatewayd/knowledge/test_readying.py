@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.files import Upload
+from gatewayd.ingest.intake import Upload
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge import readying
 from gatewayd.knowledge.collections import NewCollection
@@ -28,7 +28,9 @@ async def services(tmp_path: Path) -> AsyncIterator[DocumentServices]:
 
 
 async def stored(services: DocumentServices) -> str:
-    file = await services.files.accept(Upload("a.txt", None, "ann", {}, process=False), once(TEXT.encode()))
+    file = await services.files.intake.keep(
+        Upload("a.txt", None, "ann", {}, process=False), once(TEXT.encode())
+    )
     return file.id
 
 

@@ -11,8 +11,8 @@ from gatewayd.catalog.records import Grant
 from gatewayd.commits import Commits
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.blobs import LocalBlobs
-from gatewayd.ingest.files import Files, Upload, UploadRules
-from gatewayd.ingest.intake import Intake
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.intake import Intake, Upload, UploadRules
 from gatewayd.ingest.packing import packed
 from gatewayd.ingest.processing import Processor
 from gatewayd.ingest.records import FileStatus, Purpose, Scope, ScopeKind, VectorBatch

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import FormData
 
-from gatewayd.ingest.files import UploadRules
+from gatewayd.ingest.intake import UploadRules
 from tests.fakes.documents_site import FILES, KNOWLEDGE, LIMIT, DocumentsSite, serving_documents
 from tests.fakes.uploads import field, file_part, form, part, upload_head, wired
 
