@@ -15,12 +15,7 @@ import orjson
 
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.pace import Pace
-
-MAX_DEPTH: Final = 64
-"""Levels of lists and objects in each other (of RFC 8259, section 9)."""
-
-MAX_INTEGER: Final = 2**64 - 1
-MIN_INTEGER: Final = -(2**63)
+from gatewayd.text import MAX_CHAT_DEPTH, MAX_INTEGER, MAX_JSON_DEPTH, MIN_INTEGER
 
 MAX_NAME_BYTES: Final = 65536
 """Bytes of the name of a large member."""
@@ -80,7 +75,7 @@ class JsonLimits:
 
     containers: int
     values: int
-    depth: int = MAX_DEPTH
+    depth: int = MAX_JSON_DEPTH
     has_exact_integers: bool = True
     """Whether an integer of more than 64 bits is refused, not made a float."""
 
@@ -95,8 +90,8 @@ BULK: Final = JsonLimits(containers=250_000, values=1_000_000)
 """For whole chats and for lists of many things, which are worked through in slices."""
 
 
-CHATS: Final = replace(BULK, depth=120)
-"""For stored chats: around the members of the lists of their messages, which have up to 100 levels."""
+CHATS: Final = replace(BULK, depth=MAX_CHAT_DEPTH)
+"""For stored chats."""
 
 
 class JsonMembers:

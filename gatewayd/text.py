@@ -1,8 +1,32 @@
-"""Unicode normalisation in time proportional to the length of a text, whatever the text (UAX 15)."""
+"""Texts of others: how deep their JSON may nest, what of them can be stored, and their normal forms (UAX 15).
 
+All of it takes time in proportion to the length of a text, whatever the text.
+"""
+
+import math
 import re
 import unicodedata
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
+
+MAX_JSON_DEPTH: Final = 64
+"""Levels of lists and objects in what is sent to the gateway, and in events (RFC 8259, section 9).
+
+The other limits are higher because each holds what an earlier one has let in.
+"""
+
+MAX_STORED_DEPTH: Final = 100
+"""Levels of a stored value: a member of a list of a message, which events and plugins put together."""
+
+MAX_CHAT_DEPTH: Final = 120
+"""Levels of a whole chat that is sent back: those of stored values, and what stands around them."""
+
+MAX_ANSWER_DEPTH: Final = 200
+"""Levels of JSON from a source that are certain to fit into an answer: the encoder itself ends at 254."""
+
+MIN_INTEGER: Final = -(2**63)
+MAX_INTEGER: Final = 2**64 - 1
+"""The integers that JSON is read and written with."""
 
 MAX_NON_STARTERS: Final = 30
 """Combining characters in a row, as in the Stream-Safe Text Format (UAX 15, section 13)."""
@@ -50,6 +74,69 @@ _SAMPLES: Final = ((31, re.compile(f"[{_NON_STARTERS}]")), (4, re.compile(f"[{_N
 _FULL_ROW: Final = re.compile(f"[{_NON_STARTERS}]{{{MAX_NON_STARTERS}}}(?=[{_NON_STARTERS}])")
 
 _PRESENTATION_FORMS: Final = re.compile("[\ufb00-\ufdff\ufe70-\ufefc]")
+
+
+# Databases keep neither of them in texts.
+_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+
+
+def storage_fault(text: str) -> str | None:
+    """Return why no database keeps a text, as "it ...", or None: a NUL character, or a lone surrogate."""
+    if "\x00" in text:
+        return "it holds a NUL character"
+    return None if text.isascii() or _UNSTORABLE.search(text) is None else "it holds a lone surrogate"
+
+
+def is_storable(text: str) -> bool:
+    """Tell whether a text has neither NUL characters nor lone surrogates."""
+    return storage_fault(text) is None
+
+
+def encodable(text: str) -> str:
+    """Return a text that is passed on at once: surrogates become "?", as in error messages."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def well_formed(text: str) -> str:
+    """Return a text that is kept: lone surrogates become U+FFFD, two that make a pair their character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def storable(text: str) -> str:
+    """Return a text with U+FFFD for what no database keeps: NUL characters, and lone surrogates."""
+    return well_formed(text.replace("\x00", "\ufffd"))
+
+
+def storable_value(value: Any, otherwise: Callable[[Any], Any], levels: int) -> Any:
+    """Return JSON whose texts are `storable` and whose floats are finite or null.
+
+    `otherwise` makes something of all else: what is no JSON, integers of more than 64 bits, names that are no
+    text, and lists and objects below so many levels.
+    """
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return storable(value)
+        case float():
+            return value if math.isfinite(value) else None
+        case int() if MIN_INTEGER <= value <= MAX_INTEGER:
+            return value
+        case dict() if levels:
+            return {
+                storable(name) if isinstance(name, str) else otherwise(name): storable_value(
+                    member, otherwise, levels - 1
+                )
+                for name, member in value.items()
+            }
+        case list() | tuple() if levels:
+            return [storable_value(member, otherwise, levels - 1) for member in value]
+        case _:
+            return otherwise(value)
 
 
 def stream_safe(text: str) -> str:

@@ -42,6 +42,7 @@ from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Dialect, Route
 from gatewayd.settings import definitions, load
 from gatewayd.settings.definitions import provider_fields
+from gatewayd.text import MAX_JSON_DEPTH
 from gatewayd.upstream import exchange, failures
 from gatewayd.upstream.anthropic import BETA_FIELDS
 from tests.fakes.conversions import KINDS, TABLES, converting
@@ -102,7 +103,7 @@ SENTENCES = [
     f"the first {listing.MAX_MODELS} models",
     f"a list has at most {exchange.MAX_LIST // 2**20} MiB",
     f"without a runtime it is {runtime.PROTOCOL_VERSION}",
-    f"up to {jsonslices.MAX_DEPTH} levels",
+    f"up to {MAX_JSON_DEPTH} levels",
     f"was sent for {heartbeat.SECONDS:g} seconds",
     f"up to {warnings.MAX_LENGTH} characters",
     f"at most {failures.MAX_MESSAGE} characters",

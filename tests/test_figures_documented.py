@@ -9,7 +9,6 @@ import pytest
 from gatewayd import jsonslices
 from gatewayd.accounts import attempts, devices, passwordrules, passwords, signin, texts
 from gatewayd.chat import embeddings, response_ids
-from gatewayd.chats import plain as plain_values
 from gatewayd.errors import GatewayError
 from gatewayd.events import tickets
 from gatewayd.extract.pool import PoolOptions
@@ -19,6 +18,7 @@ from gatewayd.knowledge import fusion, retrieval
 from gatewayd.plugins.builtin import redact
 from gatewayd.settings import definitions
 from gatewayd.storage import chat_sizes, pgvector
+from gatewayd.text import MAX_STORED_DEPTH
 from gatewayd.upstream import exchange, listing, openapi_tools, passing
 from tests import test_dialects_documented as dialects
 
@@ -79,7 +79,7 @@ SENTENCES = {
         f" or {IDS.values} values",
         f"up to {listing.MAX_ID} characters",
         f"less than {exchange.MAX_REFUSAL // 1024} KiB",
-        f"{jsonslices.CHATS.depth} where it holds stored chats, {plain_values.MAX_MEMBER_DEPTH} of them in",
+        f"{jsonslices.CHATS.depth} where it holds stored chats, {MAX_STORED_DEPTH} of them in",
         f"counted anew after every {chat_sizes.MEASURED_BYTES} of them",
         f"takes no event for {chat_sizes.FULL_SECONDS:g} seconds",
         f"of one that is passed on unconverted {passing.MAX_FRAME // 2**20} MiB",

@@ -46,16 +46,6 @@ def is_plain(value: str) -> bool:
     return _NOT_PLAIN.search(value) is None
 
 
-def mended(text: str) -> str:
-    """Return a text with U+FFFD for what no database keeps: NUL, and halves of surrogate pairs."""
-    if "\x00" in text:
-        text = text.replace("\x00", "\ufffd")
-    if text.isascii():
-        return text
-    # Both halves of a pair, one after the other, become the character that they stand for.
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 def email_key(value: str) -> str:
     """Return the form by which addresses are found: NFKC, case-folded, stripped; "" when no account has it.
 

@@ -20,6 +20,7 @@ from gatewayd.deferred import DeferredWrites
 from gatewayd.errors import GatewayError, invalid, not_found, shortened
 from gatewayd.jsonslices import JsonLimits
 from gatewayd.pace import Pace
+from gatewayd.text import MAX_ANSWER_DEPTH
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,9 @@ _DONE: Final = b"data: [DONE]"
 _READ: Final = (*_LAST, b"event: response.created\n", b"event: response.output_item.done\n")
 """How the events begin in which new ids stand."""
 
-_LIMITS: Final = JsonLimits(containers=50_000, values=500_000, depth=200, has_exact_integers=False)
+_LIMITS: Final = JsonLimits(
+    containers=50_000, values=500_000, depth=MAX_ANSWER_DEPTH, has_exact_integers=False
+)
 """What an answer may hold whose ids are kept."""
 
 SLICE_ITEMS: Final = 500

@@ -1,17 +1,20 @@
 """What can be kept of JSON that others made: checked where it is asked for, mended where it is an answer."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from gatewayd.accounts import texts
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
+from gatewayd.text import (
+    MAX_INTEGER,
+    MAX_JSON_DEPTH,
+    MIN_INTEGER,
+    storable,
+    storable_value,
+    storage_fault,
+)
 
-MAX_DEPTH: Final = 64
-LEAST: Final = -(2**63)
-MOST: Final = 2**64 - 1
 SHOWN_FIELD: Final = 200
 
 MAX_TEXT_CHARACTERS: Final = 4 * 2**20
@@ -23,27 +26,14 @@ MAX_VALUES: Final = 20_000
 MAX_MEMBER_VALUES: Final = 100_000
 """Values of a member of a list that events write."""
 
-MAX_MEMBER_DEPTH: Final = 100
-"""Levels of such a member, as many as the database keeps."""
-
-_ODD_TEXT: Final = "it has a NUL character or half of a surrogate pair"
-
-# Databases keep neither of them in texts.
-_ODD: Final = re.compile("[\x00\ud800-\udfff]")
-
 
 def refused(where: str, reason: str) -> GatewayError:
     """Return the error for a bad field; its name may hold anything that was sent."""
-    name = shortened(texts.mended(where), SHOWN_FIELD)
+    name = shortened(storable(where), SHOWN_FIELD)
     return invalid(f"cannot accept {name}: {reason}", param=name)
 
 
-def is_storable(text: str) -> bool:
-    """Tell whether a text has neither NUL nor lone surrogates."""
-    return "\x00" not in text and (text.isascii() or _ODD.search(text) is None)
-
-
-def check(value: Any, where: str, max_values: int = MAX_VALUES, max_depth: int = MAX_DEPTH) -> None:
+def check(value: Any, where: str, max_values: int = MAX_VALUES, max_depth: int = MAX_JSON_DEPTH) -> None:
     """Raise invalid_request, naming the field, unless a value is JSON that can be kept.
 
     No NUL, no lone surrogates, integers of 64 bits, finite numbers, so many levels and values at most, and
@@ -138,13 +128,13 @@ def _fault(value: Any) -> str | None:
         case bool() | None | list():
             return None
         case int():
-            return None if LEAST <= value <= MOST else "it is an integer of more than 64 bits"
+            return None if MIN_INTEGER <= value <= MAX_INTEGER else "it is an integer of more than 64 bits"
         case float():
             return None if math.isfinite(value) else "it is not a finite number"
         case dict():
             if not all(isinstance(name, str) for name in value):
                 return "its names are not all text"
-            return None if all(map(is_storable, value)) else _ODD_TEXT
+            return next(filter(None, map(storage_fault, value)), None)
         case _:
             return "it is not JSON"
 
@@ -152,7 +142,7 @@ def _fault(value: Any) -> str | None:
 def _fault_of_text(text: str) -> str | None:
     if _is_long(text):
         return f"it is longer than {MAX_TEXT_CHARACTERS} characters"
-    return None if is_storable(text) else _ODD_TEXT
+    return storage_fault(text)
 
 
 def _is_long(text: str) -> bool:
@@ -160,20 +150,6 @@ def _is_long(text: str) -> bool:
     return len(text) > MAX_TEXT_CHARACTERS and ("\x00" in text or not text.isascii())
 
 
-def mended(value: Any, depth: int = 0) -> Any:
+def mended(value: Any) -> Any:
     """Return a value with what cannot be kept replaced: an answer is not lost for one character."""
-    if value is None or isinstance(value, bool):
-        return value
-    match value:
-        case str():
-            return texts.mended(value)
-        case int() if LEAST <= value <= MOST:
-            return value
-        case float():
-            return value if math.isfinite(value) else None
-        case dict() if depth < MAX_DEPTH:
-            return {mended(str(name)): mended(member, depth + 1) for name, member in value.items()}
-        case list() | tuple() if depth < MAX_DEPTH:
-            return [mended(member, depth + 1) for member in value]
-        case _:
-            return texts.mended(shortened(str(value)))
+    return storable_value(value, lambda odd: storable(shortened(str(odd))), MAX_JSON_DEPTH)

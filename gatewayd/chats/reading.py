@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from gatewayd.chats.plain import MAX_MEMBER_DEPTH, MAX_MEMBER_VALUES, check, refused
+from gatewayd.chats.plain import MAX_MEMBER_VALUES, check, refused
 from gatewayd.chats.records import ITEM_KINDS, Message
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.pace import Pace
+from gatewayd.text import MAX_STORED_DEPTH
 
 MAX_ID: Final = 255
 MAX_TITLE: Final = 1000
@@ -254,5 +255,5 @@ async def _read_items(value: Any, where: str) -> list[Any]:
     pace = Pace()
     for place, member in enumerate(value):
         await pace.turn()
-        check(member, f"{where}.{place}", MAX_MEMBER_VALUES, MAX_MEMBER_DEPTH)
+        check(member, f"{where}.{place}", MAX_MEMBER_VALUES, MAX_STORED_DEPTH)
     return value

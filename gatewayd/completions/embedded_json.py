@@ -9,7 +9,7 @@ from typing import Final
 
 import orjson
 
-from gatewayd.completions.limits import MAX_DEPTH
+from gatewayd.text import MAX_ANSWER_DEPTH
 
 MAX_LEVELS_AROUND: Final = 16
 """Levels that an answer of ours puts around the JSON of a source."""
@@ -34,7 +34,7 @@ def holds_too_much(*texts: str) -> bool:
 
 def nests_too_deep(value: object, brackets: int) -> bool:
     """Tell whether decoded JSON, whose text has so many opening brackets, is too deep to be written again."""
-    if brackets <= MAX_DEPTH:
+    if brackets <= MAX_ANSWER_DEPTH:
         return False
     for _ in range(MAX_LEVELS_AROUND):
         value = [value]

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from gatewayd.text import encodable
+
 MAX_COUNT: Final = 2**53
 """The first number that JSON readers may get wrong; what counts tokens stays far below."""
 
@@ -19,15 +21,7 @@ def sequence(value: object) -> Sequence[Any]:
 
 def text(value: object) -> str:
     """Return a text that can be written, or an empty one: halves of surrogate pairs become "?"."""
-    if not isinstance(value, str):
-        return ""
-    if value.isascii():
-        return value
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return value.encode("utf-8", "replace").decode()
-    return value
+    return encodable(value) if isinstance(value, str) else ""
 
 
 def count(value: object) -> int:

@@ -34,9 +34,6 @@ MAX_STREAM_BYTES: Final = 256 * 1024 * 1024
 MAX_KEPT_CHARACTERS: Final = 4 * 1024 * 1024
 """Characters of text and reasoning of an answer that a chat keeps."""
 
-MAX_DEPTH: Final = 200
-"""Levels of JSON from a source that are certain to fit into an answer."""
-
 
 class AnswerSizeError(GatewayError):
     """An answer is over a limit: upstream_failed. `reason` completes "cannot get an answer from ...: "."""

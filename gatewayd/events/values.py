@@ -6,8 +6,7 @@ from typing import Any, Final
 import orjson
 from pydantic import BaseModel
 
-DEEPEST: Final = 64
-"""How many levels of lists and objects a value may have: what holds it is written, too, and ends at 254."""
+from gatewayd.text import MAX_JSON_DEPTH
 
 FURTHEST: Final = 2**63
 """Integers beyond this, which no JSON reader keeps exactly, become floats."""
@@ -27,10 +26,10 @@ def plain(value: Any) -> Any:
         data = orjson.dumps(value, _known, _OPTIONS)
     except TypeError:
         # A lone surrogate, a number over 64 bits or a value that holds itself.
-        return _cleaned(value, DEEPEST)
+        return _cleaned(value, MAX_JSON_DEPTH)
     copy = orjson.loads(data)
-    if data.count(b"[") + data.count(b"{") > DEEPEST:
-        return _cleaned(copy, DEEPEST)
+    if data.count(b"[") + data.count(b"{") > MAX_JSON_DEPTH:
+        return _cleaned(copy, MAX_JSON_DEPTH)
     return copy
 
 
@@ -61,7 +60,7 @@ def _known(value: Any) -> Any:
 
 def _cleaned(value: Any, levels: int) -> Any:
     if levels < 0:
-        raise ValueError(f"it nests deeper than {DEEPEST} levels")
+        raise ValueError(f"it nests deeper than {MAX_JSON_DEPTH} levels")
     match value:
         case None | bool():
             return value

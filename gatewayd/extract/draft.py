@@ -6,7 +6,7 @@ from typing import Final
 from gatewayd.errors import shortened
 from gatewayd.extract.records import Document
 from gatewayd.ingest.records import Part
-from gatewayd.text import plain_letters
+from gatewayd.text import plain_letters, well_formed
 
 CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f]")
 LINE_ENDS: Final = re.compile("\r\n?|\x0c")
@@ -89,10 +89,7 @@ class Draft:
 def cleaned(text: str) -> str:
     """Return a text with plain line ends and letters, without control characters and halves of surrogate
     pairs."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    text = well_formed(text)
     return CONTROLS.sub("", LINE_ENDS.sub("\n", plain_letters(text)))
 
 

@@ -18,6 +18,7 @@ from gatewayd.ingest.names import clean_name
 from gatewayd.ingest.processing import Processor
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.ingest.updates import IngestStores, Removal, Updates
+from gatewayd.text import storage_fault
 
 REMOVED_AT_ONCE: Final = 500
 FINAL: Final = frozenset({FileStatus.COMPLETED, FileStatus.FAILED})
@@ -226,16 +227,13 @@ class Files:
             self._busy.discard(file_id)
 
     def _check_text(self, text: str) -> None:
-        try:
-            size = len(text.encode())
-        except UnicodeEncodeError as error:
-            raise invalid("cannot use content: it holds halves of characters", param="content") from error
-        if "\0" in text:
-            raise invalid("cannot use content: it holds NUL", param="content")
+        fault = storage_fault(text)
+        if fault is not None:
+            raise invalid(f"cannot use content: {fault}", param="content")
         if not text.strip():
             raise GatewayError(Kind.EMPTY_CONTENT, "cannot use content: it is empty", param="content")
         limit = self.intake.rules.max_size
-        if limit and size > limit:
+        if limit and len(text.encode()) > limit:
             message = f"cannot use content: it is larger than {limit} bytes"
             raise GatewayError(Kind.TOO_LARGE, message, param="content", code="file_too_large")
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from tortoise.models import Model
 
-from gatewayd.accounts.texts import mended
 from gatewayd.chats.records import Chat, NewChat
 from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow, ChatRow, ChatTagRow
 from gatewayd.storage.failures import translated
@@ -20,7 +19,7 @@ from gatewayd.storage.messages import columns_of, encode_list
 from gatewayd.storage.statements import Statement
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.upserts import insert
-from gatewayd.text import folded
+from gatewayd.text import folded, storable
 
 MAX_SLICE_CHARACTERS: Final = 256 * 1024
 MAX_SLICE_ROWS: Final = 128
@@ -226,7 +225,7 @@ async def _chat_columns(chat: Chat) -> Record:
 
 def title_columns(title: str) -> dict[str, str]:
     """Return the columns of a title."""
-    text = mended(title)
+    text = storable(title)
     return {"title": text, "title_key": folded(text)}
 
 

@@ -19,9 +19,9 @@ from typing import Any, Final
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.scim.conditions import All, Compare, Condition, Either, Element, Not, Operator, Present
 from gatewayd.scim.records import ResourceType
-from gatewayd.storage.fields import MAX_WHOLE, MIN_WHOLE, check_text
+from gatewayd.storage.fields import MAX_WHOLE, MIN_WHOLE
 from gatewayd.storage.searchable import Field, Side, Table, Type, table_of
-from gatewayd.text import folded
+from gatewayd.text import folded, is_storable
 
 MAX_DEPTH: Final = 100
 SECOND: Final = 1_000_000
@@ -278,7 +278,7 @@ def _presence(field: Field) -> str:
 
 def _text(field: Field, condition: Compare, scope: Scope) -> str:
     value, compare = _checked(condition, str), condition.operator
-    if not _is_storable(value):
+    if not is_storable(value):
         return FALSE
     wanted = folded(value) if field.type is Type.FOLDED else value
     if not wanted:
@@ -342,7 +342,7 @@ def _moment(field: Field, condition: Compare, scope: Scope) -> str:
 
 def _constant(field: Field, condition: Compare, _: Scope) -> str:
     value = _checked(condition, str)
-    holds = _is_storable(value) and CONSTANTS[condition.operator](field.sql, value)
+    holds = is_storable(value) and CONSTANTS[condition.operator](field.sql, value)
     return TRUE if holds else FALSE
 
 
@@ -361,14 +361,6 @@ def _checked(condition: Compare, kind: type[Any]) -> Any:
     if type(condition.value) is not kind:
         raise _refused(f"{condition.attribute!r} cannot be compared with a {type(condition.value).__name__}")
     return condition.value
-
-
-def _is_storable(text: str) -> bool:
-    try:
-        check_text(text, "value")
-    except GatewayError:
-        return False
-    return True
 
 
 def _refused(reason: str) -> GatewayError:

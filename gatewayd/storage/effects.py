@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.accounts.texts import mended
 from gatewayd.chats.plain import MAX_VALUES
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS
 from gatewayd.pace import in_slices
@@ -17,7 +16,7 @@ from gatewayd.storage.messagelimits import check_content, check_items, content_t
 from gatewayd.storage.messages import append_items, check_list, encode_items, lock, one, replace_items
 from gatewayd.storage.statements import Statement
 from gatewayd.storage.transactions import writing
-from gatewayd.text import MAX_NON_STARTERS, folded, is_continuation
+from gatewayd.text import MAX_NON_STARTERS, folded, is_continuation, storable
 
 END_CHARACTERS: Final = MAX_NON_STARTERS + 2
 """A character, the combining characters that it may have, and a joiner."""
@@ -38,7 +37,7 @@ class EffectRows:
             return False
         check_content(text)
         await self._sizes.check(chat_id, size_of_text(text))
-        text = await in_slices(mended, text)
+        text = await in_slices(storable, text)
         if not is_continuation(text):
             return await _append(chat_id, message_id, text, await in_slices(folded, text))
         return await _append_to_end(chat_id, message_id, text)
@@ -49,7 +48,7 @@ class EffectRows:
             return False
         check_content(text)
         await self._sizes.check(chat_id, size_of_text(text))
-        text = await in_slices(mended, text)
+        text = await in_slices(storable, text)
         statement = Statement(ChatMessageRow._meta.db)
         said, key = statement.bind(text), statement.bind(await in_slices(folded, text))
         return await _update(

@@ -16,12 +16,11 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.jsonslices import JsonLimits
 from gatewayd.pace import SLICE_CHARACTERS, Pace
 from gatewayd.storage.failures import unstorable
+from gatewayd.text import MAX_INTEGER, MAX_STORED_DEPTH, MIN_INTEGER, storage_fault
 
-MAX_DEPTH = 100
 MIN_WHOLE, MAX_WHOLE = -(2**63), 2**63 - 1
-MAX_JSON_WHOLE = 2**64 - 1
 LARGE_CHARACTERS = 256 * 1024
-ANY_SIZE = JsonLimits(MAX_WHOLE, MAX_WHOLE, depth=2 * MAX_DEPTH, has_exact_integers=False)
+ANY_SIZE = JsonLimits(MAX_WHOLE, MAX_WHOLE, depth=2 * MAX_STORED_DEPTH, has_exact_integers=False)
 """What is stored was counted when it came."""
 
 # An index entry of PostgreSQL holds a third of a page.
@@ -32,14 +31,9 @@ def check_text(value: str, field: str, max_length: int | None = None) -> None:
     """Refuse NUL characters, lone surrogates and more than `max_length` characters."""
     if max_length is not None and len(value) > max_length:
         raise unstorable(field, f"it has {len(value)} characters, more than {max_length}")
-    if "\x00" in value:
-        raise unstorable(field, "it holds a NUL character")
-    if value.isascii():
-        return
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise unstorable(field, "it holds a lone surrogate") from error
+    fault = storage_fault(value)
+    if fault is not None:
+        raise unstorable(field, fault)
 
 
 def fits(row: type[Model], **values: str) -> bool:
@@ -78,7 +72,7 @@ async def _check_large(value: Any, field: str) -> None:
     left: list[tuple[Any, int]] = [(value, 0)]
     while left:
         one, depth = left.pop()
-        if depth > MAX_DEPTH:
+        if depth > MAX_STORED_DEPTH:
             raise _deep(field)
         if isinstance(one, str) and len(one) > SLICE_CHARACTERS:
             for start in range(0, len(one), SLICE_CHARACTERS):
@@ -126,7 +120,7 @@ def _check_json(root: Any, field: str) -> None:
     left: list[tuple[Any, int]] = [(root, 0)]
     while left:
         value, depth = left.pop()
-        if depth > MAX_DEPTH:
+        if depth > MAX_STORED_DEPTH:
             raise _deep(field)
         if isinstance(value, dict | list | tuple):
             left += _members(value, depth, field)
@@ -146,7 +140,7 @@ def _members(
 
 
 def _deep(field: str) -> GatewayError:
-    return unstorable(field, f"it is nested more than {MAX_DEPTH} levels deep")
+    return unstorable(field, f"it is nested more than {MAX_STORED_DEPTH} levels deep")
 
 
 def _check_scalar(value: Any, field: str) -> None:
@@ -159,7 +153,7 @@ def _check_scalar(value: Any, field: str) -> None:
         return
     elif not isinstance(value, int):
         raise unstorable(field, f"it holds a {type(value).__name__}, which is no JSON value")
-    elif not MIN_WHOLE <= value <= MAX_JSON_WHOLE:
+    elif not MIN_INTEGER <= value <= MAX_INTEGER:
         raise unstorable(field, "it holds a whole number of more than 64 bits")
 
 

@@ -3,12 +3,11 @@
 A NUL character and half of a surrogate pair become U+FFFD, a float that is no JSON number becomes null.
 """
 
-import math
 from typing import Any
 
-from gatewayd.accounts.texts import mended
 from gatewayd.errors import GatewayError
-from gatewayd.storage.fields import MAX_DEPTH, encode, encode_large
+from gatewayd.storage.fields import encode, encode_large
+from gatewayd.text import MAX_STORED_DEPTH, storable_value
 
 
 def encode_mended(value: Any, field: str) -> str:
@@ -16,7 +15,7 @@ def encode_mended(value: Any, field: str) -> str:
     try:
         return encode(value, field)
     except GatewayError:
-        return encode(_mended_value(value, 0), field)
+        return encode(_mended_value(value), field)
 
 
 async def encode_large_mended(value: Any, field: str) -> str:
@@ -24,18 +23,9 @@ async def encode_large_mended(value: Any, field: str) -> str:
     try:
         return await encode_large(value, field)
     except GatewayError:
-        return await encode_large(_mended_value(value, 0), field)
+        return await encode_large(_mended_value(value), field)
 
 
-def _mended_value(value: Any, depth: int) -> Any:
-    if depth > MAX_DEPTH:
-        return value
-    if isinstance(value, str):
-        return mended(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {_mended_value(name, depth): _mended_value(part, depth + 1) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_mended_value(part, depth + 1) for part in value]
-    return value
+def _mended_value(value: Any) -> Any:
+    """Return a value as far as it can be mended; what is too deep or no JSON stays, and is refused."""
+    return storable_value(value, lambda odd: odd, MAX_STORED_DEPTH + 1)

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from gatewayd.accounts.texts import mended
 from gatewayd.chats.plain import check_member
 from gatewayd.chats.records import Message, MessageChange, MessageState
 from gatewayd.errors import not_found
@@ -17,7 +16,7 @@ from gatewayd.storage.messagelimits import check_content, check_items
 from gatewayd.storage.statements import Statement, stored
 from gatewayd.storage.transactions import writing
 from gatewayd.storage.upserts import insert, upsert
-from gatewayd.text import folded
+from gatewayd.text import folded, storable
 
 SELECT: Final = (
     "SELECT number, id, parent_id, role, content, parts, done, state, attributes, timestamp"
@@ -288,10 +287,10 @@ async def _content(content: str, parts: list[Any] | None, *, is_copy: bool = Fal
     if parts is None:
         if not is_copy:
             check_content(content)
-        text = await in_slices(mended, content)
+        text = await in_slices(storable, content)
         return {"content": text, "content_key": await in_slices(folded, text), "parts": None}
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    key = await in_slices(mended, "\n".join(text for text in texts if isinstance(text, str)))
+    key = await in_slices(storable, "\n".join(text for text in texts if isinstance(text, str)))
     return {
         "content": "",
         "content_key": await in_slices(folded, key),

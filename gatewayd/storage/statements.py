@@ -8,10 +8,9 @@ from typing import Any
 import orjson
 from tortoise.models import Model
 
-from gatewayd.errors import GatewayError
-from gatewayd.storage.fields import MAX_WHOLE, check_text, fits
+from gatewayd.storage.fields import MAX_WHOLE, fits
 from gatewayd.storage.transactions import placeholder
-from gatewayd.text import folded
+from gatewayd.text import folded, is_storable
 
 
 @dataclass(slots=True)
@@ -72,7 +71,7 @@ def stored(row: type[Model], columns: Mapping[str, Any]) -> list[Any]:
 
 def containing(text: str) -> str | None:
     """Return the pattern of folded texts that contain a text in any case, None when no text could."""
-    return f"%{_escaped(folded(text))}%" if _is_storable(text) else None
+    return f"%{_escaped(folded(text))}%" if is_storable(text) else None
 
 
 def matching(pattern: str) -> str | None:
@@ -80,7 +79,7 @@ def matching(pattern: str) -> str | None:
 
     In it `*` stands for any text and `?` for any character.
     """
-    if not _is_storable(pattern):
+    if not is_storable(pattern):
         return None
     # Many in a row mean the same as one, and cost more.
     short = re.sub(r"\*+", "*", folded(pattern))
@@ -89,11 +88,3 @@ def matching(pattern: str) -> str | None:
 
 def _escaped(text: str) -> str:
     return re.sub(r"([\\%_])", r"\\\1", text)
-
-
-def _is_storable(text: str) -> bool:
-    try:
-        check_text(text, "text")
-    except GatewayError:
-        return False
-    return True

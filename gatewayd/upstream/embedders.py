@@ -11,6 +11,7 @@ from gatewayd.ingest.fair_gate import FairGate
 from gatewayd.ingest.prefixes import Prefixes
 from gatewayd.ingest.records import Purpose, Space
 from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
+from gatewayd.text import encodable
 from gatewayd.upstream.client import UpstreamClient
 from gatewayd.upstream.openai import in_order
 from gatewayd.upstream.service import ServiceOptions, exchange_with, service_failures
@@ -63,7 +64,7 @@ class _HttpEmbedder(ABC):
         does.
         """
         prefix = self._prefixes.before(purpose)
-        clean = [(prefix + text).encode("utf-8", "replace").decode() for text in texts]
+        clean = [encodable(prefix + text) for text in texts]
         size = self._options.batch_size
         batches = [clean[start : start + size] for start in range(0, len(clean), size)]
         if purpose is Purpose.QUERY:

@@ -7,9 +7,9 @@ import orjson
 
 from gatewayd import jsonparts, jsonslices
 from gatewayd.catalog.interfaces import CallContext, RefusedAnswer, RuntimeRefusalError
-from gatewayd.completions.limits import MAX_DEPTH
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.jsonslices import SHORT_BYTES, JsonLimits, decode_light
+from gatewayd.text import MAX_ANSWER_DEPTH
 from gatewayd.upstream.answer import AnswerChunks, StreamReader, Whole, media_type
 from gatewayd.upstream.client import TransportError, UpstreamClient, UpstreamResponse, open_client
 from gatewayd.upstream.config import ProviderConfig
@@ -21,7 +21,7 @@ from gatewayd.upstream.sse import FramingError, error_of
 MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of an answer that is read as a whole."""
 
-ANSWER = JsonLimits(containers=500_000, values=5_000_000, depth=MAX_DEPTH, has_exact_integers=False)
+ANSWER = JsonLimits(containers=500_000, values=5_000_000, depth=MAX_ANSWER_DEPTH, has_exact_integers=False)
 """What such an answer may hold: thousands of vectors, a list of many models."""
 
 FEW_MESSAGES = 64

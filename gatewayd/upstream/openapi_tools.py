@@ -8,20 +8,20 @@ from typing import Any, Final
 import orjson
 
 from gatewayd import jsonslices
-from gatewayd.completions.limits import MAX_DEPTH
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.jsonslices import JsonLimits
 from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.results import ServerReply
 from gatewayd.plugins.toolservers import ToolServer
+from gatewayd.text import MAX_ANSWER_DEPTH
 from gatewayd.upstream.identity import Identity, fill, without_placeholders
 from gatewayd.upstream.operations import BODY, Description, Operation, read_description, target_of
 from gatewayd.upstream.schemas import SchemaError
 from gatewayd.upstream.serverfailures import ServerFailures, failures_of
 from gatewayd.upstream.serverrequests import Asked, Reply, ask, origin
 
-DESCRIPTION: Final = JsonLimits(250_000, 1_000_000, MAX_DEPTH, has_exact_integers=False)
-RESULT: Final = JsonLimits(50_000, 500_000, MAX_DEPTH, has_exact_integers=False)
+DESCRIPTION: Final = JsonLimits(250_000, 1_000_000, MAX_ANSWER_DEPTH, has_exact_integers=False)
+RESULT: Final = JsonLimits(50_000, 500_000, MAX_ANSWER_DEPTH, has_exact_integers=False)
 """What a description and a result may hold."""
 
 MAX_DESCRIPTION: Final = 8 * 1024 * 1024

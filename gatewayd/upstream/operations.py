@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from gatewayd.errors import invalid
+from gatewayd.text import encodable
 from gatewayd.upstream.schemas import Resolver, SchemaError
 
 METHODS: Final = ("get", "put", "post", "delete", "patch", "head", "options")
@@ -218,7 +219,7 @@ def _quoted(operation: Operation, name: str, arguments: Mapping[str, Any]) -> st
 def _pairs(name: str, value: Any) -> Iterator[tuple[str, str]]:
     if value is not None:
         for item in value if isinstance(value, list) else [value]:
-            yield name, _plain(item).encode("utf-8", "replace").decode()
+            yield name, encodable(_plain(item))
 
 
 def _plain(value: Any) -> str:

@@ -16,13 +16,13 @@ from gatewayd.catalog.replies import Chunk
 from gatewayd.completions.embedded_json import nests_too_deep
 from gatewayd.completions.limits import (
     LARGE_EVENT_BYTES,
-    MAX_DEPTH,
     MAX_EVENT_COMMAS,
     MAX_EVENT_CONTAINERS,
     MAX_LINE_BYTES,
     AnswerSizeError,
 )
 from gatewayd.completions.numbering import CHUNK, CallNumbers
+from gatewayd.text import MAX_ANSWER_DEPTH
 
 MAX_HELD = 64 * 1024
 """Bytes of an unfinished event that are joined with the next read; the framer holds longer ones."""
@@ -43,7 +43,7 @@ _SURROGATES = re.compile(
 
 _CR = 13
 
-_SHORT = 2 * MAX_DEPTH
+_SHORT = 2 * MAX_ANSWER_DEPTH
 """Bytes in which no JSON can be deep: each level has a start and an end."""
 
 
@@ -394,7 +394,7 @@ def _usual_payloads(read: bytes) -> Sequence[bytes]:
     if (
         len(read) > _SHORT
         and len(max(payloads, key=len)) > _SHORT
-        and read.count(b"{") + read.count(b"[") > MAX_DEPTH
+        and read.count(b"{") + read.count(b"[") > MAX_ANSWER_DEPTH
     ):
         return _NONE_USUAL
     return payloads

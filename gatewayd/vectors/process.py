@@ -9,6 +9,7 @@ from typing import Any, Final
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
+from gatewayd.text import encodable
 from gatewayd.workers import Worker, WorkerDiedError, WorkerLateError, WorkerOptions
 
 log = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ class ModelProcess:
         GatewayError as `width` does, timeout after `seconds`, and upstream_failed when the model computed no
         numbers.
         """
-        message = {**request, "texts": [text.encode("utf-8", "replace").decode() for text in texts]}
+        message = {**request, "texts": [encodable(text) for text in texts]}
         loop = asyncio.get_running_loop()
         due = loop.time() + seconds
         reason = ""

@@ -6,6 +6,7 @@ from typing import Any
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
+from gatewayd.text import encodable
 from gatewayd.vectors.local import LocalKind, LocalOptions, describe, open_process
 
 
@@ -24,7 +25,7 @@ class LocalReranker:
         """
         if not texts:
             return []
-        request = {"query": query.encode("utf-8", "replace").decode(), "priority": "query"}
+        request = {"query": encodable(query), "priority": "query"}
         return array("f", await self._process.rows(texts, request, self._options.seconds))
 
     async def close(self) -> None:

@@ -1,5 +1,6 @@
 """Texts of a million characters took from minutes to hours before; the limit of a test is two minutes."""
 
+import math
 import sys
 import unicodedata
 
@@ -7,7 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.text import compatible, composed, folded, is_continuation, plain_letters, stream_safe
+from gatewayd.text import (
+    MAX_ANSWER_DEPTH,
+    MAX_CHAT_DEPTH,
+    MAX_JSON_DEPTH,
+    MAX_STORED_DEPTH,
+    compatible,
+    composed,
+    encodable,
+    folded,
+    is_continuation,
+    is_storable,
+    plain_letters,
+    storable,
+    storable_value,
+    storage_fault,
+    stream_safe,
+)
 
 ACUTE, CEDILLA = "\u0301", "\u0327"
 ORDINARY = st.text(
@@ -109,3 +126,38 @@ def test_no_other_character_changes() -> None:
     forms = {*range(0xFB00, 0xFE00), *range(0xFE70, 0xFEFD)}
     for number in set(range(sys.maxunicode + 1)) - forms:
         assert plain_letters(chr(number)) == chr(number)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("", ""),
+        ("plain \n", "plain \n"),
+        ("grün 😀", "grün 😀"),
+        ("a\x00b", "a\ufffdb"),
+        ("ü\x00", "ü\ufffd"),
+        ("\ud83d", "\ufffd"),
+        ("\ude00\ud83d", "\ufffd\ufffd"),
+        ("\ud83d\ude00", "😀"),
+    ],
+)
+def test_a_text_is_made_storable(text: str, kept: str) -> None:
+    assert storable(text) == kept
+    assert is_storable(text) is (text == kept)
+    assert storage_fault(kept) is None
+
+
+def test_what_is_passed_on_can_be_encoded() -> None:
+    assert [encodable(text) for text in ("a\0", "ü", "\ud83dü")] == ["a\0", "ü", "?ü"]
+
+
+def test_a_value_is_made_storable_as_far_as_it_goes() -> None:
+    value = {"a\0": [math.inf, 2**64, {"deep": [1]}], 5: (True, None)}
+    assert storable_value(value, repr, 3) == {
+        "a\ufffd": [None, str(2**64), {"deep": "[1]"}],
+        "5": [True, None],
+    }
+
+
+def test_each_depth_holds_what_the_one_before_lets_in() -> None:
+    assert MAX_JSON_DEPTH < MAX_STORED_DEPTH < MAX_CHAT_DEPTH < MAX_ANSWER_DEPTH

@@ -14,6 +14,7 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.jsonparts import encode
 from gatewayd.jsonslices import JsonLimits, decode
 from gatewayd.plugins.invoke import Failed, PluginError
+from gatewayd.text import MAX_STORED_DEPTH
 
 MAX_MESSAGE_BYTES: Final = 16 << 20
 """Of what a process sends at a time."""
@@ -24,7 +25,9 @@ MAX_ERROR_CHARACTERS: Final = 8_192
 MAX_NAME_CHARACTERS: Final = 200
 MAX_NAMES: Final = 8
 MAX_REFUSAL_CHARACTERS: Final = 2_000
-LIMITS: Final = JsonLimits(containers=250_000, values=1_000_000, depth=100, has_exact_integers=False)
+LIMITS: Final = JsonLimits(
+    containers=250_000, values=1_000_000, depth=MAX_STORED_DEPTH, has_exact_integers=False
+)
 """Of the JSON that a process sends."""
 
 EXCEPTIONS: Final[Mapping[str, type[Exception]]] = {

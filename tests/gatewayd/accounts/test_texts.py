@@ -11,7 +11,6 @@ from gatewayd.accounts.texts import (
     clean_picture,
     email_key,
     is_plain,
-    mended,
     normalise_email,
     without_turns,
 )
@@ -163,20 +162,3 @@ def test_plain() -> None:
 def test_whatever_is_stored_is_an_object() -> None:
     assert as_object({"a": 1}) == {"a": 1}
     assert [as_object(odd) for odd in (None, "text", ["a"], 5, True)] == [{}] * 5
-
-
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
-        ("", ""),
-        ("plain \n", "plain \n"),
-        ("grün 😀", "grün 😀"),
-        ("a\x00b", "a\ufffdb"),
-        ("ü\x00", "ü\ufffd"),
-        ("\ud83d", "\ufffd"),
-        ("\ude00\ud83d", "\ufffd\ufffd"),
-        ("\ud83d\ude00", "😀"),
-    ],
-)
-def test_a_text_is_mended(text: str, kept: str) -> None:
-    assert mended(text) == kept

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from gatewayd.chats.plain import MAX_VALUES, check, count_values, fitting, is_storable, mended, refused
+from gatewayd.chats.plain import MAX_VALUES, check, count_values, fitting, mended, refused
 from gatewayd.errors import GatewayError
+from gatewayd.text import is_storable
 
 
 def nested(depth: int) -> Any:

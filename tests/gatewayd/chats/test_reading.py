@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from gatewayd.chats.plain import MAX_MEMBER_DEPTH, MAX_MEMBER_VALUES, MAX_VALUES, check_member
+from gatewayd.chats.plain import MAX_MEMBER_VALUES, MAX_VALUES, check_member
 from gatewayd.chats.reading import UNTITLED, chained, read_document, read_id, read_node
 from gatewayd.chats.records import MAX_ITEMS, Message
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage import fields
+from gatewayd.text import MAX_STORED_DEPTH
 from tests.fakes.chats_site import document
 
 
@@ -164,8 +164,7 @@ async def test_a_member_that_events_write_can_be_read_back() -> None:
     with pytest.raises(GatewayError, match="it has more than") as caught:
         await read_node({"id": "m", "sources": [1, [*most, 1]]}, "chat.m")
     assert caught.value.param == "chat.m.sources.1"
-    assert MAX_MEMBER_DEPTH == fields.MAX_DEPTH
-    deepest = nested(MAX_MEMBER_DEPTH)
+    deepest = nested(MAX_STORED_DEPTH)
     await read_node({"id": "m", "sources": [deepest]}, "chat.m")
     with pytest.raises(GatewayError, match="it nests deeper"):
         await read_node({"id": "m", "sources": [[deepest]]}, "chat.m")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gatewayd.accounts.texts import mended
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage import chat_sizes
 from gatewayd.storage.chat_sizes import MEASURED_BYTES, ChatSizes, size_of_text
+from gatewayd.text import storable
 
 MOST = 100
 """Bytes that a chat may hold here."""
@@ -82,4 +82,4 @@ async def test_the_chat_of_the_oldest_event_is_forgotten(
 
 def test_the_size_of_a_text_is_never_too_small() -> None:
     for text in ("", "abc", "ü", "漢", "😀", "a\x00"):
-        assert size_of_text(text) >= len(mended(text).encode())
+        assert size_of_text(text) >= len(storable(text).encode())

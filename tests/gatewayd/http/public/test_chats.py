@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
-from gatewayd.chats.plain import MAX_MEMBER_DEPTH
 from gatewayd.chats.records import MessageChange
 from gatewayd.events.records import Target
 from gatewayd.http.openapi import describe
+from gatewayd.text import MAX_STORED_DEPTH
 from tests.fakes.accounts import check_access
 from tests.fakes.chats_site import ChatHouse, ChatSite, document, node, serving_chats
 
@@ -378,7 +378,7 @@ async def test_export_and_import(site: ChatSite) -> None:
 async def test_what_an_event_has_kept_goes_out_and_comes_in_again(site: ChatSite) -> None:
     made = await site.chat()
     deep: Any = "end"
-    for _ in range(MAX_MEMBER_DEPTH):
+    for _ in range(MAX_STORED_DEPTH):
         deep = {"a": deep}
     change = MessageChange(items={"sources": [deep]})
     assert await site.house.messages.change(made["id"], made["current_message_id"], change)
