@@ -1,13 +1,16 @@
 """The OpenAPI description of the public application, made from its route rows."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
+
+from pydantic import BaseModel
 
 from gatewayd.http.errors import SCIM_JSON
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.schemas import Reply
 
-NO_CONTENT: Final = 204
+BODILESS: Final = frozenset({101, 204})
 PARAMETER: Final = re.compile(r"\{(\w+)(?::[^{}]*)?\}")
 SCHEMAS: Final = "#/components/schemas/{model}"
 
@@ -66,20 +69,18 @@ def _operation(row: Route, path: str, schemas: dict[str, Any]) -> dict[str, Any]
         "description": POLICY[row.access],
         "tags": [row.tag or "other"],
         "responses": {
-            **{str(status): _success(status, row, schemas) for status in row.statuses},
+            **{str(status): _success(status, row.reply, media_type, schemas) for status in row.statuses},
             "default": {
                 "description": "A failure",
                 "content": {media_type: {"schema": _error(row)}},
             },
         },
     }
-    names = PARAMETER.findall(row.path)
-    if names:
-        operation["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
-        ]
+    parameters = [*_path_parameters(row), *_query_parameters(row)]
+    if parameters:
+        operation["parameters"] = parameters
     if row.request is not None:
-        operation["requestBody"] = _content(row.request, schemas)
+        operation["requestBody"] = _body(row.request, schemas)
     elif row.invites:
         operation["requestBody"] = {"content": {"multipart/form-data": {"schema": _form_schema()}}}
     elif row.takes and row.method in {"POST", "PUT", "PATCH"}:
@@ -89,10 +90,46 @@ def _operation(row: Route, path: str, schemas: dict[str, Any]) -> dict[str, Any]
     return operation
 
 
-def _success(status: int, row: Route, schemas: dict[str, Any]) -> dict[str, Any]:
-    if status == NO_CONTENT:
+def _path_parameters(row: Route) -> Iterable[dict[str, Any]]:
+    for name in PARAMETER.findall(row.path):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _query_parameters(row: Route) -> Iterable[dict[str, Any]]:
+    for name, sentence in row.query.items():
+        yield {"name": name, "in": "query", "description": sentence, "schema": {"type": "string"}}
+
+
+def _success(status: int, reply: Reply | None, media_type: str, schemas: dict[str, Any]) -> dict[str, Any]:
+    if status in BODILESS:
         return {"description": "Done; there is no body"}
-    return {"description": "The answer", **_content(row.reply, schemas)}
+    content: dict[str, Any] = {}
+    if reply is not None and reply.schema is not None:
+        content[media_type] = {"schema": resolved(reply.schema, schemas)}
+    if reply is not None:
+        content |= {name: {} for name in reply.media_types}
+    return {"description": "The answer", "content": content}
+
+
+def resolved(schema: Any, schemas: dict[str, Any]) -> Any:
+    """Return a schema as JSON; each function in it is called once, and refers to its place in `schemas`."""
+    if callable(schema):
+        name = component(schema)
+        if name not in schemas:
+            # A schema may hold itself.
+            schemas[name] = {}
+            schemas[name] = resolved(schema(), schemas)
+        return {"$ref": SCHEMAS.format(model=name)}
+    if isinstance(schema, Mapping):
+        return {key: resolved(value, schemas) for key, value in schema.items()}
+    if isinstance(schema, list | tuple):
+        return [resolved(value, schemas) for value in schema]
+    return schema
+
+
+def component(schema: Callable[..., Any]) -> str:
+    """Return the name of a schema among the components: `ModelRecord` for `model_record`."""
+    return "".join(part.capitalize() for part in schema.__name__.split("_"))
 
 
 def _error(row: Route) -> dict[str, Any]:
@@ -113,9 +150,7 @@ def _credentials(access: Access) -> list[dict[str, list[str]]]:
             return [{"bearer": []}, {"key": []}]
 
 
-def _content(model: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    if model is None:
-        return {}
+def _body(model: type[BaseModel], schemas: dict[str, Any]) -> dict[str, Any]:
     schema = model.model_json_schema(ref_template=SCHEMAS)
     schemas.update(schema.pop("$defs", {}))
     schemas[model.__name__] = schema

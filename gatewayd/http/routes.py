@@ -1,13 +1,14 @@
 """The route row: what is served, to whom, in which dialect."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
 from aiohttp import web
 from pydantic import BaseModel
 
+from gatewayd.http.schemas import Reply, declared_query, declared_reply
 from gatewayd.http.uses import Use
 
 JSON_BODY: Final = ("application/json",)
@@ -62,7 +63,8 @@ class Route:
     origin may not write; `guarded` keeps it from a GET too.
     `use` is what a request counts for among the connections. `statuses` are those of a success; none where
     every request is refused. `asks` marks a question, or a part of an answer, that is sent by POST: nothing
-    that an audit tells of is changed.
+    that an audit tells of is changed. `reply` is what a success answers, and `query` has a sentence for each
+    parameter that is read of the query: a row that names none has those that its handler declares.
     """
 
     method: str
@@ -72,7 +74,7 @@ class Route:
     summary: str
     dialect: Dialect = Dialect.NATIVE
     request: type[BaseModel] | None = None
-    reply: type[BaseModel] | None = None
+    reply: Reply | None = None
     tag: str = ""
     interruptible: bool = False
     slashes: bool = False
@@ -83,6 +85,13 @@ class Route:
     use: Use = Use.REQUEST
     statuses: tuple[int, ...] = (200,)
     asks: bool = False
+    query: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.reply is None:
+            object.__setattr__(self, "reply", declared_reply(self.handler))
+        if not self.query:
+            object.__setattr__(self, "query", declared_query(self.handler))
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ class SocketRoutes:
                 "Listen to events by Socket.IO",
                 tag="events",
                 guarded=True,
+                statuses=(101,),
             )
         ]
 

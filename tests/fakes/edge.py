@@ -20,6 +20,7 @@ from gatewayd.http.shutout import ShutOut
 from gatewayd.scim.activity import Activity
 from gatewayd.scim.tokens import ScimTokens
 from gatewayd.tasks import Tasks
+from tests.fakes.replies import checked
 
 Client = TestClient[Any, Any]
 
@@ -56,7 +57,8 @@ async def serving(
     accounts = authenticator or FakeAuthenticator(actors or {})
     doors = Doors(accounts, provisioning, shut_out or ShutOut(), tickets)
     edge = Edge(doors, tasks, options or EdgeOptions())
-    server = TestServer(build(edge, rows, body_limit=body_limit, rates=rates), handler_cancellation=True)
+    application = build(edge, map(checked, rows), body_limit=body_limit, rates=rates)
+    server = TestServer(application, handler_cancellation=True)
     async with TestClient(server) as client:
         await client.start_server()
         yield client

@@ -294,7 +294,8 @@ class FakeUpstream:
         body = request.json
         model = body.get("model", "m")
         if body.get("stream", default):
-            return Reply(steps=stream(["Hello", " from ", model], model))
+            media_type = "application/x-ndjson" if stream is ollama_stream else "text/event-stream"
+            return Reply(steps=stream(["Hello", " from ", model], model), content_type=media_type)
         return json_reply(whole(f"Hello from {model}", model))
 
     def _embeddings(self, request: Recorded) -> Reply:

@@ -11,7 +11,9 @@ from gatewayd.accounts.runtime import RuntimeSettings
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_object
 from gatewayd.http.context import actor
+from gatewayd.http.replies import accounts
 from gatewayd.http.routes import Access, Route
+from gatewayd.http.schemas import answers
 from gatewayd.http.warnings import warning_headers
 
 PREFIX = "/api/v1/auths/admin"
@@ -32,15 +34,18 @@ class AdminRoutes:
             Route("POST", f"{PREFIX}/config", self.change, Access.ADMIN, "Change settings", tag="admin"),
         ]
 
+    @answers(accounts.contact)
     async def details(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"name", "email"}` of the administrator; 400 when that is hidden."""
         name, email = await self._contact.show()
         return json_reply({"name": name, "email": email})
 
+    @answers(accounts.settings)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer the settings, `{"ENABLE_SIGNUP": true, ...}`."""
         return json_reply(self._body())
 
+    @answers(accounts.settings)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Any of the settings -> all of them; unknown keys are ignored, a wrong value names its key.
 

@@ -17,7 +17,9 @@ from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import CREDENTIAL, actor, client_address, credential, find_actor
 from gatewayd.http.public.session_replies import DEVICE_COOKIE, NO_STORE, SessionReplies
 from gatewayd.http.public.shapes import show_account
+from gatewayd.http.replies import accounts, service
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import TRUE, answers
 
 PREFIX = "/api/v1/auths"
 _row = Noun(PREFIX, "auths").row
@@ -124,12 +126,14 @@ class AuthRoutes:
             ),
         ]
 
+    @answers(accounts.own_session)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer the Session, with the key itself as `token` for a key, and some of the profile."""
         who = actor(request)
         profile = {name: who.user.profile.get(name) for name in OWN_PROFILE}
         return self._replies.show(request, who, credential(request), profile)
 
+    @answers(accounts.session)
     async def signin(self, request: web.Request) -> web.StreamResponse:
         """`{"email", "password"}` -> Session and cookie; 400 for a wrong pair, 429 after too many."""
         form = await read_model(request, SignInBody)
@@ -144,6 +148,7 @@ class AuthRoutes:
         self._replies.set_device_cookie(request, reply, self._sign_in.issue_device_cookie(user))
         return reply
 
+    @answers(accounts.session)
     async def signup(self, request: web.Request) -> web.StreamResponse:
         """`{"name", "email", "password"}` -> Session and cookie.
 
@@ -160,10 +165,12 @@ class AuthRoutes:
         audit_session(request, "sign-up", user.email, role=user.role)
         return await self._replies.open(request, user)
 
+    @answers(service.status)
     async def signout(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"status": true}`; the session is over and its cookie gone."""
         return await self._replies.close(request, find_actor(request), request.get(CREDENTIAL, ""))
 
+    @answers(accounts.added_account)
     async def add(self, request: web.Request) -> web.StreamResponse:
         """`{"name", "email", "password", "role"}` -> the account and a token for it; 409 when taken."""
         form = await read_model(request, AddBody)
@@ -181,6 +188,7 @@ class AuthRoutes:
         shown = {"token": token, "token_type": "Bearer"}
         return json_reply({**shown, **show_account(user)}, headers=NO_STORE)
 
+    @answers(accounts.account)
     async def update_profile(self, request: web.Request) -> web.StreamResponse:
         """`{"name", "profile_image_url", "bio"?, "gender"?, "date_of_birth"?}` -> the account in short."""
         form = await read_model(request, ProfileBody)
@@ -191,6 +199,7 @@ class AuthRoutes:
         who = actor(request)
         return json_reply(show_account(await self._users.change(who.user_id, change, who)))
 
+    @answers(TRUE)
     async def update_password(self, request: web.Request) -> web.StreamResponse:
         """`{"password", "new_password"}` -> true; 400 for a wrong password, 403 by a key, 429 after too many.
 
@@ -203,6 +212,7 @@ class AuthRoutes:
         note_change(request, who.user.email, {"password_is_set": True})
         return json_reply(data=True)
 
+    @answers(service.status)
     async def update_timezone(self, request: web.Request) -> web.StreamResponse:
         """`{"timezone"}` -> `{"status": true}`."""
         form = await read_model(request, TimezoneBody)

@@ -15,7 +15,9 @@ from gatewayd.http.answers import OpenAiFrames, Streams, openai_frames, send_who
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.facts import facts_of
 from gatewayd.http.public.bases import BASES
+from gatewayd.http.replies import dialects
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.schemas import EVENT_STREAM, answers
 from gatewayd.http.uses import Use
 from gatewayd.http.warnings import warning_headers
 from gatewayd.jsonslices import LARGE
@@ -51,6 +53,7 @@ class ChatRoutes:
             for path in PATHS
         ]
 
+    @answers(dialects.chat_answer, EVENT_STREAM)
     async def complete(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"model", "messages", ...}` with a completion, or with chunks when `stream` is true.
 

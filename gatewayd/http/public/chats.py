@@ -21,7 +21,9 @@ from gatewayd.http.public.chats_bodies import (
     TagBody,
 )
 from gatewayd.http.records import send_records
+from gatewayd.http.replies import chats as replies
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import BOOLEAN, TRUE, answers, listed
 from gatewayd.jsonslices import CHATS, LARGE, Undecoded
 
 PREFIX: Final = "/api/v1/chats"
@@ -74,6 +76,7 @@ class StoredChatRoutes:
             _row("DELETE", "/{id}/tags/all", self.remove_tags, who, "Take all tags from a chat"),
         ]
 
+    @answers(replies.chat)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """`{"chat": {"title"?, "models"?, "history"?, "messages"?, ...}}` -> the record.
 
@@ -83,6 +86,7 @@ class StoredChatRoutes:
         form = await read_model(request, NewChatBody, MAX_CHAT_BYTES, CHATS)
         return await large_reply(await self._chats.create(actor(request), form.chat, form.folder_id))
 
+    @answers(listed(replies.chat))
     async def import_all(self, request: web.Request) -> web.StreamResponse:
         """`{"chats": [{"chat", "meta"?, "pinned"?, "created_at"?, "updated_at"?, ...}]}` -> `[record]`.
 
@@ -92,10 +96,12 @@ class StoredChatRoutes:
         made = await self._transfer.take(actor(request), form.chats if members is None else members)
         return await send_records(request, self._transfer.records(made))
 
+    @answers(replies.chat)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer the record; 404 for a chat that is another user's, or is not."""
         return await large_reply(await self._chats.get(actor(request), _id(request)))
 
+    @answers(replies.chat)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"chat": {...}}` -> the record.
 
@@ -105,16 +111,19 @@ class StoredChatRoutes:
         form = await read_model(request, ChatBody, MAX_CHAT_BYTES, CHATS)
         return await large_reply(await self._chats.change(actor(request), _id(request), form.chat))
 
+    @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Stop what runs for a chat and delete it; answers true. 403 without the permission chat.delete."""
         await self._chats.remove(actor(request), _id(request))
         return json_reply(data=True)
 
+    @answers(TRUE)
     async def remove_all(self, request: web.Request) -> web.StreamResponse:
         """Delete every chat of one's own; answers true. 403 without the permission chat.delete."""
         await self._chats.remove_all(actor(request))
         return json_reply(data=True)
 
+    @answers(replies.chat)
     async def put_message(self, request: web.Request) -> web.StreamResponse:
         """`{"content", ...}` -> the record; a message that is not there follows the current one.
 
@@ -132,6 +141,7 @@ class StoredChatRoutes:
         await self._notify(target, {"type": "chat:message", "data": data})
         return await large_reply(record)
 
+    @answers(replies.chat)
     async def remove_message(self, request: web.Request) -> web.StreamResponse:
         """Delete a message, whose children get its parent -> the record.
 
@@ -140,37 +150,45 @@ class StoredChatRoutes:
         await self._chats.remove_message(actor(request), _id(request), request.match_info["message_id"])
         return await large_reply(await self._chats.record(_id(request)))
 
+    @answers(BOOLEAN)
     async def is_pinned(self, request: web.Request) -> web.StreamResponse:
         """Answer true or false."""
         return json_reply((await self._chats.owned(actor(request), _id(request))).pinned)
 
+    @answers(replies.chat)
     async def pin(self, request: web.Request) -> web.StreamResponse:
         """Pin a chat that is not, or the other way round -> the record."""
         return await large_reply(await self._chats.toggle_pinned(actor(request), _id(request)))
 
+    @answers(replies.chat)
     async def archive(self, request: web.Request) -> web.StreamResponse:
         """Archive a chat that is not, or the other way round -> the record."""
         return await large_reply(await self._chats.toggle_archived(actor(request), _id(request)))
 
+    @answers(TRUE)
     async def archive_all(self, request: web.Request) -> web.StreamResponse:
         """Archive every chat of one's own; answers true."""
         await self._chats.archive_all(actor(request), archived=True)
         return json_reply(data=True)
 
+    @answers(TRUE)
     async def unarchive_all(self, request: web.Request) -> web.StreamResponse:
         """Take every chat of one's own out of the archive; answers true."""
         await self._chats.archive_all(actor(request), archived=False)
         return json_reply(data=True)
 
+    @answers(replies.chat)
     async def clone(self, request: web.Request) -> web.StreamResponse:
         """`{"title"?}` -> the record of a copy of one's own."""
         form = await read_model(request, CloneBody)
         return await large_reply(await self._transfer.clone(actor(request), _id(request), form.title))
 
+    @answers(replies.chat)
     async def clone_shared(self, request: web.Request) -> web.StreamResponse:
         """Copy what is shared under an id -> the record of a chat of one's own."""
         return await large_reply(await self._transfer.clone_shared(actor(request), _id(request)))
 
+    @answers(replies.chat)
     async def share(self, request: web.Request) -> web.StreamResponse:
         """Share a chat as it is now -> the record with `share_id`, which stays the same.
 
@@ -178,33 +196,40 @@ class StoredChatRoutes:
         """
         return await large_reply(await self._sharing.share(actor(request), _id(request)))
 
+    @answers(BOOLEAN)
     async def unshare(self, request: web.Request) -> web.StreamResponse:
         """Share a chat no longer; answers false when it was not shared."""
         return json_reply(await self._sharing.unshare(actor(request), _id(request)))
 
+    @answers(replies.chat)
     async def show_shared(self, request: web.Request) -> web.StreamResponse:
         """Answer the record as it was when it was shared, to every verified account."""
         return await large_reply(await self._sharing.get(request.match_info["share_id"]))
 
+    @answers(replies.chat)
     async def export(self, request: web.Request) -> web.StreamResponse:
         """Answer the record, which `/import` takes back; 403 without the permission chat.export."""
         return await large_reply(await self._transfer.give(actor(request), _id(request)))
 
+    @answers(listed(replies.tag))
     async def list_tags(self, request: web.Request) -> web.StreamResponse:
         """Answer `[{"id", "name", "user_id", "meta"}]`."""
         return json_reply(list(map(show_tag, await self._tags.list(actor(request), _id(request)))))
 
+    @answers(listed(replies.tag))
     async def add_tag(self, request: web.Request) -> web.StreamResponse:
         """`{"name"}` -> all tags of the chat."""
         form = await read_model(request, TagBody)
         return json_reply(list(map(show_tag, await self._tags.add(actor(request), _id(request), form.name))))
 
+    @answers(listed(replies.tag))
     async def remove_tag(self, request: web.Request) -> web.StreamResponse:
         """`{"name"}` -> the tags that the chat has left."""
         form = await read_model(request, TagBody)
         left = await self._tags.remove(actor(request), _id(request), form.name)
         return json_reply(list(map(show_tag, left)))
 
+    @answers(TRUE)
     async def remove_tags(self, request: web.Request) -> web.StreamResponse:
         """Take every tag from a chat; answers true."""
         await self._tags.remove(actor(request), _id(request))

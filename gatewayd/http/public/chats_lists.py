@@ -16,11 +16,23 @@ from gatewayd.http.body import large_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.chats import PREFIX
 from gatewayd.http.public.chats_bodies import TaggedBody
-from gatewayd.http.public.queries import flag, page, refused
+from gatewayd.http.public.queries import PAGE_QUERY, TEXT_QUERY, flag, page, refused
 from gatewayd.http.records import send_records
+from gatewayd.http.replies import chats as replies
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import answers, listed
 
 PAGE_SIZE: Final = 60
+ORDER_QUERY: Final = {
+    "page": "Number of the page, from 1; it has 60 chats. Without it all are listed.",
+    "sort_by": "updated_at (the default), created_at or title.",
+    "sort_dir": "asc or desc (the default).",
+}
+PINNED_QUERY: Final = {"include_pinned": "With true, pinned chats are listed too."}
+SEARCH_QUERY: Final = {
+    "text": "Text to look for; tag:NAME, pinned:true, archived:true and shared:true choose among the chats.",
+    **PAGE_QUERY,
+}
 _row = Noun(PREFIX, "chats").row
 
 
@@ -50,6 +62,7 @@ class ChatListRoutes:
             _row("POST", "/tags", self.list_tagged, who, "List the chats with a tag", TaggedBody, asks=True),
         ]
 
+    @answers(listed(replies.chat_element), query={**ORDER_QUERY, **PINNED_QUERY})
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `[{"id", "title", "updated_at", "created_at", "last_read_at"}]`, last changed first.
 
@@ -59,6 +72,7 @@ class ChatListRoutes:
         pinned = None if flag(request.query, "include_pinned", default=False) else False
         return await self._listed(request, ChatQuery(archived=False, pinned=pinned))
 
+    @answers(listed(replies.chat_element), query=SEARCH_QUERY)
     async def search(self, request: web.Request) -> web.StreamResponse:
         """`?text=` is looked for in titles and messages -> list elements, 60 a page.
 
@@ -69,43 +83,52 @@ class ChatListRoutes:
         found, _ = await self._chats.list(actor(request), replace(query, offset=offset, limit=limit))
         return await large_reply(found)
 
+    @answers(listed(replies.chat_element), query=ORDER_QUERY)
     async def list_pinned(self, request: web.Request) -> web.StreamResponse:
         """Answer the pinned chats as list elements."""
         return await self._listed(request, ChatQuery(archived=False, pinned=True))
 
+    @answers(listed(replies.chat_element), query={**ORDER_QUERY, **TEXT_QUERY})
     async def list_archived(self, request: web.Request) -> web.StreamResponse:
         """Answer the archived chats as list elements; `?query=` is part of title or text."""
         return await self._listed(request, ChatQuery(archived=True, text=request.query.get("query", "")))
 
+    @answers(listed(replies.shared_element), query={**ORDER_QUERY, **TEXT_QUERY})
     async def list_shared(self, request: web.Request) -> web.StreamResponse:
         """Answer the shared chats as list elements with `share_id`."""
         query = _paged(request.query, ChatQuery(shared=True, text=request.query.get("query", "")))
         found, _ = await self._chats.find(actor(request), query)
         return await large_reply([{**show_element(chat), "share_id": chat.share_id} for chat in found])
 
+    @answers(listed(replies.chat_element), query={**ORDER_QUERY, **TEXT_QUERY})
     async def list_of(self, request: web.Request) -> web.StreamResponse:
         """Answer the chats of a user as list elements; 403 unless ENABLE_ADMIN_CHAT_ACCESS is set."""
         query = _paged(request.query, ChatQuery(text=request.query.get("query", "")))
         found, _ = await self._chats.list_of(actor(request), request.match_info["user_id"], query)
         return await large_reply(found)
 
+    @answers(listed(replies.chat))
     async def give_all(self, request: web.Request) -> web.StreamResponse:
         """Answer `[record]`, sent as they are read; 403 without the permission chat.export."""
         return await send_records(request, await self._transfer.give_all(actor(request), ChatQuery()))
 
+    @answers(listed(replies.chat))
     async def give_archived(self, request: web.Request) -> web.StreamResponse:
         """Answer `[record]` of the archived chats; 403 without the permission chat.export."""
         query = ChatQuery(archived=True)
         return await send_records(request, await self._transfer.give_all(actor(request), query))
 
+    @answers(listed(replies.chat))
     async def give_everything(self, request: web.Request) -> web.StreamResponse:
         """Answer `[record]` of every user; 403 unless ENABLE_ADMIN_CHAT_ACCESS is set."""
         return await send_records(request, await self._transfer.give_everything(actor(request)))
 
+    @answers(listed(replies.tag))
     async def list_tags(self, request: web.Request) -> web.StreamResponse:
         """Answer `[{"id", "name", "user_id", "meta"}]`."""
         return await large_reply(list(map(show_tag, await self._tags.all(actor(request)))))
 
+    @answers(listed(replies.chat_element))
     async def list_tagged(self, request: web.Request) -> web.StreamResponse:
         """`{"name", "skip"?, "limit"?}` -> list elements."""
         form = await read_model(request, TaggedBody)

@@ -10,6 +10,7 @@ from gatewayd.http import body
 from gatewayd.http.context import actor
 from gatewayd.http.facts import facts_of
 from gatewayd.http.routes import Access, Handler, Route
+from gatewayd.http.schemas import ANYTHING, OBJECT, answers
 from gatewayd.http.uses import Use
 from gatewayd.jsonslices import LARGE
 
@@ -29,6 +30,7 @@ class CompletedRoutes:
             _row("/api/chat/actions/{action_id}", self.act, "Run an action on a message"),
         ]
 
+    @answers(OBJECT)
     async def complete(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"model", "messages", "chat_id"?, "session_id"?, "id"?, "filter_ids"?}` as it is filtered.
 
@@ -37,6 +39,7 @@ class CompletedRoutes:
         form = await body.read_object(request, self._body_limit, LARGE)
         return body.json_reply(await self._outlets.completed(actor(request), form, facts_of(request)))
 
+    @answers(ANYTHING)
     async def act(self, request: web.Request) -> web.StreamResponse:
         """Run an action on `{"model", "messages", "chat_id"?, "session_id"?, "id"?, ...}`.
 

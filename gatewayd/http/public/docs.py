@@ -1,15 +1,16 @@
 """The API documentation, served only when ENV is dev (interface specification 4.1)."""
 
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
 from gatewayd.http.body import json_reply
 from gatewayd.http.openapi import describe
 from gatewayd.http.routes import Access, Route
+from gatewayd.http.schemas import OBJECT, Reply, answers
 
 ASSETS: Final = {
     "index.html": "text/html",
@@ -27,7 +28,8 @@ class DocsRoutes:
     """Serves the description of the given rows and a viewer for it, from files of this package alone."""
 
     def __init__(self, rows: Iterable[Route], *, title: str, version: str) -> None:
-        self._document = describe(rows, title=title, version=version)
+        self._rows = tuple(rows)
+        self._title, self._version = title, version
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of the documentation."""
@@ -41,14 +43,29 @@ class DocsRoutes:
             Access.PUBLIC,
             "Show this description",
             tag="documentation",
+            reply=Reply(None, ("text/html",)),
         )
         others = [
-            Route("GET", f"/docs/{name}", partial(self.asset, name=name), Access.PUBLIC, f"Serve {name}")
-            for name in ASSETS
+            Route(
+                "GET",
+                f"/docs/{name}",
+                partial(self.asset, name=name),
+                Access.PUBLIC,
+                f"Serve {name}",
+                tag="documentation",
+                reply=Reply(None, (media_type,)),
+            )
+            for name, media_type in ASSETS.items()
             if name != "index.html"
         ]
         return [document, page, *others]
 
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        # Made when somebody asks for it: most gateways are never asked.
+        return describe(self._rows, title=self._title, version=self._version)
+
+    @answers(OBJECT)
     async def document(self, request: web.Request) -> web.StreamResponse:
         """Answer the OpenAPI 3.1 document."""
         return json_reply(self._document)

@@ -12,7 +12,9 @@ from gatewayd.http import body
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.facts import facts_of
 from gatewayd.http.public.bases import BASES
+from gatewayd.http.replies import dialects
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.schemas import answers
 from gatewayd.http.uses import Use
 from gatewayd.jsonslices import LARGE
 
@@ -41,6 +43,7 @@ class EmbeddingRoutes:
             for base in BASES
         ]
 
+    @answers(dialects.embeddings)
     async def embed(self, request: web.Request) -> web.Response:
         """Answer `{"model", "input", "encoding_format"?, ...}` with a list of vectors."""
         asked = dialect.parse_request(await body.read_object(request, self._body_limit, LARGE))

@@ -23,7 +23,9 @@ from gatewayd.events.tickets import LIFE_SECONDS, Tickets
 from gatewayd.http.body import json_reply, read_model, read_object
 from gatewayd.http.context import actor, credential, request_id
 from gatewayd.http.public.session_replies import NO_STORE
+from gatewayd.http.replies import chats
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import EVENT_STREAM, TRUE, answers
 from gatewayd.http.sse import relay
 from gatewayd.http.uses import Use
 from gatewayd.jsonslices import LARGE
@@ -32,6 +34,12 @@ RETRY_MS: Final = 1000
 """How long a browser waits before it connects again: less than a call waits for it."""
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
+
+STREAM_QUERY: Final = {
+    "chat_id": "Id of the one chat to listen to.",
+    "last_event_id": "Id of the last event received, as the header Last-Event-ID has it.",
+    "ticket": "Ticket of POST /api/v1/events/ticket, in place of a credential.",
+}
 
 EVENTS: Final = Noun("/api/v1/events", "events")
 MESSAGES: Final = Noun("/api/v1/chats/{chat_id}/messages/{message_id}", "events")
@@ -107,6 +115,7 @@ class EventRoutes:
         """
         self._hub.put_out(change.user_id, only_keys=not (change.is_out or change.asks_again))
 
+    @answers(None, EVENT_STREAM, query=STREAM_QUERY)
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """Answer an event stream: `event: session`, then a frame for each event, until the client leaves.
 
@@ -124,16 +133,19 @@ class EventRoutes:
         with closing(listener):
             return await relay(request, session_frame(listener), listener.next)
 
+    @answers(chats.ticket)
     async def ticket(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"ticket", "expires_in"}`: `GET /api/v1/events?ticket=` takes it once, within 30 s."""
         ticket = self._tickets.issue(credential(request))
         return json_reply({"ticket": ticket, "expires_in": LIFE_SECONDS}, headers=NO_STORE)
 
+    @answers(chats.calls)
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"calls": [{"call_id", "chat_id", "message_id", "data", "created_at"}], "total"}`."""
         calls = self._calls.pending(actor(request).user_id)
         return json_reply({"calls": [_shown(call) for call in calls], "total": len(calls)})
 
+    @answers(TRUE)
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """`{"result": any}` or `{"error": "..."}` -> true; 409 when answered before, 404 when not waiting."""
         body = await read_object(request, self._body_limit, LARGE)
@@ -148,6 +160,7 @@ class EventRoutes:
         self._calls.refuse(user_id, call_id, body["error"])
         return json_reply(data=True)
 
+    @answers(TRUE)
     async def emit(self, request: web.Request) -> web.StreamResponse:
         """`{"type": str, "data": object}` -> true (4.9).
 

@@ -11,7 +11,9 @@ from gatewayd.errors import GatewayError, invalid
 from gatewayd.http.body import json_reply
 from gatewayd.http.context import actor
 from gatewayd.http.public.queries import flag
+from gatewayd.http.replies import documents
 from gatewayd.http.routes import FORM_BODY, Access, Route
+from gatewayd.http.schemas import answers
 from gatewayd.http.uploads import UploadForm, read_form
 from gatewayd.http.uses import Use
 from gatewayd.ingest.files import Files
@@ -23,6 +25,11 @@ from gatewayd.knowledge.uploads import Uploads
 PATH: Final = "/api/v1/files/"
 LONGEST_WAIT: Final = 3600.0
 """Seconds that an upload with `process_in_background=false` waits at most."""
+
+UPLOAD_QUERY: Final = {
+    "process": "With false, the file is only stored.",
+    "process_in_background": "With false, the reply is sent when processing has ended, or after an hour.",
+}
 
 
 class FileUploads:
@@ -50,6 +57,7 @@ class FileUploads:
             use=Use.UPLOAD,
         )
 
+    @answers(documents.uploaded_file, query=UPLOAD_QUERY)
     async def upload(self, request: web.Request) -> web.StreamResponse:
         """Take a form with the part `file` and, before or behind it, `metadata` (a JSON object) -> File.
 

@@ -13,8 +13,10 @@ from gatewayd.http.content import file_reply
 from gatewayd.http.context import actor
 from gatewayd.http.public.file_status import StatusStreams
 from gatewayd.http.public.file_uploads import FileUploads
-from gatewayd.http.public.queries import LAST_PAGE, flag, number, page
+from gatewayd.http.public.queries import LAST_PAGE, PAGE_QUERY, flag, number, page
+from gatewayd.http.replies import documents
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import ANY_MEDIA_TYPE, EVENT_STREAM, INTEGER, answers, listed
 from gatewayd.http.uses import Use
 from gatewayd.ingest.files import Files
 from gatewayd.ingest.shapes import show_file, show_status
@@ -22,6 +24,13 @@ from gatewayd.ingest.shapes import show_file, show_status
 PREFIX: Final = "/api/v1/files"
 PAGE_SIZE: Final = 50
 MOST_FOUND: Final = 1000
+SEARCH_QUERY: Final = {
+    "filename": "Name to look for; * stands for any text, ? for any character.",
+    "skip": "Number of files to leave out.",
+    "limit": "Maximum number of files, 1 to 1000, 100 by default.",
+}
+STATUS_QUERY: Final = {"stream": "With true, an event stream of the changes."}
+CONTENT_QUERY: Final = {"attachment": "With true, browsers save the file in place of showing it."}
 _row = Noun(PREFIX, "files").row
 
 
@@ -81,6 +90,7 @@ class FileRoutes:
             _row("DELETE", "/{id}", self.remove, who, "Delete a file"),
         ]
 
+    @answers(documents.files, query=PAGE_QUERY)
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"items": [File], "total"}`, 50 a page, newest first: one's own, everybody's for
         administrators (unless access lists bind them)."""
@@ -88,6 +98,7 @@ class FileRoutes:
         found, total = await self._files.list(actor(request), offset=offset, limit=limit)
         return json_reply({"items": [show_file(file) for file in found], "total": total})
 
+    @answers(listed(documents.file), query=SEARCH_QUERY)
     async def search(self, request: web.Request) -> web.StreamResponse:
         """`?filename=*.pdf&skip=0&limit=100` -> `[File]`; 404 when no name matches.
 
@@ -103,17 +114,20 @@ class FileRoutes:
             raise not_found("a file named", pattern)
         return json_reply([show_file(file) for file in found])
 
+    @answers(INTEGER)
     async def count(self, request: web.Request) -> web.StreamResponse:
         """Answer how many files `list` has."""
         _, total = await self._files.list(actor(request), limit=1)
         return json_reply(total)
 
+    @answers(documents.file)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer File, with its text as `data.content`; 404 for what the caller may not read."""
         who = actor(request)
         file = await self._files.get(who, _id(request))
         return json_reply(show_file(file, await self._files.text(who, file.id)))
 
+    @answers(documents.file_status, EVENT_STREAM, query=STATUS_QUERY)
     async def show_status(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"status": "pending" | "completed" | "failed", "error"?}`.
 
@@ -126,20 +140,24 @@ class FileRoutes:
             return await self._statuses.send(request, self._files.changes(who, _id(request)))
         return json_reply(show_status(await self._files.get(who, _id(request))))
 
+    @answers(documents.file)
     async def retry(self, request: web.Request) -> web.StreamResponse:
         """Process a file that failed, or was only stored, or once more; answers File."""
         return json_reply(show_file(await self._files.retry(actor(request), _id(request))))
 
+    @answers(documents.file_text)
     async def show_text(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"content"}`: the text of the file, empty until there is one."""
         return json_reply({"content": await self._files.text(actor(request), _id(request))})
 
+    @answers(documents.file_text)
     async def change_text(self, request: web.Request) -> web.StreamResponse:
         """`{"content"}` -> `{"content"}`; the new one is found from then on. 409 while it is processed."""
         form = await read_model(request, ContentBody, self._body_limit)
         await self._files.set_text(actor(request), _id(request), form.content)
         return json_reply({"content": form.content})
 
+    @answers(None, ANY_MEDIA_TYPE, query=CONTENT_QUERY)
     async def show_content(self, request: web.Request) -> web.StreamResponse:
         """Answer the bytes, or the range that is asked for.
 
@@ -150,17 +168,20 @@ class FileRoutes:
         file, path = await self._files.content(actor(request), _id(request))
         return file_reply(path, file.name, file.content_type, attachment=attachment)
 
+    @answers(documents.file)
     async def rename(self, request: web.Request) -> web.StreamResponse:
         """`{"filename"}` -> File."""
         form = await read_model(request, NameBody)
         return json_reply(show_file(await self._files.rename(actor(request), _id(request), form.filename)))
 
+    @answers(documents.done)
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Delete a file, in every collection; answers `{"message"}`."""
         file = await self._files.remove(actor(request), _id(request))
         note_change(request, file.name, {"id": file.id, "user_id": file.user_id})
         return json_reply({"message": "File deleted successfully"})
 
+    @answers(documents.done)
     async def remove_all(self, request: web.Request) -> web.StreamResponse:
         """Delete all files that `list` has; answers `{"message"}`."""
         # One is deleted after the other: a failure leaves some deleted.

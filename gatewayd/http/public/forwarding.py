@@ -20,6 +20,7 @@ from gatewayd.http.errors import STATUSES, log_broken
 from gatewayd.http.facts import facts_of
 from gatewayd.http.public.bases import BASES
 from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.schemas import EVENT_STREAM, OBJECT, answers
 from gatewayd.http.sse import open_stream, send
 from gatewayd.http.uses import Use
 from gatewayd.jsonslices import LARGE
@@ -44,10 +45,12 @@ class ForwardingRoutes:
             )
         ]
 
+    @answers(OBJECT, EVENT_STREAM)
     async def complete(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"model", "prompt", ...}` with what the model's source answers."""
         return await self._pass_on(request, "/completions")
 
+    @answers(OBJECT, EVENT_STREAM)
     async def respond(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"model", "input", ...}` with what the model's source answers."""
         return await self._pass_on(request, "/responses")

@@ -13,7 +13,9 @@ from gatewayd.http.public import queries
 from gatewayd.http.public.plugin_bodies import FunctionBody, FunctionChangeBody, SyncBody
 from gatewayd.http.public.plugin_shapes import PluginShapes
 from gatewayd.http.public.plugin_valves import ValveRoutes, plugin_id
+from gatewayd.http.replies import plugins
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import TRUE, answers, listed
 from gatewayd.plugins.records import Family, Origin
 from gatewayd.plugins.service import Plugins
 from gatewayd.plugins.source import LARGEST_SOURCE
@@ -21,6 +23,7 @@ from gatewayd.plugins.syncing import FunctionSync
 from gatewayd.plugins.uservalves import UserValves
 
 LARGEST_SYNC: Final = 64 * 2**20
+EXPORT_QUERY: Final = {"include_valves": "With true, each function has its valves."}
 _noun: Final = Noun("/api/v1/functions", "functions")
 _row: Final = _noun.row
 
@@ -61,17 +64,20 @@ class FunctionRoutes:
             *self._valves.routes(_noun, who),
         ]
 
+    @answers(listed(plugins.function))
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `[function]` without sources, by id; empty when plugins are off."""
         by = actor(request)
         return json_reply(await self._shapes.listed(by, self._plugins.list(by, Family.FUNCTION)))
 
+    @answers(listed(plugins.owned_function))
     async def list_owned(self, request: web.Request) -> web.StreamResponse:
         """Answer `[function]` without sources, each with `user`, its owner."""
         by = actor(request)
         found = self._plugins.list(by, Family.FUNCTION)
         return json_reply(await self._shapes.listed(by, found, has_owner=True))
 
+    @answers(listed(plugins.function), query=EXPORT_QUERY)
     async def export(self, request: web.Request) -> web.StreamResponse:
         """Answer `[function]` with sources, and with `valves` for `?include_valves=true`.
 
@@ -86,6 +92,7 @@ class FunctionRoutes:
                 shown.append({**self._shapes.shown(by, plugin), **({"valves": valves} if has_valves else {})})
         return json_reply(shown)
 
+    @answers(listed(plugins.function))
     async def sync(self, request: web.Request) -> web.StreamResponse:
         """`{"functions": [{"id", "name", "content", "meta", "is_active"?, "is_global"?, "valves"?}]}`.
 
@@ -98,6 +105,7 @@ class FunctionRoutes:
         note_change(request, "functions", {"ids": [plugin.id for plugin in made]})
         return json_reply([self._shapes.shown(by, plugin) for plugin in made])
 
+    @answers(plugins.function)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """`{"id", "name", "content", "meta": {"description", ...}}` -> the function without its source.
 
@@ -109,11 +117,13 @@ class FunctionRoutes:
         note_change(request, made.id, {"name": made.name})
         return json_reply(self._shapes.shown(actor(request), made, has_source=False))
 
+    @answers(plugins.function)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer the function with its source."""
         found = self._plugins.get(actor(request), Family.FUNCTION, plugin_id(request))
         return json_reply(self._shapes.shown(actor(request), found))
 
+    @answers(plugins.function)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"name"?, "content"?, "meta"?}` -> the function with its source; refused like a new one."""
         form = await read_model(request, FunctionChangeBody, LARGEST_SOURCE)
@@ -123,6 +133,7 @@ class FunctionRoutes:
         note_change(request, changed.id, {"changed": sorted(form.model_fields_set)})
         return json_reply(self._shapes.shown(actor(request), changed))
 
+    @answers(plugins.function)
     async def toggle(self, request: web.Request) -> web.StreamResponse:
         """Switch a function that is off on, or the other way round -> the function.
 
@@ -132,12 +143,14 @@ class FunctionRoutes:
         note_change(request, changed.id, {"is_active": changed.is_active})
         return json_reply(self._shapes.shown(actor(request), changed))
 
+    @answers(plugins.function)
     async def toggle_global(self, request: web.Request) -> web.StreamResponse:
         """Make a function one for all models, or no longer -> the function."""
         changed = await self._plugins.set_global(actor(request), Family.FUNCTION, plugin_id(request))
         note_change(request, changed.id, {"is_global": changed.is_global})
         return json_reply(self._shapes.shown(actor(request), changed))
 
+    @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Remove a function with its valves; answers true. 409 for one that comes from a file."""
         await self._plugins.remove(actor(request), Family.FUNCTION, plugin_id(request))

@@ -16,7 +16,9 @@ from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, large_reply, pages_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.shapes import show_user_info
+from gatewayd.http.replies import accounts
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import TRUE, answers, listed
 
 PREFIX = "/api/v1/groups"
 _row = Noun(PREFIX, "groups").row
@@ -76,12 +78,14 @@ class GroupRoutes:
             _row("DELETE", "/id/{id}/delete", self.remove, admin, "Delete a group"),
         ]
 
+    @answers(listed(accounts.group))
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer groups: all for administrators, their own for others."""
         who = actor(request)
         groups = await self._groups.list(user_id=None if who.is_admin else who.user_id)
         return json_reply(await show_groups(groups, self._groups))
 
+    @answers(accounts.group)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """`{"name", "description", "permissions"?, "data"?}` -> Group; 409 when the name is taken."""
         form = await read_model(request, GroupBody)
@@ -97,22 +101,26 @@ class GroupRoutes:
         note_change(request, group.name, {"permissions": group.permissions or None})
         return json_reply(await self._shown(group))
 
+    @answers(accounts.group)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer Group; 404 for an unknown id."""
         return json_reply(await self._shown(await self._groups.get(_id(request))))
 
+    @answers(accounts.group_info)
     async def show_info(self, request: web.Request) -> web.StreamResponse:
         """Answer Group without permissions, data and meta; 404 for an unknown id."""
         group = await self._shown(await self._groups.get(_id(request)))
         hidden = {"permissions", "data", "meta"}
         return json_reply({name: value for name, value in group.items() if name not in hidden})
 
+    @answers(accounts.exported_group)
     async def export(self, request: web.Request) -> web.StreamResponse:
         """Answer Group with `user_ids`."""
         group = await self._groups.get(_id(request))
         members = await self._groups.list_member_ids(group.id)
         return await large_reply({**await self._shown(group), "user_ids": members})
 
+    @answers(listed(accounts.user_info))
     async def list_members(self, request: web.Request) -> web.StreamResponse:
         """Answer the members, `[UserInfo]`."""
         user_ids = await self._groups.list_member_ids(_id(request))
@@ -120,6 +128,7 @@ class GroupRoutes:
         pages = self._users.pages(user_ids)
         return await pages_reply([show_user_info(user, now) for user in page] async for page in pages)
 
+    @answers(accounts.group)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"name"?, "description"?, "permissions"?, "data"?}` -> Group."""
         form = await read_model(request, GroupChangeBody)
@@ -129,18 +138,21 @@ class GroupRoutes:
         note_change(request, group.name, {"name": form.name, "permissions": permissions})
         return json_reply(await self._shown(group))
 
+    @answers(accounts.group)
     async def add_members(self, request: web.Request) -> web.StreamResponse:
         """`{"user_ids"}` -> Group; unknown users are left out."""
         form = await read_model(request, MembersBody)
         await self._groups.add_members(_id(request), form.user_ids)
         return await self._show_members(request, {"added": form.user_ids})
 
+    @answers(accounts.group)
     async def remove_members(self, request: web.Request) -> web.StreamResponse:
         """`{"user_ids"}` -> Group."""
         form = await read_model(request, MembersBody)
         await self._groups.remove_members(_id(request), form.user_ids)
         return await self._show_members(request, {"removed": form.user_ids})
 
+    @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer true; 404 for an unknown id."""
         group = await self._groups.get(_id(request))

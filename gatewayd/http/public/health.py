@@ -9,7 +9,9 @@ from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError
 from gatewayd.http.body import json_reply
 from gatewayd.http.context import find_actor
+from gatewayd.http.replies import service
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import answers
 from gatewayd.http.uses import Use
 
 _row = Noun("", "health").row
@@ -61,6 +63,7 @@ class HealthRoutes:
             _row("GET", "/api/config", self.config, Access.OPTIONAL, "Tell what clients must know"),
         ]
 
+    @answers(service.status)
     async def health(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"status": true}`, or 503 with a sentence in `detail`."""
         problem = await self._probe.database_problem()
@@ -68,10 +71,12 @@ class HealthRoutes:
             return json_reply({"status": False, "detail": problem.message}, status=503)
         return json_reply({"status": True})
 
+    @answers(service.status)
     async def live(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"status": true}` as long as the event loop turns."""
         return json_reply({"status": True})
 
+    @answers(service.status)
     async def readiness(self, request: web.Request) -> web.StreamResponse:
         """Answer 200 when ready, 503 while starting, stopping or without a database."""
         problem = await self._probe.database_problem()
@@ -82,10 +87,12 @@ class HealthRoutes:
             return json_reply({"status": False, "detail": detail}, status=503)
         return json_reply({"status": True})
 
+    @answers(service.version)
     async def version(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"version", "deployment_id"}`."""
         return json_reply({"version": self._version, "deployment_id": ""})
 
+    @answers(service.client_config)
     async def config(self, request: web.Request) -> web.StreamResponse:
         """Answer the public configuration; more of it for a signed-in account."""
         return json_reply(await self._config.describe(find_actor(request)))

@@ -13,7 +13,9 @@ from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.session_replies import NO_STORE
 from gatewayd.http.public.shapes import show_key
+from gatewayd.http.replies import accounts
 from gatewayd.http.routes import Access, Route
+from gatewayd.http.schemas import TRUE, answers
 
 PREFIX = "/api/v1/auths"
 
@@ -39,13 +41,14 @@ class KeyRoutes:
         single, several = f"{PREFIX}/api_key", f"{PREFIX}/api_keys"
         return [
             Route("POST", single, self.create, account, "Make an API key", request=KeyBody, tag="keys"),
-            Route("GET", single, self.show, account, "Show the API key", tag="keys"),
+            Route("GET", single, self.show, account, "Show the API key", tag="keys", statuses=()),
             Route("DELETE", single, self.remove_all, account, "End API keys", tag="keys"),
             Route("GET", several, self.list, account, "List the API keys", tag="keys"),
             Route("POST", several, self.create, account, "Make an API key", request=KeyBody, tag="keys"),
             Route("DELETE", f"{several}/{{id}}", self.remove, account, "End an API key", tag="keys"),
         ]
 
+    @answers(accounts.created_key)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """`{"name"?, "expires_at"?}` -> `{"api_key": "sk-...", "id", "name", "prefix", ...}`, once.
 
@@ -67,6 +70,7 @@ class KeyRoutes:
             code="api_key_not_readable",
         )
 
+    @answers(TRUE, query={"id": "Id of the one key to end."})
     async def remove_all(self, request: web.Request) -> web.StreamResponse:
         """End every key, or the one named by the query parameter `id`; answer true. 403 as for creation."""
         who = actor(request)
@@ -79,6 +83,7 @@ class KeyRoutes:
         note_change(request, wanted or "every key")
         return json_reply(data=True)
 
+    @answers(accounts.keys)
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"keys": [...], "total", "missing": [sentence]}`; `missing` says why keys do not work."""
         who = actor(request)
@@ -88,6 +93,7 @@ class KeyRoutes:
             {"keys": [show_key(key) for key in keys], "total": len(keys), "missing": list(missing)}
         )
 
+    @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """End one of one's own keys, whether keys are allowed or not, and answer true; 404 for another."""
         await self._keys.revoke(request.match_info["id"], actor(request).user_id)

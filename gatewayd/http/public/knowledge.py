@@ -17,8 +17,10 @@ from gatewayd.http.public.knowledge_bodies import (
     MemberBody,
     ShareBody,
 )
-from gatewayd.http.public.queries import flag, number, page
+from gatewayd.http.public.queries import PAGE_QUERY, TEXT_QUERY, flag, number, page
+from gatewayd.http.replies import documents
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import TRUE, answers, listed
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.collections import CollectionChange, Collections, NewCollection
 from gatewayd.knowledge.members import LONGEST_WAIT, Addition, Members, Result
@@ -27,6 +29,9 @@ from gatewayd.knowledge.shapes import show_collection
 PREFIX: Final = "/api/v1/knowledge"
 PAGE_SIZE: Final = 30
 LARGEST_BATCH: Final = 8 * 2**20
+WAIT_QUERY: Final = {"wait": "Seconds, 300 at most, to wait for a file that is being processed."}
+REMOVAL_QUERY: Final = {"delete_file": "With false, the file itself is not deleted."}
+RESET_QUERY: Final = {"include_directories": "With false, the directories stay."}
 _row = Noun(PREFIX, "knowledge").row
 
 
@@ -58,6 +63,7 @@ class KnowledgeRoutes:
             _row("DELETE", "/{id}/delete", self.remove, who, "Delete a collection"),
         ]
 
+    @answers(documents.collections, query={**PAGE_QUERY, **TEXT_QUERY})
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"items": [Knowledge + user, file_count, write_access], "total"}`, 30 a page.
 
@@ -69,11 +75,13 @@ class KnowledgeRoutes:
         found, total = await self._collections.list(who, query=query, offset=offset, limit=limit)
         return json_reply({"items": await self._replies.listed(who, found), "total": total})
 
+    @answers(listed(documents.listed_collection))
     async def list_plain(self, request: web.Request) -> web.StreamResponse:
         """Answer `[Knowledge + user, file_count, write_access]`."""
         found, _ = await self._collections.list(actor(request))
         return json_reply(await self._replies.listed(actor(request), found))
 
+    @answers(documents.collection)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """`{"name", "description"?, "access_grants"?, "meta"?}` -> Knowledge.
 
@@ -85,6 +93,7 @@ class KnowledgeRoutes:
         note_grants(request, made.name, made.grants, id=made.id)
         return json_reply(show_collection(made))
 
+    @answers(documents.whole_collection)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer Knowledge with `files` and `write_access`; 404 for what the caller may not read.
 
@@ -95,6 +104,7 @@ class KnowledgeRoutes:
         found = await self._collections.get(who, _id(request))
         return await self._replies.whole(who, found, limit=MOST_SHOWN)
 
+    @answers(documents.whole_collection)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"name"?, "description"?, "access_grants"?, "meta"?}` -> Knowledge with `files`."""
         form = await read_model(request, CollectionChangeBody)
@@ -104,6 +114,7 @@ class KnowledgeRoutes:
         note_grants(request, changed.name, changed.grants, id=changed.id, description=form.description)
         return await self._replies.whole(who, changed)
 
+    @answers(documents.whole_collection)
     async def share(self, request: web.Request) -> web.StreamResponse:
         """`{"access_grants": [{"principal_type", "principal_id", "permission"}]}` -> Knowledge with
         `files`."""
@@ -113,12 +124,14 @@ class KnowledgeRoutes:
         note_grants(request, collection.name, collection.grants, id=collection.id)
         return await self._replies.whole(who, collection)
 
+    @answers(listed(documents.owned_file))
     async def list_pending(self, request: web.Request) -> web.StreamResponse:
         """Answer `[File]`: what was uploaded into the collection and is still being processed."""
         found, _ = await self._members.list(actor(request), _id(request))
         pending = [file for _, file in found if file.status is FileStatus.PENDING]
         return json_reply(await self._replies.files(pending))
 
+    @answers(documents.whole_collection, query=WAIT_QUERY)
     async def add(self, request: web.Request) -> web.StreamResponse:
         """`{"file_id", "directory_id"?, "wait"?}` -> Knowledge with `files`; 200 for one that is in already.
 
@@ -134,6 +147,7 @@ class KnowledgeRoutes:
         note_change(request, collection.name, {"id": collection.id, "added": [form.file_id]})
         return await self._replies.whole(who, collection)
 
+    @answers(documents.whole_collection)
     async def update(self, request: web.Request) -> web.StreamResponse:
         """`{"file_id"}` -> Knowledge with `files`; 404 for one that is not in."""
         form = await read_model(request, MemberBody)
@@ -142,6 +156,7 @@ class KnowledgeRoutes:
         note_change(request, collection.name, {"id": collection.id, "updated": [form.file_id]})
         return await self._replies.whole(who, collection)
 
+    @answers(documents.whole_collection, query=REMOVAL_QUERY)
     async def remove_file(self, request: web.Request) -> web.StreamResponse:
         """`{"file_id"}` -> Knowledge with `files`; 404 for one that is not in.
 
@@ -155,6 +170,7 @@ class KnowledgeRoutes:
         note_change(request, collection.name, {"id": collection.id, "removed": [form.file_id]})
         return await self._replies.whole(who, collection)
 
+    @answers(documents.batch, query=WAIT_QUERY)
     async def add_many(self, request: web.Request) -> web.StreamResponse:
         """`[{"file_id", "directory_id"?}]` -> Knowledge with `files`, and a result for each file.
 
@@ -168,6 +184,7 @@ class KnowledgeRoutes:
         note_change(request, collection.name, {"id": collection.id, "added": _changed(results)})
         return await self._replies.batch(who, collection, results)
 
+    @answers(documents.whole_collection, query=RESET_QUERY)
     async def reset(self, request: web.Request) -> web.StreamResponse:
         """Take all files out, which stay, and remove the directories unless `?include_directories=false`;
         answers Knowledge with no `files`."""
@@ -177,6 +194,7 @@ class KnowledgeRoutes:
         note_change(request, collection.name, {"id": collection.id, "removed": "every file"})
         return await self._replies.whole(who, collection)
 
+    @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Delete a collection, not its files; answers true."""
         removed = await self._collections.remove(actor(request), _id(request))

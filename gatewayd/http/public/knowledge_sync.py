@@ -12,8 +12,10 @@ from gatewayd.http.body import json_reply, large_reply, read_each, read_members,
 from gatewayd.http.context import actor
 from gatewayd.http.public.collection_replies import CollectionReplies
 from gatewayd.http.public.document_shapes import Shown
-from gatewayd.http.public.queries import flag, number, page
+from gatewayd.http.public.queries import PAGE_QUERY, flag, number, page
+from gatewayd.http.replies import documents, service
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import TRUE, answers
 from gatewayd.ingest.records import File
 from gatewayd.jsonslices import BULK, JsonMembers, Undecoded
 from gatewayd.knowledge.directories import Directories, DirectoryChange
@@ -27,6 +29,13 @@ PAGE_SIZE: Final = 30
 MAX_MANIFEST_BYTES: Final = 32 * 2**20
 MANIFEST: Final = Undecoded("manifest", 250_000)
 FEW_ENTRIES: Final = 5_000
+FILES_QUERY: Final = {
+    **PAGE_QUERY,
+    "query": "Part of the name.",
+    "directory_id": "Id of the one directory to list.",
+    "limit": "Files of a page, 1 to 1000, 30 by default; for administrators.",
+}
+REMOVAL_QUERY: Final = {"move_files": "With false, the files are taken out of the collection."}
 _row = Noun(PREFIX, "knowledge").row
 
 
@@ -118,6 +127,7 @@ class KnowledgeSyncRoutes:
             _row("POST", "/{id}/file/move", self.move, who, "Put a file into a directory", MoveBody),
         ]
 
+    @answers(documents.member_files, query=FILES_QUERY)
     async def list_files(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"items": [File + user], "directories", "breadcrumbs", "total"}`, 30 a page.
 
@@ -146,6 +156,7 @@ class KnowledgeSyncRoutes:
             {**item, "directory_id": link.directory_id} for item, (link, _) in zip(items, found, strict=True)
         ]
 
+    @answers(documents.tree_diff)
     async def diff(self, request: web.Request) -> web.StreamResponse:
         """`{"manifest": [{"filename", "path", "checksum", "size"}]}` -> what to do to bring it in step.
 
@@ -168,6 +179,7 @@ class KnowledgeSyncRoutes:
         diff = await self._sync.diff(actor(request), _id(request), entries)
         return await large_reply(await asyncio.to_thread(show_diff, diff))
 
+    @answers(service.status)
     async def cleanup(self, request: web.Request) -> web.StreamResponse:
         """`{"file_ids", "dir_ids"?}` -> `{"status": true}`; what is not there is fine."""
         form = await read_model(request, CleanupBody, MAX_MANIFEST_BYTES, BULK)
@@ -176,12 +188,14 @@ class KnowledgeSyncRoutes:
         note_change(request, f"collection {_id(request)}", removed)
         return json_reply({"status": True})
 
+    @answers(documents.directory)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """`{"name", "parent_id"?}` -> Directory; 409 when there is one of this name beside it."""
         form = await read_model(request, DirectoryBody)
         made = await self._directories.create(actor(request), _id(request), form.name, form.parent_id or None)
         return json_reply(show_directory(made))
 
+    @answers(documents.directory)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"name"?, "parent_id"?}` -> Directory; its files go with it."""
         form = await read_model(request, DirectoryChangeBody)
@@ -190,6 +204,7 @@ class KnowledgeSyncRoutes:
         changed = await self._directories.change(actor(request), _id(request), _directory(request), change)
         return json_reply(show_directory(changed))
 
+    @answers(TRUE, query=REMOVAL_QUERY)
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Remove a directory and those below it; answers true.
 
@@ -199,6 +214,7 @@ class KnowledgeSyncRoutes:
         await self._directories.remove(actor(request), _id(request), _directory(request), move_files=move)
         return json_reply(data=True)
 
+    @answers(service.status)
     async def move(self, request: web.Request) -> web.StreamResponse:
         """`{"file_id", "directory_id"}` -> `{"status": true}`."""
         form = await read_model(request, MoveBody)

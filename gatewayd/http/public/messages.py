@@ -21,7 +21,9 @@ from gatewayd.http.answers import Streams, send_whole
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.errors import STATUSES
 from gatewayd.http.facts import facts_of
+from gatewayd.http.replies import dialects, service
 from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.schemas import EVENT_STREAM, answers
 from gatewayd.http.uses import Use
 from gatewayd.http.warnings import warning_headers
 from gatewayd.jsonslices import LARGE
@@ -105,16 +107,19 @@ class MessageRoutes:
             Route("GET", "/", self.probe, Access.PUBLIC, "Tell that the gateway is here", tag="chat"),
         ]
 
+    @answers(service.status)
     async def probe(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"status": true}`."""
         return body.json_reply({"status": True})
 
+    @answers(dialects.token_count)
     async def count(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"input_tokens": n}`, an estimate: no provider is asked, so that it never fails for one."""
         value = await body.read_object(request, self._body_limit, LARGE)
         _check(value)
         return body.json_reply({"input_tokens": count_tokens(value)})
 
+    @answers(dialects.messages_answer, EVENT_STREAM)
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"model", "max_tokens", "messages", ...}` with a message, or with its events if streamed.
 

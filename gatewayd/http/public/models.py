@@ -17,10 +17,19 @@ from gatewayd.http.audit import note_change
 from gatewayd.http.context import actor
 from gatewayd.http.public import model_pages
 from gatewayd.http.public.bases import BASES
+from gatewayd.http.replies import models
 from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.schemas import TRUE, answers
 from gatewayd.pace import Pace
 
 LISTS: Final = tuple(f"{base}/models" for base in BASES)
+LIST_QUERY: Final = {
+    "refresh": "With true, providers are asked anew.",
+    "limit": "With the header anthropic-version: number of models, 1 to 1000.",
+    "after_id": "With that header: id of the model before the page.",
+    "before_id": "With that header: id of the model behind the page.",
+}
+RECORD_QUERY: Final = {"id": "Id of the model."}
 
 
 class GrantBody(BaseModel):
@@ -92,6 +101,7 @@ class ModelRoutes:
             *(_listing(f"{path}/{{id:.+}}", self.show, "Show one model", slashes=True) for path in LISTS),
         ]
 
+    @answers(models.models, query=LIST_QUERY)
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"object": "list", "data": [...]}` with the models that the caller may use.
 
@@ -105,6 +115,7 @@ class ModelRoutes:
             return await body.large_reply(model_pages.page(listed, request.query))
         return await body.large_reply({"object": "list", "data": listed})
 
+    @answers(models.model)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer one element of the list."""
         model_id = request.match_info["id"].rstrip("/")
@@ -112,6 +123,7 @@ class ModelRoutes:
         listed = self._listed(model, actor(request), await self._read_buttons())
         return body.json_reply(model_pages.described(listed) if model_pages.is_wanted(request) else listed)
 
+    @answers(models.models)
     async def list_base(self, request: web.Request) -> web.StreamResponse:
         """Answer every model, whoever may use it."""
         models = await self._catalog.list_all()
@@ -119,17 +131,20 @@ class ModelRoutes:
         listed = await self._all_listed(models, actor(request), buttons)
         return await body.large_reply({"object": "list", "data": listed})
 
+    @answers(models.model_records)
     async def list_records(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"items": [record], "total"}`."""
         records = self._catalog.list_records()
         return body.json_reply({"items": [render_record(item) for item in records], "total": len(records)})
 
+    @answers(models.shown_record, query=RECORD_QUERY)
     async def show_record(self, request: web.Request) -> web.StreamResponse:
         """Answer the record named by the query parameter `id`."""
         return body.json_reply(
             {**render_record(self._record(request.query.get("id", ""))), "write_access": True}
         )
 
+    @answers(models.model_record)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Store a record and answer it."""
         form = await body.read_model(request, ModelBody)
@@ -148,6 +163,7 @@ class ModelRoutes:
         note_change(request, form.id, told)
         return body.json_reply(render_record(described))
 
+    @answers(models.model_record)
     async def grant(self, request: web.Request) -> web.StreamResponse:
         """Replace the access list of a model and answer its record."""
         form = await body.read_model(request, ModelAccessBody)
@@ -156,6 +172,7 @@ class ModelRoutes:
         note_change(request, form.id, form.model_dump(include={"access_grants"}))
         return body.json_reply(render_record(record))
 
+    @answers(models.model_record, query=RECORD_QUERY)
     async def toggle(self, request: web.Request) -> web.StreamResponse:
         """Switch a model on or off for non-administrators and answer its record."""
         record = self._record(request.query.get("id", ""))
@@ -163,6 +180,7 @@ class ModelRoutes:
         note_change(request, changed.id, {"is_active": changed.is_active})
         return body.json_reply(render_record(changed))
 
+    @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Delete a record and answer true."""
         form = await body.read_model(request, ModelIdBody)

@@ -8,7 +8,9 @@ from gatewayd.accounts.permissions import BUILTIN, Permissions, differences, kno
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_object
 from gatewayd.http.context import actor
+from gatewayd.http.replies import accounts
 from gatewayd.http.routes import Access, Route
+from gatewayd.http.schemas import answers
 
 PREFIX = "/api/v1/users"
 
@@ -39,14 +41,17 @@ class PermissionRoutes:
             ),
         ]
 
+    @answers(accounts.permissions)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer the effective tree of the caller, `{"workspace": {...}, "features": {...}, ...}`."""
         return json_reply(actor(request).permissions)
 
+    @answers(accounts.permissions)
     async def show_defaults(self, request: web.Request) -> web.StreamResponse:
         """Answer the tree that accounts with the role user have."""
         return json_reply(self._permissions.defaults())
 
+    @answers(accounts.permissions)
     async def change_defaults(self, request: web.Request) -> web.StreamResponse:
         """A tree -> the stored one; a missing leaf gets its built-in value, an unknown one is dropped."""
         tree = known(await read_object(request))
@@ -55,6 +60,7 @@ class PermissionRoutes:
         note_change(request, "default permissions", differences(before, after))
         return json_reply(after)
 
+    @answers(accounts.permissions)
     async def show_builtin(self, request: web.Request) -> web.StreamResponse:
         """Answer the tree as it is without any configuration."""
         return json_reply(BUILTIN)

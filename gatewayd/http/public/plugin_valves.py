@@ -10,6 +10,7 @@ from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_object
 from gatewayd.http.context import actor
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import OBJECT, OBJECT_OR_NULL, answers
 from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.records import Family
 from gatewayd.plugins.service import Plugins
@@ -36,10 +37,12 @@ class ValveRoutes:
             row("POST", f"{valves}/user/update", self.change_own, users, "Set something for oneself"),
         ]
 
+    @answers(OBJECT)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `{name: value}` with what was set, without the defaults."""
         return json_reply(self._plugins.valves(actor(request), self._family, plugin_id(request)))
 
+    @answers(OBJECT_OR_NULL)
     async def describe(self, request: web.Request) -> web.StreamResponse:
         """Answer the JSON schema of the class `Valves`, options of choices resolved; null without one.
 
@@ -49,6 +52,7 @@ class ValveRoutes:
             schema = await self._plugins.valves_schema(actor(request), self._family, plugin_id(request))
         return json_reply(schema)
 
+    @answers(OBJECT)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{name: value}` -> all that is set then; null takes a value back to its default.
 
@@ -61,17 +65,20 @@ class ValveRoutes:
         note_change(request, plugin_id(request), {"changed": sorted(values)})
         return json_reply(changed)
 
+    @answers(OBJECT)
     async def show_own(self, request: web.Request) -> web.StreamResponse:
         """Answer `{name: value}` with what the caller set."""
         values = await self._user_valves.find(actor(request), self._family, plugin_id(request))
         return json_reply(values or {})
 
+    @answers(OBJECT_OR_NULL)
     async def describe_own(self, request: web.Request) -> web.StreamResponse:
         """Answer the JSON schema of the class `UserValves`; null without one."""
         with own_words():
             schema = await self._user_valves.schema(actor(request), self._family, plugin_id(request))
         return json_reply(schema)
 
+    @answers(OBJECT)
     async def change_own(self, request: web.Request) -> web.StreamResponse:
         """`{name: value}` -> all that the caller has set then; null takes a value back to its default."""
         values = await read_object(request)

@@ -10,6 +10,8 @@ from gatewayd.accounts.records import Actor
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
+from gatewayd.http.replies import documents, service
+from gatewayd.http.schemas import answers
 from gatewayd.ingest.files import Files
 from gatewayd.ingest.intake import Upload
 from gatewayd.ingest.records import File
@@ -79,6 +81,7 @@ class Processing:
         self._readying = Readying(files, members)
         self._body_limit = 2 * text_limit
 
+    @answers(documents.processed_file)
     async def process_file(self, request: web.Request) -> web.StreamResponse:
         """`{"file_id", "content"?, "collection_name"?}` -> `{"status": true, "collection_name", "filename",
         "content"}`.
@@ -95,6 +98,7 @@ class Processing:
             note_change(request, f"collection {collection}", {"added": [file.id]})
         return json_reply(await self._shown(who, file, collection))
 
+    @answers(documents.processed_text)
     async def process_text(self, request: web.Request) -> web.StreamResponse:
         """`{"name", "content", "collection_name"?}` -> `{"status": true, "collection_name", "file_id",
         "content"}`.
@@ -112,6 +116,7 @@ class Processing:
         file = await self._readying.finished(file)
         return json_reply({**await self._shown(who, file, collection), "file_id": file.id})
 
+    @answers(documents.processed_batch)
     async def process_batch(self, request: web.Request) -> web.StreamResponse:
         """`{"files": [{"id"}], "collection_name"}` -> `{"results": [{"file_id", "status", "error"?}],
         "errors": [..]}`: each is put into the collection for itself."""
@@ -123,6 +128,7 @@ class Processing:
         shown = [_show_result(result) for result in results]
         return json_reply({"results": shown, "errors": [each for each in shown if "error" in each]})
 
+    @answers(service.status)
     async def delete(self, request: web.Request) -> web.StreamResponse:
         """`{"collection_name", "file_id"}` -> `{"status": true}`; the file itself stays."""
         form = await read_model(request, DeleteBody)

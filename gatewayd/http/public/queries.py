@@ -9,6 +9,9 @@ LAST_PAGE: Final = 1_000_000
 TRUE: Final = frozenset({"true", "1", "yes", "on", "t", "y"})
 FALSE: Final = frozenset({"false", "0", "no", "off", "f", "n"})
 
+PAGE_QUERY: Final = {"page": "Number of the page, from 1."}
+TEXT_QUERY: Final = {"query": "Text to look for."}
+
 
 def flag(query: Mapping[str, str], name: str, *, default: bool) -> bool:
     """Return a switch; a value that is none raises (422)."""

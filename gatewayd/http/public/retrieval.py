@@ -18,7 +18,9 @@ from gatewayd.http.public.processing import (
     Processing,
     ProcessTextBody,
 )
+from gatewayd.http.replies import documents
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import answers
 from gatewayd.http.uses import Use
 from gatewayd.http.warnings import warning_headers
 from gatewayd.knowledge.retrieval import MAX_K, Retrieval, SearchOptions
@@ -110,6 +112,7 @@ class RetrievalRoutes:
             _row("POST", "/delete", work.delete, Access.ADMIN, "Take a file out", DeleteBody),
         ]
 
+    @answers(documents.passages)
     async def query_doc(self, request: web.Request) -> web.StreamResponse:
         """`{"collection_name", "query", "k"?, "k_reranker"?, "r"?, "hybrid"?, "hybrid_bm25_weight"?}` ->
         `{"ids": [[..]], "documents": [[..]], "metadatas": [[..]], "distances": [[..]]}`, best first.
@@ -119,6 +122,7 @@ class RetrievalRoutes:
         form = await read_model(request, QueryDocBody)
         return await self._found(actor(request), [form.collection_name], form)
 
+    @answers(documents.passages)
     async def query_collection(self, request: web.Request) -> web.StreamResponse:
         """`{"collection_names", "query", ...}` -> as `query/doc`, over all of them together."""
         form = await read_model(request, QueryCollectionBody)

@@ -14,7 +14,9 @@ from gatewayd.http.context import actor, request_id
 from gatewayd.http.ndjson import Ending, pass_lines, pass_whole
 from gatewayd.http.public.runtime_conversion import RuntimeConversion
 from gatewayd.http.public.runtime_requests import PREFIX, TAG, index, name_of, read, rows
+from gatewayd.http.replies import dialects, service
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.schemas import LINES, OBJECT, Reply, answers
 from gatewayd.http.uses import Use
 
 PROTOCOL_VERSION: Final = "0.12.0"
@@ -29,6 +31,14 @@ ASKED: Final = (
     ("/api/embeddings", "Turn one text into a vector"),
     ("/api/show", "Describe a model"),
 )
+
+REPLIES: Final = {
+    "/api/generate": Reply(dialects.runtime_generation, (LINES,)),
+    "/api/chat": Reply(dialects.runtime_chat, (LINES,)),
+    "/api/embed": Reply(dialects.runtime_embeddings),
+    "/api/embeddings": Reply(dialects.runtime_embedding),
+    "/api/show": Reply(OBJECT),
+}
 
 
 SHOW: Final = "/api/show"
@@ -81,6 +91,7 @@ class RuntimeRoutes:
                 summary,
                 interruptible=True,
                 use=Use.EMBEDDINGS if path == "/api/embed" else Use.ANSWER,
+                reply=REPLIES[path],
             )
         ]
         return [
@@ -91,10 +102,12 @@ class RuntimeRoutes:
             *asked,
         ]
 
+    @answers(service.status)
     async def probe(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"status": true}`."""
         return body.json_reply({"status": True})
 
+    @answers(dialects.runtime_models)
     async def tags(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"models": [{"name", "model", "modified_at", "size", "digest", "urls", ...}]}`."""
         viewer, place = actor(request), index(request)
@@ -103,10 +116,12 @@ class RuntimeRoutes:
             models += self._conversion.tags(await self._runtimes.locals(viewer))
         return body.json_reply({"models": models})
 
+    @answers(dialects.runtime_models)
     async def loaded(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"models": [{"name", "model", "size", "expires_at", ..., "urls"}]}`."""
         return body.json_reply({"models": await self._runtimes.loaded(actor(request), index(request))})
 
+    @answers(dialects.runtime_version)
     async def version(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"version": "0.12.3"}`."""
         return body.json_reply({"version": await self._runtimes.version(index(request)) or PROTOCOL_VERSION})

@@ -15,6 +15,7 @@ from gatewayd.http.context import actor, request_id
 from gatewayd.http.ndjson import Ending, pass_lines, pass_whole
 from gatewayd.http.public.runtime_requests import PREFIX, TAG, index, name_of, read, rows
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.schemas import ANY_MEDIA_TYPE, LINES, OBJECT, answers
 
 STREAMED: Final = frozenset({"/api/pull", "/api/push", "/api/create"})
 
@@ -46,6 +47,7 @@ class RuntimeAdminRoutes:
             *(self._blob(method) for method in ("POST", "HEAD")),
         ]
 
+    @answers(OBJECT, LINES)
     async def transfer(self, path: str, request: web.Request) -> web.StreamResponse:
         """Fetch or publish `{"model", "insecure"?, "stream"?}`; answers `{"status", "total"?, ...}` lines."""
         form = await read(request, self._body_limit)
@@ -53,6 +55,7 @@ class RuntimeAdminRoutes:
         runtime = await self._runtimes.place(name, index(request))
         return await self._pass(request, runtime, path, with_name(form, runtime.own_name(name)))
 
+    @answers(OBJECT, LINES)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Make `{"model", "from"?, "system"?, ...}` on the runtime that has the model it is made from."""
         form = await read(request, self._body_limit)
@@ -64,6 +67,7 @@ class RuntimeAdminRoutes:
             made["from"] = runtime.own_name(base)
         return await self._pass(request, runtime, "/api/create", made)
 
+    @answers(None, ANY_MEDIA_TYPE)
     async def copy(self, request: web.Request) -> web.StreamResponse:
         """Copy `{"source", "destination"}` within a runtime; answers nothing."""
         form = await read(request, self._body_limit)
@@ -72,6 +76,7 @@ class RuntimeAdminRoutes:
         names = {"source": runtime.own_name(source), "destination": runtime.own_name(destination)}
         return await self._pass(request, runtime, "/api/copy", {**form, **names})
 
+    @answers(None, ANY_MEDIA_TYPE)
     async def delete(self, request: web.Request) -> web.StreamResponse:
         """Delete `{"model"}` (or `name`); answers nothing."""
         form = await read(request, self._body_limit)
@@ -79,6 +84,7 @@ class RuntimeAdminRoutes:
         runtime = await self._runtimes.place(name, index(request))
         return await self._pass(request, runtime, "/api/delete", with_name(form, runtime.own_name(name)))
 
+    @answers(OBJECT)
     async def unload(self, request: web.Request) -> web.StreamResponse:
         """Take `{"model"}` out of a runtime's memory; answers as a generation of nothing does."""
         form = await read(request, self._body_limit)

@@ -15,6 +15,7 @@ from gatewayd.http.context import actor, request_id
 from gatewayd.http.ndjson import pass_bytes
 from gatewayd.http.public.runtime_requests import PREFIX, TAG, read
 from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.schemas import ANY_MEDIA_TYPE, answers
 from gatewayd.http.uses import Use
 
 KNOWN: Final = (
@@ -55,6 +56,7 @@ class RuntimeOthersRoutes:
             for method in METHODS
         ]
 
+    @answers(None, ANY_MEDIA_TYPE)
     async def forward(self, request: web.Request) -> web.StreamResponse:
         """Answer as the runtime does, whatever that is.
 

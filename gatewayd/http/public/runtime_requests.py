@@ -9,6 +9,7 @@ from gatewayd.catalog.replies import Body
 from gatewayd.errors import invalid
 from gatewayd.http import body
 from gatewayd.http.routes import JSON_BODY, Access, Dialect, Handler, Route
+from gatewayd.http.schemas import Reply
 from gatewayd.http.uses import Use
 from gatewayd.jsonslices import LARGE
 
@@ -31,6 +32,7 @@ def rows(
     *,
     interruptible: bool = False,
     use: Use = Use.ANSWER,
+    reply: Reply | None = None,
 ) -> Sequence[Route]:
     """Return the two rows of an operation: for any runtime, and for the one that the path names."""
     return [
@@ -45,6 +47,7 @@ def rows(
             interruptible=interruptible,
             use=use,
             takes=BODY_TYPES,
+            reply=reply,
         )
         for place in ("", INDEX)
     ]

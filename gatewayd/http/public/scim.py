@@ -20,7 +20,9 @@ from gatewayd.http.public.scim_messages import (
     reply,
     search_of,
 )
+from gatewayd.http.replies import provisioning
 from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.schemas import answers
 from gatewayd.http.warnings import warning_headers
 from gatewayd.jsonparts import Encoded, encode_pages
 from gatewayd.pace import Pace
@@ -34,6 +36,19 @@ USER, GROUP = ResourceType.USER, ResourceType.GROUP
 NO_MEMBERS: Final = Encoded([b"[]"])
 MEMBERS_AT_ONCE: Final = 200
 """Members that are rendered before others are served."""
+
+CHOICE_QUERY: Final = {
+    "attributes": "Attributes to answer, with commas between them.",
+    "excludedAttributes": "Attributes to leave out, with commas between them.",
+}
+LIST_QUERY: Final = {
+    "filter": "Filter expression (RFC 7644, 3.4.2.2).",
+    "startIndex": "Number of the first resource, from 1.",
+    "count": "Maximum number of resources.",
+    "sortBy": "Attribute to sort by.",
+    "sortOrder": "ascending (the default) or descending.",
+    **CHOICE_QUERY,
+}
 
 
 def row(method: str, path: str, handler: Handler, summary: str, *statuses: int) -> Route:
@@ -75,6 +90,7 @@ class ScimUserRoutes:
             row("POST", "/Users/.search", self.search, "Search users", 200),
         ]
 
+    @answers(provisioning.scim_user, query=CHOICE_QUERY)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take a User, answer it with its address (201)."""
         projection = projection_of(read_query(request), USER)
@@ -83,12 +99,14 @@ class ScimUserRoutes:
         note(request, written, shown["id"])
         return reply(projection.apply(shown), 201, {hdrs.LOCATION: shown["meta"]["location"]})
 
+    @answers(provisioning.scim_user, query=CHOICE_QUERY)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer a User."""
         projection = projection_of(read_query(request), USER)
         entry = await self._users.get(_id(request), with_groups=projection.wants("groups"))
         return reply(projection.apply(self._shown(request, entry)))
 
+    @answers(provisioning.scim_user, query=CHOICE_QUERY)
     async def replace(self, request: web.Request) -> web.StreamResponse:
         """Take a User, answer it as it is now."""
         projection = projection_of(read_query(request), USER)
@@ -96,6 +114,7 @@ class ScimUserRoutes:
         note(request, written, _id(request))
         return reply(projection.apply(self._shown(request, written.entry)))
 
+    @answers(provisioning.scim_user, query=CHOICE_QUERY)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Take a PatchOp, answer the User as it is now."""
         projection = projection_of(read_query(request), USER)
@@ -108,10 +127,12 @@ class ScimUserRoutes:
         note(request, await self._users.deactivate(_id(request)), _id(request))
         return reply(None)
 
+    @answers(provisioning.scim_users, query=LIST_QUERY)
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer a ListResponse of what the query string asks for."""
         return await self._found(request, read_query(request))
 
+    @answers(provisioning.scim_users)
     async def search(self, request: web.Request) -> web.StreamResponse:
         """Answer a ListResponse of what a SearchRequest asks for."""
         return await self._found(request, await read_search(request))
@@ -150,6 +171,7 @@ class ScimGroupRoutes:
             row("POST", "/Groups/.search", self.search, "Search groups", 200),
         ]
 
+    @answers(provisioning.scim_group, query=CHOICE_QUERY)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take a Group, answer it with its address (201)."""
         projection = projection_of(read_query(request), GROUP)
@@ -159,12 +181,14 @@ class ScimGroupRoutes:
         shown = await self._reread(request, written.entry, projection)
         return await large_reply(shown, 201, {hdrs.LOCATION: address})
 
+    @answers(provisioning.scim_group, query=CHOICE_QUERY)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer a Group; its members are read only when they are shown."""
         projection = projection_of(read_query(request), GROUP)
         entry = await self._groups.get(_id(request), with_members=projection.wants("members"))
         return await large_reply(await self._shown(request, entry, projection))
 
+    @answers(provisioning.scim_group, query=CHOICE_QUERY)
     async def replace(self, request: web.Request) -> web.StreamResponse:
         """Take a Group, answer it as it is now."""
         projection = projection_of(read_query(request), GROUP)
@@ -172,6 +196,7 @@ class ScimGroupRoutes:
         note(request, written, _id(request))
         return await large_reply(await self._reread(request, written.entry, projection))
 
+    @answers(provisioning.scim_group, query=CHOICE_QUERY)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Take a PatchOp; answer 204, or the Group when the query string chooses attributes."""
         projection = projection_of(read_query(request), GROUP)
@@ -186,10 +211,12 @@ class ScimGroupRoutes:
         note(request, await self._groups.remove(_id(request)), _id(request))
         return reply(None)
 
+    @answers(provisioning.scim_groups, query=LIST_QUERY)
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer a ListResponse of what the query string asks for."""
         return await self._found(request, read_query(request))
 
+    @answers(provisioning.scim_groups)
     async def search(self, request: web.Request) -> web.StreamResponse:
         """Answer a ListResponse of what a SearchRequest asks for."""
         return await self._found(request, await read_search(request))

@@ -9,7 +9,9 @@ from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.http.context import base_url
 from gatewayd.http.public.scim import row
 from gatewayd.http.public.scim_messages import list_reply, reply
+from gatewayd.http.replies import provisioning
 from gatewayd.http.routes import Route
+from gatewayd.http.schemas import answers
 from gatewayd.scim.discovery import resource_types, schemas, service_provider_config
 from gatewayd.scim.records import Resource
 from gatewayd.scim.rendering import ROOT
@@ -41,23 +43,28 @@ class ScimDiscoveryRoutes:
             *(row(method, path, self.refuse, "Not supported") for method, path in ABSENT),
         ]
 
+    @answers(provisioning.scim_abilities)
     async def show_config(self, request: web.Request) -> web.StreamResponse:
         """Answer the ServiceProviderConfig."""
         _check(request)
         return reply(service_provider_config(base_url(request)))
 
+    @answers(provisioning.scim_resource_types)
     async def list_resource_types(self, request: web.Request) -> web.StreamResponse:
         """Answer a ListResponse of ResourceTypes."""
         return await _listed(request, resource_types(base_url(request)))
 
+    @answers(provisioning.scim_resource_type)
     async def show_resource_type(self, request: web.Request) -> web.StreamResponse:
         """Answer a ResourceType; its id is User or Group."""
         return _shown(request, "resource type", resource_types(base_url(request)))
 
+    @answers(provisioning.scim_schemas)
     async def list_schemas(self, request: web.Request) -> web.StreamResponse:
         """Answer a ListResponse of Schemas."""
         return await _listed(request, schemas(base_url(request)))
 
+    @answers(provisioning.scim_schema)
     async def show_schema(self, request: web.Request) -> web.StreamResponse:
         """Answer a Schema; its id is a URN, in any case."""
         return _shown(request, "schema", schemas(base_url(request)))

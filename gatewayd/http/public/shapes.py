@@ -11,6 +11,12 @@ PAGE_SIZE: Final = 30
 LAST_PAGE: Final = 1_000_000
 # An account counts as active this long after its last request.
 ACTIVE_SECONDS: Final = 180
+USERS_QUERY: Final = {
+    "query": "Part of the name or the e-mail address.",
+    "order_by": "Member to sort by, created_at by default.",
+    "direction": "asc (the default) or desc.",
+    "page": "Number of the page, from 1; it has 30 accounts.",
+}
 
 
 def show_whole_user(user: User) -> dict[str, Any]:

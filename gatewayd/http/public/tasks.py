@@ -17,7 +17,9 @@ from gatewayd.dialects import openai
 from gatewayd.http import body
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.facts import facts_of
+from gatewayd.http.replies import chats
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import answers
 from gatewayd.http.uses import Use
 from gatewayd.jsonslices import LARGE
 
@@ -58,6 +60,7 @@ class TaskRoutes:
             ),
         ]
 
+    @answers(chats.told)
     async def stop(self, request: web.Request) -> web.Response:
         """Stop a task: `{"status": true, "message"}`; `{"status": false, "message"}` when it is not there."""
         task_id = request.match_info["task_id"]
@@ -65,15 +68,18 @@ class TaskRoutes:
             return _told(f"Task {task_id} successfully stopped.")
         return _told(f"Task with ID {task_id} not found.", status=False)
 
+    @answers(chats.tasks)
     async def list(self, request: web.Request) -> web.Response:
         """Return `{"tasks": [id]}`, oldest first."""
         return body.json_reply({"tasks": [info.id for info in self._stopping.every()]})
 
+    @answers(chats.task_ids)
     async def of_chat(self, request: web.Request) -> web.Response:
         """Return `{"task_ids": [id]}`, none for a chat of somebody else."""
         found = await self._stopping.of_chat(actor(request), request.match_info["chat_id"])
         return body.json_reply({"task_ids": [info.id for info in found]})
 
+    @answers(chats.told)
     async def stop_chat(self, request: web.Request) -> web.Response:
         """Stop what runs for a chat: `{"status": true, "message"}`."""
         chat_id = request.match_info["chat_id"]
@@ -81,6 +87,7 @@ class TaskRoutes:
             return _told(f"All tasks of chat {chat_id} stopped.")
         return _told(f"No tasks found for chat {chat_id}.")
 
+    @answers(chats.task_config)
     async def config(self, request: web.Request) -> web.Response:
         """Return which model makes titles, tags and follow-ups, and which of them are made."""
         options = self._runs.options
@@ -93,14 +100,17 @@ class TaskRoutes:
             }
         )
 
+    @answers(chats.task_completion)
     async def title(self, request: web.Request) -> web.Response:
         """Answer `{"model", "messages"}` with a completion of `{"title": "..."}` as JSON text."""
         return await self._make(tasktexts.TITLE, request)
 
+    @answers(chats.task_completion)
     async def tags(self, request: web.Request) -> web.Response:
         """Answer `{"model", "messages"}` with a completion of `{"tags": [...]}` as JSON text."""
         return await self._make(tasktexts.TAGS, request)
 
+    @answers(chats.task_completion)
     async def follow_up(self, request: web.Request) -> web.Response:
         """Answer `{"model", "messages"}` with a completion of `{"follow_ups": [...]}` as JSON text."""
         return await self._make(tasktexts.FOLLOW_UPS, request)

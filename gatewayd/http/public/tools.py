@@ -15,7 +15,9 @@ from gatewayd.http.public.knowledge_bodies import ShareBody
 from gatewayd.http.public.plugin_bodies import ToolBody, ToolChangeBody
 from gatewayd.http.public.plugin_shapes import show_server
 from gatewayd.http.public.plugin_valves import ValveRoutes, plugin_id
+from gatewayd.http.replies import plugins
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import TRUE, answers, listed
 from gatewayd.plugins.records import Family, Origin, Plugin
 from gatewayd.plugins.source import LARGEST_SOURCE
 from gatewayd.plugins.toolservers import ToolServer
@@ -56,6 +58,7 @@ class ToolRoutes:
             *self._valves.routes(_noun, who),
         ]
 
+    @answers(plugins.tools)
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `[tool]` without sources, each with `has_user_valves` and `write_access`; then the servers.
 
@@ -65,11 +68,13 @@ class ToolRoutes:
         shown = await self._shapes.listed(by, self._usable(by))
         return json_reply([*shown, *(show_server(one) for one in await self._list_servers(by))])
 
+    @answers(listed(plugins.owned_tool))
     async def list_owned(self, request: web.Request) -> web.StreamResponse:
         """Answer `[tool]` without sources, each with `user`, its owner."""
         by = actor(request)
         return json_reply(await self._shapes.listed(by, self._usable(by), has_owner=True))
 
+    @answers(listed(plugins.tool))
     async def export(self, request: web.Request) -> web.StreamResponse:
         """Answer `[tool]` with sources; 403 without the permission workspace.tools_export.
 
@@ -80,6 +85,7 @@ class ToolRoutes:
         found = [one for one in self._usable(by) if one.origin is Origin.DATABASE]
         return json_reply([self._shapes.shown(by, plugin) for plugin in found])
 
+    @answers(plugins.tool)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """`{"id", "name", "content", "meta": {"description", ...}, "access_grants"?}` -> the tool.
 
@@ -91,11 +97,13 @@ class ToolRoutes:
         note_change(request, made.id, {"name": made.name})
         return json_reply(self._shapes.shown(actor(request), made, has_source=False))
 
+    @answers(plugins.tool)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer the tool with its source; 404 for one that the caller may not use."""
         found = self._plugins.get(actor(request), Family.TOOL, plugin_id(request))
         return json_reply(self._shapes.shown(actor(request), found))
 
+    @answers(plugins.tool)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"name"?, "content"?, "meta"?, "access_grants"?}` -> the tool with its source.
 
@@ -106,6 +114,7 @@ class ToolRoutes:
         note_change(request, changed.id, {"changed": sorted(form.model_fields_set)})
         return json_reply(self._shapes.shown(actor(request), changed))
 
+    @answers(plugins.tool)
     async def share(self, request: web.Request) -> web.StreamResponse:
         """`{"access_grants": [{"principal_type", "principal_id", "permission"}]}` -> the tool."""
         form = await read_model(request, ShareBody)
@@ -115,6 +124,7 @@ class ToolRoutes:
         note_change(request, changed.id, form.model_dump(include={"access_grants"}))
         return json_reply(self._shapes.shown(actor(request), changed))
 
+    @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Remove a tool with its valves; answers true. 409 for one that comes from a file."""
         await self._plugins.remove(actor(request), Family.TOOL, plugin_id(request))

@@ -9,7 +9,9 @@ from gatewayd.errors import invalid
 from gatewayd.http import body
 from gatewayd.http.audit import note_change
 from gatewayd.http.context import actor
+from gatewayd.http.replies import plugins
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import answers
 from gatewayd.jsonslices import LARGE
 from gatewayd.plugins.connections import read_connection, show_connection
 from gatewayd.plugins.serverservice import ToolServers
@@ -40,6 +42,7 @@ class ToolServerRoutes:
             ),
         ]
 
+    @answers(plugins.tool_connections)
     async def list(self, request: web.Request) -> web.Response:
         """Return `{"TOOL_SERVER_CONNECTIONS": [...], "problems": [sentence]}`.
 
@@ -47,6 +50,7 @@ class ToolServerRoutes:
         """
         return self._shown(await self._servers.list(actor(request)))
 
+    @answers(plugins.tool_connections)
     async def replace(self, request: web.Request) -> web.Response:
         """Make `{"TOOL_SERVER_CONNECTIONS": [...]}` the servers of the database, and return all of them.
 
@@ -63,6 +67,7 @@ class ToolServerRoutes:
         note_change(request, "tool servers", {"ids": [server.id for server in servers]})
         return shown
 
+    @answers(plugins.server_offer)
     async def verify(self, request: web.Request) -> web.Response:
         """Ask the server of one entry now, `{"status": true, "info": {"title", "version"}, "specs": []}`."""
         server = read_connection(await body.read_object(request, LARGEST_BODY, LARGE), "new")

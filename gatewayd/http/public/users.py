@@ -16,13 +16,16 @@ from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, pages_reply, read_model, read_object
 from gatewayd.http.context import actor
 from gatewayd.http.public.shapes import (
+    USERS_QUERY,
     is_active,
     listing_of,
     show_group_name,
     show_user_info,
     show_whole_user,
 )
+from gatewayd.http.replies import accounts
 from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import OBJECT, OBJECT_OR_NULL, TRUE, answers, listed
 
 PREFIX = "/api/v1/users"
 _row = Noun(PREFIX, "users").row
@@ -80,6 +83,7 @@ class UserRoutes:
             _row("DELETE", "/{id}", self.remove, admin, "Delete an account"),
         ]
 
+    @answers(accounts.users, query=USERS_QUERY)
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"users": [User + "group_ids"], "total"}`, a page of 30."""
         users, total = await self._users.list(**listing_of(request.query))
@@ -87,6 +91,7 @@ class UserRoutes:
         rows = [{**show_whole_user(user), "group_ids": list(groups.get(user.id, ()))} for user in users]
         return json_reply({"users": rows, "total": total})
 
+    @answers(accounts.user_infos)
     async def list_all(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"users": [UserInfo], "total"}`, all of them."""
         user_ids = await self._users.list_ids()
@@ -103,36 +108,43 @@ class UserRoutes:
                 for user in page
             ]
 
+    @answers(accounts.user_infos, query=USERS_QUERY)
     async def search(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"users": [UserInfo], "total"}`, a page of 30."""
         users, total = await self._users.list(**listing_of(request.query))
         now = self._clock()
         return json_reply({"users": [show_user_info(user, now) for user in users], "total": total})
 
+    @answers(listed(accounts.group))
     async def own_groups(self, request: web.Request) -> web.StreamResponse:
         """Answer the groups that the caller is in."""
         groups = await self._groups.list(user_id=actor(request).user_id)
         return json_reply(await show_groups(groups, self._groups))
 
+    @answers(OBJECT_OR_NULL)
     async def settings(self, request: web.Request) -> web.StreamResponse:
         """Answer the object that clients keep for the caller, or null."""
         return json_reply((await self._users.get(actor(request).user_id)).settings)
 
+    @answers(OBJECT)
     async def change_settings(self, request: web.Request) -> web.StreamResponse:
         """An object -> all settings with it merged in; 403 without the permission settings.interface."""
         require(actor(request), "settings", "interface")
         user = await self._change_own(request, UserChange(settings=await read_object(request)))
         return json_reply(user.settings)
 
+    @answers(OBJECT_OR_NULL)
     async def info(self, request: web.Request) -> web.StreamResponse:
         """Answer the object that scripts keep about the caller, or null."""
         return json_reply((await self._users.get(actor(request).user_id)).info)
 
+    @answers(OBJECT)
     async def change_info(self, request: web.Request) -> web.StreamResponse:
         """An object -> all of it with the new merged in."""
         user = await self._change_own(request, UserChange(info=await read_object(request)))
         return json_reply(user.info)
 
+    @answers(accounts.user)
     async def change_role(self, request: web.Request) -> web.StreamResponse:
         """`{"id", "role"}` -> User."""
         form = await read_model(request, RoleBody)
@@ -140,6 +152,7 @@ class UserRoutes:
         note_change(request, user.email, {"role": form.role})
         return json_reply(show_whole_user(user))
 
+    @answers(accounts.shown_user)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `{...User, "groups": [{"id", "name"}], "is_active"}`; 404 for an unknown id."""
         user = await self._users.get(request.match_info["id"])
@@ -149,21 +162,25 @@ class UserRoutes:
             {**show_whole_user(user), "groups": names, "is_active": is_active(user, self._clock())}
         )
 
+    @answers(accounts.user_info)
     async def show_info(self, request: web.Request) -> web.StreamResponse:
         """Answer UserInfo; 404 for an unknown id."""
         user = await self._users.get(request.match_info["id"])
         return json_reply(show_user_info(user, self._clock()))
 
+    @answers(accounts.activity)
     async def show_active(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"active"}`; 404 for an unknown id."""
         user = await self._users.get(request.match_info["id"])
         return json_reply({"active": is_active(user, self._clock())})
 
+    @answers(listed(accounts.group))
     async def show_groups(self, request: web.Request) -> web.StreamResponse:
         """Answer the groups of an account; 404 for an unknown id."""
         user = await self._users.get(request.match_info["id"])
         return json_reply(await show_groups(await self._groups.list(user_id=user.id), self._groups))
 
+    @answers(accounts.user)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"role"?, "name"?, "email"?, "profile_image_url"?, "password"?}` -> User.
 
@@ -184,6 +201,7 @@ class UserRoutes:
         note_change(request, user.email, {**values, "password_is_set": is_set})
         return json_reply(show_whole_user(user))
 
+    @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer true; 403 for the primary administrator and oneself, 404 for an unknown id."""
         user = await self._users.get(request.match_info["id"])

@@ -1,5 +1,7 @@
 """Tests for gatewayd.http.openapi."""
 
+from typing import Any
+
 import jsonschema
 import pytest
 from aiohttp import web
@@ -13,6 +15,7 @@ from gatewayd.http.errors import body_of
 from gatewayd.http.openapi import ERRORS, POLICY, describe
 from gatewayd.http.public.scim import ScimGroupRoutes, ScimUserRoutes
 from gatewayd.http.routes import ANTHROPIC_VERSION, Access, Dialect, Route
+from gatewayd.http.schemas import EVENT_STREAM, INTEGER, TEXT, Reply, listed, record
 from gatewayd.scim.rendering import ROOT
 
 
@@ -25,13 +28,29 @@ class Form(BaseModel):
     inner: Inner
 
 
+def changed_thing() -> dict[str, Any]:
+    return record({"inner": inner_thing}, name=TEXT, others=listed(changed_thing))
+
+
+def inner_thing() -> dict[str, Any]:
+    return record(size=INTEGER)
+
+
 async def nothing(request: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
 def test_document_is_valid_and_names_policy_and_fields() -> None:
     rows = [
-        Route("POST", "/things/{id:.+}", nothing, Access.ADMIN, "Change", request=Form, reply=Form),
+        Route(
+            "POST",
+            "/things/{id:.+}",
+            nothing,
+            Access.ADMIN,
+            "Change",
+            request=Form,
+            reply=Reply(changed_thing),
+        ),
         Route("GET", "/open", nothing, Access.PUBLIC, "Look"),
         Route("GET", "/maybe", nothing, Access.OPTIONAL, "Look"),
     ]
@@ -43,7 +62,13 @@ def test_document_is_valid_and_names_policy_and_fields() -> None:
     assert change["security"] == [{"bearer": []}, {"key": []}]
     assert "security" not in document["paths"]["/open"]["get"]
     assert {} in document["paths"]["/maybe"]["get"]["security"]
-    assert set(document["components"]["schemas"]) == {*ERRORS.values(), "Form", "Inner"}
+    assert set(document["components"]["schemas"]) == {
+        *ERRORS.values(),
+        "Form",
+        "Inner",
+        "ChangedThing",
+        "InnerThing",
+    }
 
 
 def test_provisioning_has_a_credential_and_a_media_type_of_its_own() -> None:
@@ -75,6 +100,22 @@ def test_failures_have_the_schema_of_the_body_that_is_sent(dialect: Dialect) -> 
     wrong = {"nothing": "of all this"}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(wrong, {**schema, "components": document["components"]})
+
+
+def test_a_reply_has_its_schema_and_its_media_types() -> None:
+    reply = Reply(changed_thing, (EVENT_STREAM,))
+    query = {"page": "Number of the page."}
+    row = Route("GET", "/things", nothing, Access.PUBLIC, "List", reply=reply, query=query)
+    document = describe([row], title="t", version="1")
+    validate(document)
+    things = document["paths"]["/things"]["get"]
+    content = things["responses"]["200"]["content"]
+    assert content[EVENT_STREAM] == {}
+    schema = {**content["application/json"]["schema"], "components": document["components"]}
+    jsonschema.validate({"name": "n", "others": [{"name": "m", "others": [], "inner": {"size": 1}}]}, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"name": "n", "others": [{"name": 1, "others": []}]}, schema)
+    assert [(each["name"], each["in"]) for each in things["parameters"]] == [("page", "query")]
 
 
 def test_each_success_has_its_status_and_its_body() -> None:

@@ -14,6 +14,19 @@ from tests.fakes.models import make_actor
 GONE = GatewayError(Kind.UNAVAILABLE, "the database is gone", place="db.example.org:5432/gatewayd")
 
 
+FEATURES = (
+    *("auth", "auth_trusted_header", "enable_signup_password_confirmation", "enable_ldap"),
+    *("enable_signup", "enable_login_form", "enable_websocket"),
+)
+CONFIG = {
+    "status": True,
+    "version": "1.2",
+    "default_locale": "",
+    "oauth": {"providers": {}, "auto_redirect": False},
+    "features": dict.fromkeys(FEATURES, True),
+}
+
+
 @dataclass
 class Probe:
     """A daemon in any state."""
@@ -29,7 +42,7 @@ class Config:
     """Tells who asked."""
 
     async def describe(self, actor: Actor | None) -> dict[str, Any]:
-        return {"user": actor.user_id if actor else None}
+        return {**CONFIG, "name": actor.user_id if actor else "nobody"}
 
 
 @pytest.mark.parametrize(
@@ -59,6 +72,6 @@ async def test_each_question_has_its_answer(probe: Probe, health: int, live: int
 async def test_version_and_config() -> None:
     async with serving(HealthRoutes(Probe(), Config(), "1.2").routes(), {"a": make_actor()}) as client:
         assert (await (await client.get("/api/version")).json())["version"] == "1.2"
-        assert (await (await client.get("/api/config")).json()) == {"user": None}
-        assert (await (await client.get("/api/config", headers=bearer("bad"))).json()) == {"user": None}
-        assert (await (await client.get("/api/config", headers=bearer("a"))).json()) == {"user": "u1"}
+        assert (await (await client.get("/api/config")).json())["name"] == "nobody"
+        assert (await (await client.get("/api/config", headers=bearer("bad"))).json())["name"] == "nobody"
+        assert (await (await client.get("/api/config", headers=bearer("a"))).json())["name"] == "u1"

@@ -1,0 +1,207 @@
+"""Accounts, sessions, keys, groups and permissions."""
+
+from typing import Any
+
+from gatewayd.http.schemas import (
+    BOOLEAN,
+    INTEGER,
+    INTEGER_OR_NULL,
+    OBJECT,
+    OBJECT_OR_NULL,
+    SECONDS,
+    TEXT,
+    TEXT_OR_NULL,
+    choice,
+    extended,
+    listed,
+    mapped,
+    record,
+)
+
+
+def role() -> dict[str, Any]:
+    """Return the schema of a role."""
+    return dict(choice("admin", "user", "pending"))
+
+
+def permissions() -> dict[str, Any]:
+    """Return the schema of a permission tree: section, leaf, whether it is allowed."""
+    return dict(mapped(mapped(BOOLEAN)))
+
+
+def account() -> dict[str, Any]:
+    """Return the schema of the few members that sign-in and profile replies have."""
+    return record(id=TEXT, email=TEXT, name=TEXT, role=role, profile_image_url=TEXT)
+
+
+def session() -> dict[str, Any]:
+    """Return the schema of a session: its token, and whose it is."""
+    return extended(
+        account,
+        token=TEXT,
+        token_type={"const": "Bearer"},
+        expires_at={"type": ["integer", "null"], "description": "Seconds since the epoch, null for a key."},
+        permissions=permissions,
+    )
+
+
+def own_session() -> dict[str, Any]:
+    """Return the schema of the session that asks, with some of the profile."""
+    return extended(
+        session,
+        bio=TEXT_OR_NULL,
+        gender=TEXT_OR_NULL,
+        date_of_birth=TEXT_OR_NULL,
+        status_emoji=TEXT_OR_NULL,
+        status_message=TEXT_OR_NULL,
+        status_expires_at=INTEGER_OR_NULL,
+    )
+
+
+def added_account() -> dict[str, Any]:
+    """Return the schema of an account that an administrator made, with a token for it."""
+    return extended(account, token=TEXT, token_type={"const": "Bearer"})
+
+
+def user() -> dict[str, Any]:
+    """Return the schema of a whole account."""
+    return record(
+        id=TEXT,
+        email=TEXT,
+        username=TEXT_OR_NULL,
+        role=role,
+        name=TEXT,
+        profile_image_url=TEXT,
+        profile_banner_image_url=TEXT_OR_NULL,
+        bio=TEXT_OR_NULL,
+        gender=TEXT_OR_NULL,
+        date_of_birth=TEXT_OR_NULL,
+        timezone=TEXT_OR_NULL,
+        presence_state=TEXT_OR_NULL,
+        status_emoji=TEXT_OR_NULL,
+        status_message=TEXT_OR_NULL,
+        status_expires_at=INTEGER_OR_NULL,
+        info=OBJECT_OR_NULL,
+        settings=OBJECT_OR_NULL,
+        oauth=OBJECT_OR_NULL,
+        scim=OBJECT_OR_NULL,
+        last_active_at=SECONDS,
+        updated_at=SECONDS,
+        created_at=SECONDS,
+        active=BOOLEAN,
+    )
+
+
+def listed_user() -> dict[str, Any]:
+    """Return the schema of an account in a list for administrators."""
+    return extended(user, group_ids=listed(TEXT))
+
+
+def users() -> dict[str, Any]:
+    """Return the schema of a page of accounts."""
+    return record(users=listed(listed_user), total=INTEGER)
+
+
+def group_name() -> dict[str, Any]:
+    """Return the schema of a group of an account, in short."""
+    return record(id=TEXT, name=TEXT)
+
+
+def shown_user() -> dict[str, Any]:
+    """Return the schema of one account as administrators see it."""
+    return extended(user, groups=listed(group_name), is_active=BOOLEAN)
+
+
+def user_info() -> dict[str, Any]:
+    """Return the schema of what other accounts may know about one."""
+    return record(
+        id=TEXT,
+        name=TEXT,
+        email=TEXT,
+        role=role,
+        bio=TEXT_OR_NULL,
+        groups=listed(group_name),
+        is_active=BOOLEAN,
+        status_emoji=TEXT_OR_NULL,
+        status_message=TEXT_OR_NULL,
+        status_expires_at=INTEGER_OR_NULL,
+    )
+
+
+def user_infos() -> dict[str, Any]:
+    """Return the schema of a list of accounts in short."""
+    return record(users=listed(user_info), total=INTEGER)
+
+
+def activity() -> dict[str, Any]:
+    """Return the schema of whether an account is in use."""
+    return record(active=BOOLEAN)
+
+
+def group_info() -> dict[str, Any]:
+    """Return the schema of a group as its members see it."""
+    return record(
+        id=TEXT,
+        name=TEXT,
+        description=TEXT,
+        user_id=TEXT_OR_NULL,
+        updated_at=SECONDS,
+        created_at=SECONDS,
+        member_count=INTEGER,
+    )
+
+
+def group() -> dict[str, Any]:
+    """Return the schema of a whole group."""
+    return extended(group_info, permissions=permissions, data=OBJECT, meta=OBJECT)
+
+
+def exported_group() -> dict[str, Any]:
+    """Return the schema of a group with the ids of its members."""
+    return extended(group, user_ids=listed(TEXT))
+
+
+def key() -> dict[str, Any]:
+    """Return the schema of an API key without its value."""
+    return record(
+        id=TEXT,
+        name=TEXT,
+        prefix=TEXT,
+        expires_at=INTEGER_OR_NULL,
+        last_used_at=INTEGER_OR_NULL,
+        created_at=SECONDS,
+    )
+
+
+def created_key() -> dict[str, Any]:
+    """Return the schema of a new API key with its value, which is shown once."""
+    return extended(key, api_key=TEXT)
+
+
+def keys() -> dict[str, Any]:
+    """Return the schema of one's own keys, and of why they do not work."""
+    return record(keys=listed(key), total=INTEGER, missing=listed(TEXT))
+
+
+def contact() -> dict[str, Any]:
+    """Return the schema of whom to ask."""
+    return record(name=TEXT, email=TEXT)
+
+
+def settings() -> dict[str, Any]:
+    """Return the schema of the settings that administrators change while the gateway runs."""
+    return record(
+        SHOW_ADMIN_DETAILS=BOOLEAN,
+        ADMIN_EMAIL=TEXT_OR_NULL,
+        WEBUI_URL=TEXT,
+        ENABLE_SIGNUP=BOOLEAN,
+        ENABLE_API_KEYS=BOOLEAN,
+        ENABLE_API_KEYS_ENDPOINT_RESTRICTIONS=BOOLEAN,
+        API_KEYS_ALLOWED_ENDPOINTS=TEXT,
+        DEFAULT_USER_ROLE=TEXT,
+        DEFAULT_GROUP_ID=TEXT,
+        JWT_EXPIRES_IN=TEXT,
+        PENDING_USER_OVERLAY_TITLE=TEXT,
+        PENDING_USER_OVERLAY_CONTENT=TEXT,
+        RESPONSE_WATERMARK=TEXT,
+    )

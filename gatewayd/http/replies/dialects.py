@@ -1,0 +1,97 @@
+"""Answers of models, in the dialect of the path; what a provider adds is passed on."""
+
+from typing import Any
+
+from gatewayd.http.replies.chats import started_answer
+from gatewayd.http.schemas import (
+    ANYTHING,
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    TEXT_OR_NULL,
+    either,
+    listed,
+    record,
+)
+
+
+def completion() -> dict[str, Any]:
+    """Return the schema of a chat completion."""
+    known = record(
+        {"usage": OBJECT, "sources": listed(ANYTHING)},
+        id=TEXT,
+        object={"const": "chat.completion"},
+        created=INTEGER,
+        model=TEXT,
+        choices=listed(OBJECT),
+    )
+    return {**known, "additionalProperties": True}
+
+
+def chat_answer() -> dict[str, Any]:
+    """Return the schema of the answer to a chat request: a completion, or what was started."""
+    return dict(either(completion, started_answer))
+
+
+def embeddings() -> dict[str, Any]:
+    """Return the schema of vectors; a text is base64 of little-endian float32."""
+    vector = {"type": ["array", "string"], "items": NUMBER}
+    item = {**record(index=INTEGER, embedding=vector), "additionalProperties": True}
+    known = record(object={"const": "list"}, data=listed(item), model=TEXT)
+    return {**known, "additionalProperties": True}
+
+
+def token_count() -> dict[str, Any]:
+    """Return the schema of an estimate of the tokens of a request."""
+    return record(input_tokens=INTEGER)
+
+
+def messages_answer() -> dict[str, Any]:
+    """Return the schema of an answer of the messages dialect."""
+    known = record(
+        {"stop_sequence": TEXT_OR_NULL, "sources": listed(ANYTHING)},
+        id=TEXT,
+        type={"const": "message"},
+        role={"const": "assistant"},
+        model=TEXT,
+        content=listed(OBJECT),
+        stop_reason=TEXT_OR_NULL,
+        usage=OBJECT,
+    )
+    return {**known, "additionalProperties": True}
+
+
+def runtime_models() -> dict[str, Any]:
+    """Return the schema of the models of the runtimes; `urls` are the places of those that have one."""
+    item = {
+        **record({"urls": listed(INTEGER), "connection_type": TEXT}, name=TEXT, model=TEXT),
+        "additionalProperties": True,
+    }
+    return record(models=listed(item))
+
+
+def runtime_version() -> dict[str, Any]:
+    """Return the schema of the lowest version of the runtimes."""
+    return record(version=TEXT)
+
+
+def runtime_generation() -> dict[str, Any]:
+    """Return the schema of a whole continuation of a prompt; each line of a streamed one has it, too."""
+    return {**record({"model": TEXT, "response": TEXT, "done": BOOLEAN}), "additionalProperties": True}
+
+
+def runtime_chat() -> dict[str, Any]:
+    """Return the schema of a whole answer to a chat request; each line of a streamed one has it, too."""
+    return {**record({"model": TEXT, "message": OBJECT, "done": BOOLEAN}), "additionalProperties": True}
+
+
+def runtime_embeddings() -> dict[str, Any]:
+    """Return the schema of the vectors of texts."""
+    return {**record({"model": TEXT, "embeddings": listed(listed(NUMBER))}), "additionalProperties": True}
+
+
+def runtime_embedding() -> dict[str, Any]:
+    """Return the schema of the vector of one text."""
+    return {**record({"embedding": listed(NUMBER)}), "additionalProperties": True}

@@ -1,0 +1,230 @@
+"""Files, collections, directories and passages."""
+
+from typing import Any
+
+from gatewayd.http.replies.models import grant
+from gatewayd.http.schemas import (
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    OBJECT,
+    OBJECT_OR_NULL,
+    SECONDS,
+    TEXT,
+    TEXT_OR_NULL,
+    TRUE,
+    choice,
+    extended,
+    listed,
+    mapped,
+    record,
+)
+
+HASH = {"type": ["string", "null"], "description": "SHA-256 of the text, null while there is none."}
+PROGRESS = choice("pending", "completed", "failed")
+ADDITION = choice("added", "unchanged", "failed")
+
+
+def file_meta() -> dict[str, Any]:
+    """Return the schema of what is known of a file's bytes; `data` is what its client said about it."""
+    return record(
+        {"pages": INTEGER, "blank_pages": INTEGER},
+        name=TEXT,
+        content_type=TEXT_OR_NULL,
+        size=INTEGER,
+        file_hash=TEXT_OR_NULL,
+        data=OBJECT,
+    )
+
+
+def file() -> dict[str, Any]:
+    """Return the schema of a file; `data.content` is its text, where that is asked for."""
+    return record(
+        id=TEXT,
+        user_id=TEXT_OR_NULL,
+        hash=HASH,
+        filename=TEXT,
+        data=record({"status": PROGRESS, "error": TEXT_OR_NULL, "content": TEXT}),
+        meta=file_meta,
+        created_at=SECONDS,
+        updated_at=SECONDS,
+    )
+
+
+def uploaded_file() -> dict[str, Any]:
+    """Return the schema of a new file; `status` is there when it is processed."""
+    return extended(file, {"status": TRUE})
+
+
+def files() -> dict[str, Any]:
+    """Return the schema of a page of files."""
+    return record(items=listed(file), total=INTEGER)
+
+
+def file_status() -> dict[str, Any]:
+    """Return the schema of how far a file is; `error` is there when it failed."""
+    return record({"error": TEXT_OR_NULL}, status=PROGRESS)
+
+
+def file_text() -> dict[str, Any]:
+    """Return the schema of the text of a file."""
+    return record(content=TEXT)
+
+
+def done() -> dict[str, Any]:
+    """Return the schema of a sentence that says what was done."""
+    return record(message=TEXT)
+
+
+def owner() -> dict[str, Any]:
+    """Return the schema of the owner of something in a list; null for one that is gone."""
+    known = record(id=TEXT, name=TEXT, role=TEXT, email=TEXT)
+    return {**known, "type": ["object", "null"]}
+
+
+def owned_file() -> dict[str, Any]:
+    """Return the schema of a file with its owner."""
+    return extended(file, user=owner)
+
+
+def member_file() -> dict[str, Any]:
+    """Return the schema of a file among those of a collection."""
+    return extended(owned_file, directory_id=TEXT_OR_NULL)
+
+
+def collection_grant() -> dict[str, Any]:
+    """Return the schema of one row of the access list of a collection."""
+    return extended(grant, resource_type={"const": "knowledge"}, resource_id=TEXT)
+
+
+def collection() -> dict[str, Any]:
+    """Return the schema of a collection without its files."""
+    return record(
+        id=TEXT,
+        user_id=TEXT,
+        name=TEXT,
+        description=TEXT,
+        meta=OBJECT_OR_NULL,
+        access_grants=listed(collection_grant),
+        created_at=SECONDS,
+        updated_at=SECONDS,
+    )
+
+
+def listed_collection() -> dict[str, Any]:
+    """Return the schema of a collection in a list."""
+    return extended(collection, user=owner, file_count=INTEGER, write_access=BOOLEAN)
+
+
+def collections() -> dict[str, Any]:
+    """Return the schema of a page of collections."""
+    return record(items=listed(listed_collection), total=INTEGER)
+
+
+def file_facts() -> dict[str, Any]:
+    """Return the schema of what a collection tells of a file in it."""
+    return record(id=TEXT, hash=HASH, meta=file_meta, created_at=SECONDS, updated_at=SECONDS)
+
+
+def whole_collection() -> dict[str, Any]:
+    """Return the schema of a collection with its completed files; null for too many of them."""
+    files_or_null = {"type": ["array", "null"], "items": file_facts}
+    return extended(collection, files=files_or_null, file_count=INTEGER, write_access=BOOLEAN)
+
+
+def batch() -> dict[str, Any]:
+    """Return the schema of a collection to which files were added, with what became of each."""
+    result = record({"error": TEXT}, file_id=TEXT, status=ADDITION)
+    warnings = record(message=TEXT, errors=listed(TEXT))
+    return extended(whole_collection, {"warnings": warnings}, results=listed(result))
+
+
+def directory() -> dict[str, Any]:
+    """Return the schema of a directory of a collection."""
+    return record(
+        id=TEXT,
+        knowledge_id=TEXT,
+        parent_id=TEXT_OR_NULL,
+        name=TEXT,
+        user_id=TEXT,
+        created_at=SECONDS,
+        updated_at=SECONDS,
+    )
+
+
+def member_files() -> dict[str, Any]:
+    """Return the schema of a page of the files of a collection, with the directories around them."""
+    return record(
+        items=listed(member_file), directories=listed(directory), breadcrumbs=listed(directory), total=INTEGER
+    )
+
+
+def tree_entry() -> dict[str, Any]:
+    """Return the schema of a file of a tree that is compared."""
+    return record(filename=TEXT, path=TEXT, checksum=TEXT)
+
+
+def changed_entry() -> dict[str, Any]:
+    """Return the schema of a file of a tree that is another one in the collection."""
+    return extended(tree_entry, stale_file_id=TEXT)
+
+
+def tree_diff() -> dict[str, Any]:
+    """Return the schema of what to do to bring a collection in step with a tree."""
+    return record(
+        added=listed(tree_entry),
+        modified=listed(changed_entry),
+        deleted=listed(record(file_id=TEXT, filename=TEXT)),
+        mkdir=listed(TEXT),
+        rmdir=listed(TEXT),
+        unmodified_count=INTEGER,
+        directory_map=mapped(TEXT),
+    )
+
+
+def passage_facts() -> dict[str, Any]:
+    """Return the schema of what is told about a passage; `page` counts from 0, `page_label` from 1."""
+    optional = {
+        "path": TEXT,
+        "page": INTEGER,
+        "page_label": TEXT,
+        "heading": TEXT,
+        "embedding_config": record(engine=TEXT, model=TEXT),
+    }
+    return record(
+        optional,
+        file_id=TEXT,
+        name=TEXT,
+        source=TEXT,
+        hash=TEXT_OR_NULL,
+        created_by=TEXT_OR_NULL,
+        start_index=INTEGER,
+        score=NUMBER,
+    )
+
+
+def passages() -> dict[str, Any]:
+    """Return the schema of what was found: one list in each list, best first."""
+    return record(
+        {"warnings": listed(TEXT)},
+        ids=listed(listed(TEXT)),
+        documents=listed(listed(TEXT)),
+        metadatas=listed(listed(passage_facts)),
+        distances=listed(listed(NUMBER)),
+    )
+
+
+def processed_file() -> dict[str, Any]:
+    """Return the schema of a file that was processed while its client waited."""
+    return record(status=TRUE, collection_name=TEXT, filename=TEXT, content=TEXT)
+
+
+def processed_text() -> dict[str, Any]:
+    """Return the schema of a text that was kept as a file."""
+    return extended(processed_file, file_id=TEXT)
+
+
+def processed_batch() -> dict[str, Any]:
+    """Return the schema of what became of each file of a batch; `errors` are those that failed."""
+    result = record({"error": TEXT}, file_id=TEXT, status=choice("completed", "failed"))
+    return record(results=listed(result), errors=listed(result))

@@ -1,0 +1,40 @@
+"""What monitoring and clients are told of the gateway itself."""
+
+from typing import Any
+
+from gatewayd.http.replies.accounts import permissions
+from gatewayd.http.schemas import BOOLEAN, OBJECT, TEXT, TRUE, record
+
+
+def status() -> dict[str, Any]:
+    """Return the schema of `{"status": true}`."""
+    return record(status=TRUE)
+
+
+def version() -> dict[str, Any]:
+    """Return the schema of the version of the gateway."""
+    return record(version=TEXT, deployment_id=TEXT)
+
+
+def client_config() -> dict[str, Any]:
+    """Return the schema of what clients must know; accounts get more of it."""
+    features = record(
+        {"enable_api_keys": BOOLEAN},
+        auth=BOOLEAN,
+        auth_trusted_header=BOOLEAN,
+        enable_signup_password_confirmation=BOOLEAN,
+        enable_ldap=BOOLEAN,
+        enable_signup=BOOLEAN,
+        enable_login_form=BOOLEAN,
+        enable_websocket=BOOLEAN,
+    )
+    more = {"onboarding": TRUE, "default_models": {"type": "null"}, "permissions": permissions}
+    return record(
+        more,
+        status=TRUE,
+        name=TEXT,
+        version=TEXT,
+        default_locale=TEXT,
+        oauth=record(providers=OBJECT, auto_redirect=BOOLEAN),
+        features=features,
+    )
