@@ -26,9 +26,8 @@ BODILESS = {"101", "204"}
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    may = {f"USER_PERMISSIONS_WORKSPACE_{name}_ACCESS": "true" for name in ("KNOWLEDGE",)}
-    may["USER_PERMISSIONS_FEATURES_API_KEYS"] = may["ENABLE_API_KEYS"] = may["ENABLE_SIGNUP"] = "true"
-    with opened_roles(tmp_path_factory.mktemp("s"), **may, **PERMISSIONS) as opened:
+    collections = {"USER_PERMISSIONS_WORKSPACE_KNOWLEDGE_ACCESS": "true"}
+    with opened_roles(tmp_path_factory.mktemp("s"), **collections, **PERMISSIONS) as opened:
         opened.provider.script()
         yield opened
 
@@ -124,7 +123,8 @@ def test_sessions_and_keys(site: Site, document: Any) -> None:
     site.configure(ENABLE_SIGNUP=True, ENABLE_API_KEYS=True)
     post(f"{AUTHS}/signin", FORM)
     post(f"{AUTHS}/signup", {"name": "N", "email": "new@example.org", "password": PASSWORD})
-    _, token = site.add(Role.USER)
+    user_id, token = site.add(Role.USER)
+    site.add_group(user_id, features={"api_keys": True})
     made = post(f"{AUTHS}/api_keys", {"name": "k"}, token)
     post(f"{AUTHS}/api_keys", None, token, "GET")
     post(f"{AUTHS}/api_keys/{{id}}", None, token, "DELETE")
