@@ -1,0 +1,375 @@
+"""Write man/gatewayd-api.7 from the route rows of the public application.
+
+Run from the top of the repository after a change: python -m tests.write_api_manual
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from unittest.mock import MagicMock
+
+from gatewayd.assembly.routes import Listening, public_rows
+from gatewayd.http.errors import CODE_STATUSES, STATUSES
+from gatewayd.http.openapi import PARAMETER, POLICY, component, resolved
+from gatewayd.http.public.docs import DocsRoutes
+from gatewayd.http.public.events import EventRoutes
+from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.schemas import Schema
+from gatewayd.http.socketio import SocketRoutes
+from gatewayd.settings.model import Settings
+
+PAGE: Final = Path(__file__).parents[1] / "man" / "gatewayd-api.7"
+DATE: Final = "November 21, 2026"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: the tags of its rows, and what is told before them."""
+
+    title: str
+    tags: frozenset[str]
+    prose: str
+
+
+SECTIONS: Final = (
+    Section(
+        "Monitoring",
+        frozenset({"health"}),
+        "These endpoints answer from memory, so that a probe costs the same under load.",
+    ),
+    Section(
+        "Models",
+        frozenset({"models"}),
+        "Model lists hold what the caller may use. Records are what administrators keep about a model.",
+    ),
+    Section("Documentation", frozenset({"documentation"}), "These endpoints exist with env = dev alone."),
+    Section(
+        "Chat completions",
+        frozenset({"chat", "embeddings", "forwarding"}),
+        "The bodies are those of the OpenAI API; gatewayd-dialects(7) lists their fields.",
+    ),
+    Section(
+        "Outlet filters and actions", frozenset({"plugins"}), "These endpoints run functions on answers."
+    ),
+    Section(
+        "Model runtimes",
+        frozenset({"runtime"}),
+        "Requests go to the native API of a runtime; what it answers is passed on.",
+    ),
+    Section("Files", frozenset({"files"}), "A file is uploaded, processed, and found from then on."),
+    Section(
+        "Collections",
+        frozenset({"knowledge", "retrieval"}),
+        "A collection holds files that are searched together. gatewayd-documents(7) tells how.",
+    ),
+    Section("Tasks", frozenset({"tasks"}), "A task is an answer, or other work of a model, that goes on."),
+    Section("Events", frozenset({"events"}), "Clients listen to events, and tools outside emit them."),
+    Section(
+        "Provisioning",
+        frozenset({"scim"}),
+        "Identity providers manage accounts and groups by SCIM 2.0; gatewayd-scim(7) has the details.",
+    ),
+    Section(
+        "Sessions and keys",
+        frozenset({"auths", "keys", "admin"}),
+        "People sign in, keep their own account and make API keys.",
+    ),
+    Section(
+        "Accounts, groups and permissions",
+        frozenset({"users", "permissions", "groups"}),
+        "Administrators manage accounts and groups. Everybody keeps settings of their own.",
+    ),
+    Section("Stored chats", frozenset({"chats"}), "A chat and its messages are kept for their owner."),
+    Section(
+        "Functions and tools",
+        frozenset({"functions", "tools", "tool servers"}),
+        "Plugins are installed, changed and set up here; gatewayd-plugins(7) tells what they are.",
+    ),
+)
+MESSAGES: Final = Section(
+    "Messages",
+    frozenset({"chat"}),
+    "The bodies are those of the Anthropic API; gatewayd-dialects(7) lists their fields.",
+)
+
+HEAD: Final = rf""".Dd {DATE}
+.Dt GATEWAYD-API 7
+.Os
+.Sh NAME
+.Nm gatewayd-api
+.Nd the HTTP endpoints of the chat gateway
+.Sh DESCRIPTION
+.Xr gatewayd 8
+serves the endpoints below.
+A path is also served with a slash behind it.
+Each GET endpoint answers HEAD, too.
+.Pp
+A credential is an API key or a session token.
+It stands in the header
+.Ql Authorization: Bearer ,
+and an API key also in
+.Ql x\-api\-key .
+.Pp
+A body is JSON unless the entry says otherwise.
+Fields in brackets may be absent.
+A reply named with a capital letter is described in
+.Sx REPLIES .
+Objects may get further members in later releases.
+.Pp
+The errors of an entry are those that follow from its access, path, parameters
+and body.
+.Sx FAILURES
+lists all of them.
+.Sh ENDPOINTS
+"""
+
+TAIL: Final = r""".Sh SEE ALSO
+.Xr gatewayctl 1 ,
+.Xr gatewayd.toml 5 ,
+.Xr gatewayd-dialects 7 ,
+.Xr gatewayd-documents 7 ,
+.Xr gatewayd-plugins 7 ,
+.Xr gatewayd-scim 7 ,
+.Xr gatewayd 8
+.Rs
+.%A P. Hunt
+.%T System for Cross-domain Identity Management: Protocol
+.%R RFC 7644
+.Re
+"""
+
+TYPES: Final = {"string": "text", "array": "list"}
+NO_DEFINITIONS: Final[Mapping[str, Any]] = {}
+READ_BODIES: Final = {"POST", "PUT", "PATCH"}
+
+
+def rows() -> Sequence[Route]:
+    """Return every row of the public application, the documentation included; nothing behind it works."""
+    parts = MagicMock()
+    parts.settings = Settings()
+    sockets = SocketRoutes(MagicMock(), MagicMock(), MagicMock(), MagicMock())
+    listening = Listening(EventRoutes(MagicMock(), body_limit=1), sockets, MagicMock())
+    found = public_rows(parts, listening)
+    return [*found, *DocsRoutes(found, title="gatewayd", version="1").routes()]
+
+
+def section_of(row: Route) -> Section:
+    """Return the section of a row; raises StopIteration for a tag that has none."""
+    if row.dialect is Dialect.ANTHROPIC:
+        return MESSAGES
+    return next(section for section in SECTIONS if row.tag in section.tags)
+
+
+def page() -> str:
+    """Return the whole manual page."""
+    schemas: dict[str, Any] = {}
+    found = rows()
+    lines: list[str] = []
+    for section in _ordered():
+        mine = [row for row in found if section_of(row) is section]
+        lines += [f".Ss {section.title}", *prose(section.prose), ".Bl -tag -width Ds"]
+        for same in _grouped(mine):
+            lines += entry(same, schemas)
+        lines.append(".El")
+    return HEAD + "\n".join([*lines, *replies(schemas), *errors()]) + "\n" + TAIL
+
+
+def entry(same: Sequence[Route], schemas: dict[str, Any]) -> Iterator[str]:
+    """Yield one endpoint, with its other paths: access, parameters, body, reply and errors."""
+    row = same[0]
+    yield f".It Ic {row.method} Pa {shown_path(row)}"
+    yield from prose(f"{row.summary}.")
+    yield from prose(POLICY[row.access])
+    if len(same) > 1:
+        yield "Also:"
+        yield from _separated([f".Pa {shown_path(other)}" for other in same[1:]])
+    for name, sentence in row.query.items():
+        yield ".br"
+        yield f".Ql ?{name}= :"
+        yield from prose(sentence)
+    yield from body(row)
+    yield ".br"
+    yield escape(f"Reply: {answer(row, schemas)}.")
+    yield ".br"
+    yield escape(f"Errors: {', '.join(map(str, statuses_of(row)))}.")
+
+
+def shown_path(row: Route) -> str:
+    """Return the path of a row without the patterns of its parameters."""
+    return PARAMETER.sub(r"{\1}", row.path)
+
+
+def body(row: Route) -> Iterator[str]:
+    """Yield what a row reads: a form, or the fields of its model."""
+    if row.invites:
+        yield ".br"
+        yield "Body: a form (multipart/form-data) with the part file and, if wanted, metadata, a JSON object."
+    elif row.request is not None:
+        schema = row.request.model_json_schema()
+        definitions = schema.get("$defs", {})
+        fields = members_of(schema.get("properties", {}), schema.get("required", ()), definitions)
+        yield ".br"
+        yield escape(f"Body: {', '.join(fields) or kind(schema, definitions)}.")
+
+
+def answer(row: Route, schemas: dict[str, Any]) -> str:
+    """Return what a success answers."""
+    parts = [str(status) for status in row.statuses]
+    if not parts:
+        return "none, every request is refused"
+    if set(row.statuses) <= {101, 204}:
+        return f"{' or '.join(parts)} without a body"
+    told = []
+    if row.reply is not None and row.reply.schema is not None:
+        told.append(kind(resolved(row.reply.schema, schemas)))
+    if row.reply is not None:
+        told += ["a body of any type" if name == "*/*" else name for name in row.reply.media_types]
+    return f"{' or '.join(parts)}, {' or '.join(told)}"
+
+
+def kind(schema: Mapping[str, Any], definitions: Mapping[str, Any] = NO_DEFINITIONS) -> str:
+    """Return the words for a schema; what is among the definitions is told in its place."""
+    match schema:
+        case {"$ref": str(ref)}:
+            name = ref.rpartition("/")[2]
+            return kind(definitions[name], definitions) if name in definitions else name
+        case {"anyOf": list(ways)}:
+            return " or ".join(dict.fromkeys(kind(way, definitions) for way in ways))
+        case {"const": value}:
+            return str(value).lower() if isinstance(value, bool) else f"{value!r}".replace("'", '"')
+        case {"enum": list(values)}:
+            return " or ".join(map(str, values))
+        case {"type": list(names)}:
+            return " or ".join(kind({**schema, "type": name}, definitions) for name in names)
+        case {"type": "array"}:
+            of = kind(schema.get("items", {}), definitions)
+            return "list" if of == "anything" else f"list of {of}"
+        case {"type": "object", "properties": dict(members)}:
+            return f"{{{', '.join(members_of(members, schema.get('required', ()), definitions))}}}"
+        case {"type": "object", "additionalProperties": dict(values)} if values:
+            return f"object of {kind(values, definitions)}"
+        case {"type": str(name)}:
+            return TYPES.get(name, name)
+        case _:
+            return "anything"
+
+
+def members_of(
+    members: Mapping[str, Any], required: Iterable[str], definitions: Mapping[str, Any] = NO_DEFINITIONS
+) -> Iterator[str]:
+    """Yield each member of an object with its type; one that may be absent stands in brackets."""
+    always = set(required)
+    for name, member in members.items():
+        told = f"{name} ({kind(member, definitions)})"
+        yield told if name in always else f"[{told}]"
+
+
+def statuses_of(row: Route) -> Sequence[int]:
+    """Return the statuses of the failures that the row itself may have.
+
+    They follow from who may call it, what it takes and what its path names; those of all rows are told once.
+    """
+    found = set()
+    if row.access not in {Access.PUBLIC, Access.OPTIONAL}:
+        found.add(401)
+    if row.access in {Access.VERIFIED, Access.ADMIN}:
+        found.add(403)
+    if PARAMETER.search(row.path):
+        found.add(404)
+    if row.request is not None:
+        found |= {400, 413, 415, 422}
+    elif row.method in READ_BODIES and row.takes:
+        found |= {400, 413, 415}
+    if row.query:
+        found |= {400, 422} if row.dialect is Dialect.NATIVE else {400}
+    if row.tag == "scim" and not row.statuses:
+        found.add(501)
+    return sorted(found | {429, 503})
+
+
+def replies(schemas: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the section of the named replies."""
+    yield ".Sh REPLIES"
+    yield ".Bl -tag -width Ds"
+    for name, schema in sorted(schemas.items()):
+        yield f".It Li {name}"
+        told = list(members_of(schema.get("properties", {}), schema.get("required", ())))
+        if schema.get("additionalProperties") is True:
+            told.append("and others")
+        if "null" in schema.get("type", ()):
+            told.append("or null")
+        told = told or [kind(schema)]
+        yield from (escape(f"{each},") for each in told[:-1])
+        yield escape(f"{told[-1]}.")
+    yield ".El"
+
+
+def errors() -> Iterator[str]:
+    """Yield the section of failures: the body, and each status with its kinds."""
+    yield ".Sh FAILURES"
+    yield "A failure has a JSON body with"
+    yield ".Ql detail ,"
+    yield "a sentence, and"
+    yield ".Ql error ,"
+    yield "an object with message, type, param and code; the other dialects have the bodies of their own."
+    yield "A status of 422 has a list as detail, which names the field."
+    yield "The statuses, and the kinds of failure that have them, are:"
+    yield ".Bl -tag -width Ds"
+    by_status: dict[int, list[str]] = {}
+    for known, (status, _, _) in STATUSES.items():
+        by_status.setdefault(status, []).append(known.value)
+    for code, status in CODE_STATUSES.items():
+        by_status.setdefault(status, []).append(code)
+    by_status.setdefault(501, []).append("not_implemented")
+    for status, names in sorted(by_status.items()):
+        yield f".It {status}"
+        yield f"{', '.join(names)}"
+    yield ".El"
+
+
+def prose(text: str) -> Iterator[str]:
+    """Yield running text as mdoc, a sentence a line; a page with its section becomes a reference."""
+    for sentence in re.split(r"(?<=[.]) +(?=[A-Z])", text):
+        for part in re.split(r"((?:gatewayd|gatewayctl)[a-z.-]*\(\d\)[ ,.;]*)", sentence):
+            found = re.fullmatch(r"([a-z.-]+)\((\d)\)([ ,.;]*)", part)
+            if found:
+                yield f".Xr {found[1]} {found[2]} {found[3].strip()}".rstrip()
+            elif part.strip():
+                yield escape(part.strip())
+
+
+def escape(text: str) -> str:
+    """Return a line of text that no part of is taken for a request or an escape."""
+    text = text.replace("\\", r"\e")
+    return rf"\&{text}" if text.startswith((".", "'")) else text
+
+
+def _ordered() -> Iterator[Section]:
+    for section in SECTIONS:
+        yield section
+        if section.title == "Chat completions":
+            yield MESSAGES
+
+
+def _grouped(found: Iterable[Route]) -> Iterable[Sequence[Route]]:
+    """Return rows of one handler under several paths together, in the order of the first ones."""
+    groups: dict[tuple[Any, ...], list[Route]] = {}
+    for row in found:
+        schema: Schema | None = None if row.reply is None else row.reply.schema
+        name = component(schema) if callable(schema) else repr(schema)
+        handler = getattr(row.handler, "func", row.handler)
+        groups.setdefault((row.method, row.summary, handler.__qualname__, name), []).append(row)
+    return groups.values()
+
+
+def _separated(lines: Sequence[str]) -> Iterator[str]:
+    for place, line in enumerate(lines):
+        yield line + (" ." if place == len(lines) - 1 else " ,")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    sys.stderr.write(f"wrote {PAGE}\n")
