@@ -11,6 +11,7 @@ from typer.models import ParameterInfo
 from gatewayctl.client import ControlClient, default_socket
 from gatewayctl.failures import CommandError
 from gatewayctl.transport import Transport
+from gatewayctl.wire import routes
 
 MAX_OFFERED: Final = 100
 TIMEOUT_SECONDS: Final = 1.0
@@ -24,62 +25,62 @@ Completer = Callable[[typer.Context, str], list[str]]
 
 def users(client: ControlClient, _: str) -> Rows:
     """Return e-mail address and id of users."""
-    return ((row.email, row.id) for row in client.list_users(limit=MAX_OFFERED).users)
+    return ((row.email, row.id) for row in client.call(routes.LIST_USERS, limit=MAX_OFFERED).users)
 
 
 def groups(client: ControlClient, _: str) -> Rows:
     """Return name and id of groups."""
-    return ((row.name, row.id) for row in client.list_groups().groups)
+    return ((row.name, row.id) for row in client.call(routes.LIST_GROUPS).groups)
 
 
 def models(client: ControlClient, _: str) -> Rows:
     """Return the ids of models."""
-    return ((row.id,) for row in client.list_models().models)
+    return ((row.id,) for row in client.call(routes.LIST_MODELS).models)
 
 
 def files(client: ControlClient, _: str) -> Rows:
     """Return the ids of files, which their names are of no use for."""
-    return ((row.id,) for row in client.list_files(limit=MAX_OFFERED).files)
+    return ((row.id,) for row in client.call(routes.LIST_FILES, limit=MAX_OFFERED).files)
 
 
 def collections(client: ControlClient, _: str) -> Rows:
     """Return name and id of collections."""
-    return ((row.name, row.id) for row in client.list_collections(limit=MAX_OFFERED).collections)
+    return ((row.name, row.id) for row in client.call(routes.LIST_COLLECTIONS, limit=MAX_OFFERED).collections)
 
 
 def keys(client: ControlClient, _: str) -> Rows:
     """Return the ids of API keys."""
-    return ((row.id,) for row in client.list_keys().keys)
+    return ((row.id,) for row in client.call(routes.LIST_KEYS).keys)
 
 
 def chats(client: ControlClient, _: str) -> Rows:
     """Return the ids of stored chats, last changed first."""
-    return ((row.id,) for row in client.list_chats(limit=MAX_OFFERED).chats)
+    return ((row.id,) for row in client.call(routes.LIST_CHATS, limit=MAX_OFFERED).chats)
 
 
 def tasks(client: ControlClient, _: str) -> Rows:
     """Return the ids of tasks that run."""
-    return ((row.id,) for row in client.list_tasks().tasks)
+    return ((row.id,) for row in client.call(routes.LIST_TASKS).tasks)
 
 
 def calls(client: ControlClient, _: str) -> Rows:
     """Return the ids of calls that wait for an answer."""
-    return ((row.id,) for row in client.list_calls().calls)
+    return ((row.id,) for row in client.call(routes.LIST_CALLS).calls)
 
 
 def tool_servers(client: ControlClient, _: str) -> Rows:
     """Return the ids of tool servers."""
-    return ((row.id,) for row in client.list_tool_servers().servers)
+    return ((row.id,) for row in client.call(routes.LIST_TOOL_SERVERS).servers)
 
 
 def settings(client: ControlClient, _: str) -> Rows:
     """Return the names of settings."""
-    return ((row.name,) for row in client.list_settings().settings)
+    return ((row.name,) for row in client.call(routes.LIST_SETTINGS).settings)
 
 
 def permissions(client: ControlClient, _: str) -> Rows:
     """Return the names of permissions."""
-    return ((row.name,) for row in client.list_permissions().permissions)
+    return ((row.name,) for row in client.call(routes.LIST_PERMISSIONS).permissions)
 
 
 def holders(client: ControlClient, noun: str) -> Rows:
@@ -90,22 +91,22 @@ def holders(client: ControlClient, noun: str) -> Rows:
 
 def tools(client: ControlClient, _: str) -> Rows:
     """Return the ids of tools."""
-    return ((row.id,) for row in client.list_plugins("tool").plugins)
+    return ((row.id,) for row in client.call(routes.LIST_PLUGINS, "tool").plugins)
 
 
 def filters(client: ControlClient, _: str) -> Rows:
     """Return the ids of filters."""
-    return ((row.id,) for row in client.list_plugins("function", "filter").plugins)
+    return ((row.id,) for row in client.call(routes.LIST_PLUGINS, "function", kind="filter").plugins)
 
 
 def actions(client: ControlClient, _: str) -> Rows:
     """Return the ids of actions."""
-    return ((row.id,) for row in client.list_plugins("function", "action").plugins)
+    return ((row.id,) for row in client.call(routes.LIST_PLUGINS, "function", kind="action").plugins)
 
 
 def plugins(client: ControlClient, family: str) -> Rows:
     """Return the ids of the plugins of a family: function or tool."""
-    return ((row.id,) for row in client.list_plugins(family).plugins)
+    return ((row.id,) for row in client.call(routes.LIST_PLUGINS, family).plugins)
 
 
 def completing(read: Reader) -> Completer:

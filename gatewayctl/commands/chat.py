@@ -12,6 +12,7 @@ from gatewayctl.live.citations import citations
 from gatewayctl.prompts import usage
 from gatewayctl.render import Output
 from gatewayctl.verbs import Noun, Session
+from gatewayctl.wire import routes
 from gatewayctl.wire.chat import Chat, Message, Reference
 
 noun = Noun(
@@ -81,7 +82,7 @@ def _show(session: Session, request: Chat) -> None:
     if session.output is Output.JSON:
         session.renderer.json(session.client.ask(request))
         return
-    with closing(session.client.stream(request)) as events:
+    with closing(session.client.stream(routes.CHAT, request)) as events:
         if session.output is Output.JSONL:
             for event in events:
                 session.renderer.json(event)

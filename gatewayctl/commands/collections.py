@@ -14,6 +14,7 @@ from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import Bars, Output, View
 from gatewayctl.safe import begun, clean
 from gatewayctl.verbs import DryRun, Noun, Session, Yes
+from gatewayctl.wire import routes
 from gatewayctl.wire.collections import (
     Answer,
     CheckReport,
@@ -174,7 +175,7 @@ def list_collections(
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Show at most so many.")] = None,
 ) -> None:
     """List collections, last changed first."""
-    found = session.client.list_collections(query, limit, orphaned=orphaned)
+    found = session.client.call(routes.LIST_COLLECTIONS, query=query or None, limit=limit, orphaned=orphaned)
     session.show_all(found.collections, ROWS)
     if len(found.collections) < found.total:
         session.note(f"{len(found.collections)} of {found.total}")
@@ -183,14 +184,17 @@ def list_collections(
 @noun.verb("show", "gatewayctl collection show handbook")
 def show(session: Session, collection: Ref) -> None:
     """Show one collection."""
-    session.show(session.client.get_collection(collection), DETAIL)
+    session.show(session.client.call(routes.GET_COLLECTION, collection), DETAIL)
 
 
 @noun.verb("files", "gatewayctl collection files handbook", "gatewayctl collection files handbook -o name")
 def files(session: Session, collection: Ref) -> None:
     """List the files of a collection, and where those that were ingested come from."""
     client = session.client
-    found = everything(lambda at: client.list_collection_files(collection, at, PAGE), lambda page: page.files)
+    found = everything(
+        lambda at: client.call(routes.LIST_COLLECTION_FILES, collection, offset=at or None, limit=PAGE),
+        lambda page: page.files,
+    )
     session.show_all(found, FILES)
 
 
@@ -210,7 +214,9 @@ def create(
     """Make a collection, which only its owner and administrators see unless told otherwise."""
     given = _given(description=description, user=user, readers=reader, writers=writer)
     request = NewCollection.model_validate({"name": name, **given})
-    session.written(session.client.create_collection(request, dry_run=dry_run), WRITTEN, "collection")
+    session.written(
+        session.client.call(routes.CREATE_COLLECTION, body=request, dry_run=dry_run), WRITTEN, "collection"
+    )
 
 
 @noun.verb("change", "gatewayctl collection change handbook --reader group:staff")
@@ -232,7 +238,7 @@ def change(
     if not given:
         raise usage("cannot change the collection: nothing to change was given")
     request = CollectionChange.model_validate(given)
-    row = session.client.change_collection(collection, request, dry_run=dry_run)
+    row = session.client.call(routes.CHANGE_COLLECTION, collection, body=request, dry_run=dry_run)
     session.written(row, WRITTEN, "collection")
 
 
@@ -252,7 +258,9 @@ def add(
     """
     if wait and not dry_run:
         wait_for(session, files)
-    answer = session.client.add_to_collection(collection, Members(files=files), dry_run=dry_run)
+    answer = session.client.call(
+        routes.ADD_TO_COLLECTION, collection, body=Members(files=files), dry_run=dry_run
+    )
     _show_results(session, answer)
 
 
@@ -280,7 +288,9 @@ def remove(
     request = Members(files=files)
     if delete:
         request.delete = True
-    _show_results(session, session.client.remove_from_collection(collection, request, dry_run=dry_run))
+    _show_results(
+        session, session.client.call(routes.REMOVE_FROM_COLLECTION, collection, body=request, dry_run=dry_run)
+    )
 
 
 @noun.verb(
@@ -309,7 +319,7 @@ def query(
     """
     given = _given(k=k, threshold=threshold, hybrid=hybrid)
     request = Query.model_validate({"query": question, **given})
-    answer = session.client.query_collection(collection, request)
+    answer = session.client.call(routes.QUERY_COLLECTION, collection, body=request)
     _show_answer(session, answer, EXPLAINED if explain else FOUND)
 
 
@@ -335,7 +345,7 @@ def give(
     those are given, too.
     """
     for ref in collections:
-        row = session.client.give_collection(ref, Gift(user=to), dry_run=dry_run)
+        row = session.client.call(routes.GIVE_COLLECTION, ref, body=Gift(user=to), dry_run=dry_run)
         session.written(row, WRITTEN, "collection")
         settle(session, ownerless(session.client, row.id), to, gives=with_files, dry_run=dry_run)
 
@@ -344,7 +354,7 @@ def give(
 def delete(session: Session, collection: Ref, yes: Yes = False, dry_run: DryRun = False) -> None:
     """Delete a collection; its files stay."""
     confirm(f"Delete the collection {collection}?", yes=yes or dry_run)
-    row = session.client.remove_collection(collection, dry_run=dry_run)
+    row = session.client.call(routes.REMOVE_COLLECTION, collection, dry_run=dry_run)
     session.written(row, WRITTEN, "collection")
 
 
@@ -362,7 +372,7 @@ def reindex(
     stopped; given again, it goes on from there. With --wait, one that runs already is no error. Exits with 1
     when it failed.
     """
-    row = session.client.get_reindex() if status else _start(session, joins=wait)
+    row = session.client.call(routes.GET_REINDEX) if status else _start(session, joins=wait)
     if wait:
         row = _wait_for_reindex(session, row)
     session.show(row, REINDEX)
@@ -384,9 +394,11 @@ def check(
     client = session.client
     refs = collections or [
         row.id
-        for row in everything(lambda at: client.list_collections(offset=at), lambda page: page.collections)
+        for row in everything(
+            lambda at: client.call(routes.LIST_COLLECTIONS, offset=at or None), lambda page: page.collections
+        )
     ]
-    rows = [session.client.check_collection(ref) for ref in refs]
+    rows = [session.client.call(routes.CHECK_COLLECTION, ref) for ref in refs]
     session.show_all(rows, REPORTS)
     leave(any(row.problems for row in rows))
 
@@ -394,11 +406,11 @@ def check(
 def _start(session: Session, *, joins: bool) -> Reindex:
     """Begin a reindex; one that runs is a conflict, unless it is to be waited for."""
     try:
-        return session.client.start_reindex()
+        return session.client.call(routes.START_REINDEX)
     except CommandError as error:
         if error.kind != "conflict" or not joins:
             raise
-        return session.client.get_reindex()
+        return session.client.call(routes.GET_REINDEX)
 
 
 def _given(**values: object) -> dict[str, object]:
@@ -431,7 +443,7 @@ def _wait_for_reindex(session: Session, row: Reindex) -> Reindex:
                 bars.advance(row.done - done)
                 done = row.done
                 stop.sleep(POLL_SECONDS)
-                row = session.client.get_reindex()
+                row = session.client.call(routes.GET_REINDEX)
         except StoppedError as error:
             raise CommandError("stopped", "stopped waiting: the daemon goes on") from error
     return row

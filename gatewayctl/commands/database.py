@@ -8,6 +8,7 @@ import typer
 from gatewayctl.failures import FAILURE
 from gatewayctl.render import View
 from gatewayctl.verbs import Noun, Session
+from gatewayctl.wire import routes
 from gatewayctl.wire.database import DatabaseCheck, DatabaseState
 
 noun = Noun("The database of the daemon.")
@@ -35,7 +36,7 @@ def check(
     makes the health of the daemon fail until a check finds none. -o name prints sound or damaged. Exits with
     1 when the database is damaged, or when the check takes longer.
     """
-    state = session.client.check_database(DatabaseCheck(timeout=timeout))
+    state = session.client.call(routes.CHECK_DATABASE, body=DatabaseCheck(timeout=timeout))
     session.show(state, VIEW)
     if state.status != SOUND:
         sys.stdout.flush()

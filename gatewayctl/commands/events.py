@@ -16,6 +16,7 @@ from gatewayctl.render import Output, View
 from gatewayctl.safe import as_json
 from gatewayctl.values import read_json
 from gatewayctl.verbs import Noun, Session
+from gatewayctl.wire import routes
 from gatewayctl.wire.events import Call, CallAnswer
 
 noun = Noun("Events: what plugins and models report while they work, and what they ask.")
@@ -88,7 +89,7 @@ def calls(
     ] = None,
 ) -> None:
     """List the calls that wait for an answer, oldest first."""
-    session.show_all(session.client.list_calls(user).calls, CALLS)
+    session.show_all(session.client.call(routes.LIST_CALLS, user=user).calls, CALLS)
 
 
 @noun.verb(
@@ -127,7 +128,7 @@ def answer(
         reply = CallAnswer(error=error)
     else:
         reply = CallAnswer(result=_result(value, value_json, agrees=yes))
-    answered = session.client.answer_call(call, reply)
+    answered = session.client.call(routes.ANSWER_CALL, call, body=reply)
     if session.output is Output.TABLE:
         session.renderer.say(f"answered {answered.type} {answered.id}")
         return
@@ -146,7 +147,7 @@ def _show(session: Session, event: Happening) -> None:
 
 
 def _waiting(session: Session, call_id: str) -> Call:
-    for call in session.client.list_calls().calls:
+    for call in session.client.call(routes.LIST_CALLS).calls:
         if call.id == call_id:
             return call
     raise CommandError("not_found", f"cannot find call {call_id!r}: no such call waits for an answer")

@@ -20,6 +20,7 @@ from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import Bars, Output, View
 from gatewayctl.safe import clean
 from gatewayctl.verbs import DryRun, Noun, Session, Yes, describe
+from gatewayctl.wire import routes
 from gatewayctl.wire.files import File, FileWritten, Gift, NewFile, Queue
 
 noun = Noun("Documents: what was uploaded, and whether it can be searched.")
@@ -136,7 +137,9 @@ def list_files(
     """List files, newest first."""
     if orphaned and user is not None:
         raise usage("cannot list the orphaned files of a user: these have none", param="--orphaned")
-    found = session.client.list_files(query, user, status, limit, orphaned=orphaned)
+    found = session.client.call(
+        routes.LIST_FILES, query=query or None, user=user, status=status, limit=limit, orphaned=orphaned
+    )
     session.show_all(found.files, ROWS)
     if len(found.files) < found.total:
         session.note(f"{len(found.files)} of {found.total}")
@@ -148,19 +151,19 @@ def show_queue(session: Session) -> None:
 
     With -o name the number of those that are not finished.
     """
-    session.show(session.client.get_queue(), QUEUE)
+    session.show(session.client.call(routes.GET_QUEUE), QUEUE)
 
 
 @noun.verb("show", "gatewayctl file show 4c0f9b6e-8a0e-4c53-9d0e-0d7a3c1f5b7a")
 def show(session: Session, file: FileId) -> None:
     """Show one file."""
-    session.show(session.client.get_file(file), DETAIL)
+    session.show(session.client.call(routes.GET_FILE, file), DETAIL)
 
 
 @noun.verb("text", "gatewayctl file text 4c0f9b6e-8a0e-4c53-9d0e-0d7a3c1f5b7a | less")
 def text(session: Session, file: FileId) -> None:
     """Print what was extracted from a file, which is what can be found."""
-    found = session.client.get_file_text(file)
+    found = session.client.call(routes.GET_FILE_TEXT, file)
     if session.output in {Output.JSON, Output.JSONL}:
         session.renderer.json(found.model_dump(mode="json"))
         return
@@ -175,7 +178,10 @@ def text(session: Session, file: FileId) -> None:
 def give(session: Session, files: FileIds, to: NewOwner, dry_run: DryRun = False) -> None:
     """Make another user the owner of files, such as those that a removed user left."""
     request = Gift(user=to)
-    show_written(session, [session.client.give_file(each, request, dry_run=dry_run) for each in files])
+    show_written(
+        session,
+        [session.client.call(routes.GIVE_FILE, each, body=request, dry_run=dry_run) for each in files],
+    )
 
 
 @noun.verb("delete", "gatewayctl file delete 4c0f9b6e-8a0e-4c53-9d0e-0d7a3c1f5b7a --yes")
@@ -183,7 +189,7 @@ def delete(session: Session, files: FileIds, yes: Yes = False, dry_run: DryRun =
     """Delete files, with their passages and their places in collections."""
     what = files[0] if len(files) == 1 else f"{len(files)} files"
     confirm(f"Delete {what}?", yes=yes or dry_run)
-    rows = [session.client.remove_file(each, dry_run=dry_run) for each in files]
+    rows = [session.client.call(routes.REMOVE_FILE, each, dry_run=dry_run) for each in files]
     show_written(session, rows)
 
 
@@ -211,7 +217,7 @@ def retry(
     if bool(files) is failed:
         raise usage("cannot tell what to process again: give ids or --failed", param="FILE")
     ids = files or [file.id for file in _failed(session)]
-    rows = [session.client.retry_file(each, dry_run=dry_run) for each in ids]
+    rows = [session.client.call(routes.RETRY_FILE, each, dry_run=dry_run) for each in ids]
     if not wait or dry_run:
         show_written(session, rows)
         return
@@ -223,7 +229,9 @@ def retry(
 def _failed(session: Session) -> list[File]:
     """Return all files that failed."""
     client = session.client
-    return everything(lambda at: client.list_files(status="failed", offset=at), lambda page: page.files)
+    return everything(
+        lambda at: client.call(routes.LIST_FILES, status="failed", offset=at or None), lambda page: page.files
+    )
 
 
 class Batch:
@@ -240,7 +248,7 @@ class Batch:
         try:
             place_of((request.name,))
             with closing(open_stream(path)) as stream:
-                self._rows.append(self._session.client.add_file(request, stream, stream.size))
+                self._rows.append(self._session.client.upload(request, stream, stream.size))
         except (ReadError, CommandError) as error:
             failure = (
                 error if isinstance(error, CommandError) else CommandError("invalid_request", str(error))

@@ -7,6 +7,7 @@ import typer
 from gatewayctl.commands import plugins, valves
 from gatewayctl.commands.plugins import Batch, Installation, Owner, Paths, PluginId, WantedId, WantedName
 from gatewayctl.verbs import DryRun, Noun, Session
+from gatewayctl.wire import routes
 from gatewayctl.wire.plugins import PluginChange
 
 FAMILY = "function"
@@ -28,7 +29,7 @@ def list_functions(
     kind: Annotated[Kind | None, typer.Option("--kind", help="Only those of this kind.")] = None,
 ) -> None:
     """List functions, those of the directory of plugins and those that come with the gateway included."""
-    session.show_all(session.client.list_plugins(FAMILY, kind).plugins, plugins.FUNCTIONS)
+    session.show_all(session.client.call(routes.LIST_PLUGINS, FAMILY, kind=kind).plugins, plugins.FUNCTIONS)
 
 
 @noun.verb(

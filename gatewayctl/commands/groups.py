@@ -9,6 +9,7 @@ from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import View
 from gatewayctl.values import by_name, parse_flags, tree_of
 from gatewayctl.verbs import DryRun, GroupRef, Noun, ProviderName, Session, Yes
+from gatewayctl.wire import routes
 from gatewayctl.wire.groups import (
     Group,
     GroupChange,
@@ -82,13 +83,13 @@ def list_groups(
     ] = None,
 ) -> None:
     """List groups by name."""
-    session.show_all(session.client.list_groups(user).groups, ROWS)
+    session.show_all(session.client.call(routes.LIST_GROUPS, user=user).groups, ROWS)
 
 
 @noun.verb("show", "gatewayctl group show api-users")
 def show(session: Session, group: GroupRef) -> None:
     """Show one group."""
-    session.show(session.client.get_group(group), DETAIL)
+    session.show(session.client.call(routes.GET_GROUP, group), DETAIL)
 
 
 @noun.verb("create", "gatewayctl group create api-users --allow features.api_keys")
@@ -101,7 +102,7 @@ def create(
 ) -> None:
     """Create a group."""
     request = _new_group(name, description, allow)
-    session.written(session.client.create_group(request, dry_run=dry_run), WRITTEN, "group")
+    session.written(session.client.call(routes.CREATE_GROUP, body=request, dry_run=dry_run), WRITTEN, "group")
 
 
 @noun.verb("ensure", "gatewayctl group ensure api-users --allow features.api_keys")
@@ -117,7 +118,7 @@ def ensure(
     Tells created, changed or unchanged. What is not given stays as it is.
     """
     request = _new_group(name, description, allow)
-    session.written(session.client.ensure_group(request, dry_run=dry_run), WRITTEN, "group")
+    session.written(session.client.call(routes.ENSURE_GROUP, body=request, dry_run=dry_run), WRITTEN, "group")
 
 
 @noun.verb("change", "gatewayctl group change api-users --name key-holders")
@@ -134,14 +135,16 @@ def change(
     if not given:
         raise usage("cannot change the group: nothing to change was given")
     request = GroupChange.model_validate(given)
-    session.written(session.client.change_group(group, request, dry_run=dry_run), WRITTEN, "group")
+    session.written(
+        session.client.call(routes.CHANGE_GROUP, group, body=request, dry_run=dry_run), WRITTEN, "group"
+    )
 
 
 @noun.verb("remove", "gatewayctl group remove api-users --yes")
 def remove(session: Session, group: GroupRef, yes: Yes = False, dry_run: DryRun = False) -> None:
     """Delete a group; its members keep their accounts and lose what it added."""
     confirm(f"Remove the group {group}?", yes=yes or dry_run)
-    session.written(session.client.remove_group(group, dry_run=dry_run), WRITTEN, "group")
+    session.written(session.client.call(routes.REMOVE_GROUP, group, dry_run=dry_run), WRITTEN, "group")
 
 
 @noun.verb("members", "gatewayctl group members api-users -o name")
@@ -151,7 +154,7 @@ def members(session: Session, group: GroupRef) -> None:
     The sources are manual, default (DEFAULT_GROUP_ID) and scim. A member with several stays until all of them
     have taken it out.
     """
-    session.show_all(session.client.list_members(group).users, MEMBERS)
+    session.show_all(session.client.call(routes.LIST_MEMBERS, group).users, MEMBERS)
 
 
 @noun.verb("add-member", "gatewayctl group add-member api-users ada@example.org")
@@ -160,7 +163,7 @@ def add_member(session: Session, group: GroupRef, users: UserRefs, dry_run: DryR
 
     Identity providers neither see nor remove what is added by hand.
     """
-    row = session.client.add_members(group, Members(users=users), dry_run=dry_run)
+    row = session.client.call(routes.ADD_MEMBERS, group, body=Members(users=users), dry_run=dry_run)
     session.written(row, WRITTEN, f"{row.changed_members} members of group")
 
 
@@ -186,7 +189,7 @@ def remove_member(
     request = RemovedMembers(users=users)
     if source is not None:
         request.source = source
-    row = session.client.remove_members(group, request, dry_run=dry_run)
+    row = session.client.call(routes.REMOVE_MEMBERS, group, body=request, dry_run=dry_run)
     session.written(row, WRITTEN, f"{row.changed_members} members of group")
     if row.provided_members:
         session.note(f"An identity provider had added {row.provided_members} of them and may do so again.")
@@ -204,14 +207,18 @@ def link(
 ) -> None:
     """Tell what an identity provider calls a group, so that it finds the group by that."""
     request = Link(external_id=external_id, provider=provider)
-    session.written(session.client.link_group(group, request, dry_run=dry_run), WRITTEN, "group")
+    session.written(
+        session.client.call(routes.LINK_GROUP, group, body=request, dry_run=dry_run), WRITTEN, "group"
+    )
 
 
 @noun.verb("unlink", "gatewayctl group unlink api-users")
 def unlink(session: Session, group: GroupRef, provider: ProviderName = None, dry_run: DryRun = False) -> None:
     """Take away what an identity provider calls a group."""
     request = Unlink(external_id=True, provider=provider)
-    session.written(session.client.unlink_group(group, request, dry_run=dry_run), WRITTEN, "group")
+    session.written(
+        session.client.call(routes.UNLINK_GROUP, group, body=request, dry_run=dry_run), WRITTEN, "group"
+    )
 
 
 def _new_group(name: str, description: str | None, allow: list[str] | None) -> NewGroup:

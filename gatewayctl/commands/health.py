@@ -8,6 +8,7 @@ import typer
 from gatewayctl.failures import FAILURE
 from gatewayctl.render import View
 from gatewayctl.verbs import Session, add_verb
+from gatewayctl.wire import routes
 from gatewayctl.wire.health import Health, SourceState, VectorCache
 
 FAIL: Final = "fail"
@@ -49,7 +50,7 @@ def show(session: Session) -> None:
 
     A daemon without its database is shown, and then the command exits with 1.
     """
-    health = session.client.get_health()
+    health = session.client.call(routes.GET_HEALTH)
     session.show(health, VIEW)
     if health.status == FAIL:
         sys.stdout.flush()

@@ -8,6 +8,7 @@ from gatewayctl.prompts import confirm
 from gatewayctl.render import Output, View
 from gatewayctl.values import parse_duration
 from gatewayctl.verbs import DryRun, Noun, Session, UserRef, Yes
+from gatewayctl.wire import routes
 from gatewayctl.wire.keys import Key, KeyReasons, KeyWritten, NewKey
 
 noun = Noun("API keys.")
@@ -52,7 +53,7 @@ def list_keys(
     ] = None,
 ) -> None:
     """List keys, oldest first; their values are not kept and cannot be shown."""
-    session.show_all(session.client.list_keys(user).keys, ROWS)
+    session.show_all(session.client.call(routes.LIST_KEYS, user=user).keys, ROWS)
 
 
 @noun.verb(
@@ -76,7 +77,7 @@ def create(
     request = NewKey(user=user, name=name)
     if expires_in is not None:
         request.expires_in = parse_duration(expires_in)
-    row = session.client.create_key(request, dry_run=dry_run)
+    row = session.client.call(routes.CREATE_KEY, body=request, dry_run=dry_run)
     if dry_run and session.output is Output.TABLE:
         session.written(row, REVOKED, "key")
         return
@@ -93,10 +94,10 @@ def revoke(
 ) -> None:
     """End a key at once."""
     confirm(f"Revoke the key {key}?", yes=yes or dry_run)
-    session.written(session.client.revoke_key(key, dry_run=dry_run), REVOKED, "key")
+    session.written(session.client.call(routes.REVOKE_KEY, key, dry_run=dry_run), REVOKED, "key")
 
 
 @noun.verb("why", "gatewayctl key why ada@example.org")
 def why(session: Session, user: UserRef) -> None:
     """Tell whether a user may create and use keys, and if not, what is missing."""
-    session.show(session.client.explain_keys(user), REASONS)
+    session.show(session.client.call(routes.EXPLAIN_KEYS, user), REASONS)

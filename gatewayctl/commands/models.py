@@ -12,6 +12,7 @@ from gatewayctl.render import View
 from gatewayctl.safe import begun
 from gatewayctl.values import by_name, parse_values
 from gatewayctl.verbs import DryRun, Noun, Session, Yes
+from gatewayctl.wire import routes
 from gatewayctl.wire.models import AccessChange, Holders, Model, ModelWritten, NewModel
 
 noun = Noun("Models, who may use them, and models that stand on others.")
@@ -84,7 +85,7 @@ def list_models(
     refresh: Annotated[bool, typer.Option("--refresh", help="Ask every source again first.")] = False,
 ) -> None:
     """List models; one without access is for administrators only."""
-    listed = session.client.list_models(user, refresh=refresh)
+    listed = session.client.call(routes.LIST_MODELS, user=user, refresh=refresh)
     session.show_all(listed.models, ROWS)
     for warning in listed.warnings:
         session.note(f"warning: {warning}")
@@ -93,7 +94,7 @@ def list_models(
 @noun.verb("show", "gatewayctl model show smollm2-135m")
 def show(session: Session, model: ModelId) -> None:
     """Show one model; of one that stands on another, what it adds to that."""
-    session.show(session.client.get_model(model), DETAIL)
+    session.show(session.client.call(routes.GET_MODEL, id=model), DETAIL)
 
 
 @noun.verb(
@@ -126,29 +127,33 @@ def create(
     }
     chosen = {field: value for field, value in given.items() if value}
     request = NewModel.model_validate({"id": model, "base": base, **chosen})
-    session.written(session.client.create_model(request, dry_run=dry_run), WRITTEN, "model")
+    session.written(session.client.call(routes.CREATE_MODEL, body=request, dry_run=dry_run), WRITTEN, "model")
 
 
 @noun.verb("remove", "gatewayctl model remove helpdesk --yes")
 def remove(session: Session, model: ModelId, yes: Yes = False, dry_run: DryRun = False) -> None:
     """Delete a model that stands on another; of a listed one, its access list and all else that is kept."""
     confirm(f"Remove the model {model}?", yes=yes or dry_run)
-    session.written(session.client.remove_model(model, dry_run=dry_run), WRITTEN, "model")
+    session.written(session.client.call(routes.REMOVE_MODEL, id=model, dry_run=dry_run), WRITTEN, "model")
 
 
 @noun.verb("publish", "gatewayctl model publish smollm2-135m")
 def publish(session: Session, model: ModelId, dry_run: DryRun = False) -> None:
     """Let every account use a model."""
     request = AccessChange(model=model, everyone=True)
-    session.written(session.client.grant_model(request, dry_run=dry_run), WRITTEN, "model")
+    session.written(session.client.call(routes.GRANT_MODEL, body=request, dry_run=dry_run), WRITTEN, "model")
 
 
 def _grant(client: ControlClient, model: str, request: Holders, *, dry_run: bool) -> ModelWritten:
-    return client.grant_model(AccessChange(model=model, **request.model_dump()), dry_run=dry_run)
+    return client.call(
+        routes.GRANT_MODEL, body=AccessChange(model=model, **request.model_dump()), dry_run=dry_run
+    )
 
 
 def _revoke(client: ControlClient, model: str, request: Holders, *, dry_run: bool) -> ModelWritten:
-    return client.revoke_model(AccessChange(model=model, **request.model_dump()), dry_run=dry_run)
+    return client.call(
+        routes.REVOKE_MODEL, body=AccessChange(model=model, **request.model_dump()), dry_run=dry_run
+    )
 
 
 access.register(

@@ -6,6 +6,7 @@ from typing import Final
 from gatewayctl.client import ControlClient
 from gatewayctl.paging import everything
 from gatewayctl.verbs import Session
+from gatewayctl.wire import routes
 from gatewayctl.wire.files import Gift
 
 PAGE: Final = 1000
@@ -14,7 +15,8 @@ PAGE: Final = 1000
 def ownerless(client: ControlClient, collection: str) -> list[str]:
     """Return the ids of the files in a collection whose owner's account is gone."""
     members = everything(
-        lambda at: client.list_collection_files(collection, limit=PAGE, offset=at), lambda page: page.files
+        lambda at: client.call(routes.LIST_COLLECTION_FILES, collection, offset=at or None, limit=PAGE),
+        lambda page: page.files,
     )
     return [member.file.id for member in members if not member.file.user]
 
@@ -27,5 +29,5 @@ def settle(session: Session, found: Sequence[str], to: str, *, gives: bool, dry_
         session.note(f"{len(found)} files in it still belong to nobody: --with-files gives them, too")
         return
     for file_id in found:
-        session.client.give_file(file_id, Gift(user=to), dry_run=dry_run)
+        session.client.call(routes.GIVE_FILE, file_id, body=Gift(user=to), dry_run=dry_run)
     session.note(f"{'dry run: ' if dry_run else ''}gave {len(found)} files that belonged to nobody")

@@ -9,6 +9,7 @@ from gatewayctl.prompts import confirm
 from gatewayctl.render import Output, View
 from gatewayctl.values import parse_flags, split_permission
 from gatewayctl.verbs import DryRun, Noun, Session, UserRef, Yes, describe
+from gatewayctl.wire import routes
 from gatewayctl.wire.permissions import (
     AuditFinding,
     Explained,
@@ -60,7 +61,7 @@ Names = Annotated[
 @noun.verb("list", "gatewayctl permission list", "gatewayctl permission list --group api-users")
 def list_permissions(session: Session, group: InGroup = None) -> None:
     """List the default permissions, or those that a group adds."""
-    session.show_all(session.client.list_permissions(group).permissions, ROWS)
+    session.show_all(session.client.call(routes.LIST_PERMISSIONS, group=group).permissions, ROWS)
 
 
 @noun.verb("show", "gatewayctl permission show features.api_keys")
@@ -71,7 +72,7 @@ def show(
 ) -> None:
     """Show one permission."""
     split_permission(permission)
-    for row in session.client.list_permissions(group).permissions:
+    for row in session.client.call(routes.LIST_PERMISSIONS, group=group).permissions:
         if row.name == permission:
             session.show(row, ROWS)
             return
@@ -92,7 +93,7 @@ def set_permissions(
 ) -> None:
     """Set default permissions, or permissions of a group; all of them or none."""
     request = PermissionChange(group=group, values=parse_flags(pairs))
-    _show_written(session, session.client.set_permissions(request, dry_run=dry_run))
+    _show_written(session, session.client.call(routes.SET_PERMISSIONS, body=request, dry_run=dry_run))
 
 
 @noun.verb("reset", "gatewayctl permission reset features.api_keys", "gatewayctl permission reset --yes")
@@ -108,7 +109,7 @@ def reset(
     if not names:
         confirm("Reset all permissions?", yes=yes or dry_run)
     request = PermissionReset(group=group, names=names or [])
-    _show_written(session, session.client.reset_permissions(request, dry_run=dry_run))
+    _show_written(session, session.client.call(routes.RESET_PERMISSIONS, body=request, dry_run=dry_run))
 
 
 @noun.verb("explain", "gatewayctl permission explain ada@example.org")
@@ -120,7 +121,7 @@ def explain(
     ] = None,
 ) -> None:
     """Show what a user may do, and what allows it."""
-    rows = session.client.explain_permissions(user).permissions
+    rows = session.client.call(routes.EXPLAIN_PERMISSIONS, user).permissions
     if permission is not None:
         rows = [row for row in rows if row.name == permission]
         if not rows:
@@ -138,7 +139,7 @@ def audit(session: Session) -> None:
     An import_permission installs tools.
     ACCOUNTS counts the accounts of the holder that lack the permission.
     """
-    session.show_all(session.client.audit_permissions().findings, FINDINGS)
+    session.show_all(session.client.call(routes.AUDIT_PERMISSIONS).findings, FINDINGS)
 
 
 def _show_written(session: Session, row: PermissionsWritten) -> None:

@@ -18,6 +18,7 @@ from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import Output, View
 from gatewayctl.safe import begun
 from gatewayctl.verbs import DryRun, Noun, Session, Yes, describe
+from gatewayctl.wire import routes
 from gatewayctl.wire.plugins import (
     Method,
     MissingImport,
@@ -219,7 +220,9 @@ class Batch:
         chosen = {name: value for name, value in given.items() if value is not None}
         request = NewPlugin.model_validate({"content": read_source(path), **chosen})
         plugin_id = self._wanted.plugin_id or id_of(path)
-        return self._session.client.install_plugin(self._family, plugin_id, request, dry_run=self._dry_run)
+        return self._session.client.call(
+            routes.INSTALL_PLUGIN, self._family, plugin_id, body=request, dry_run=self._dry_run
+        )
 
 
 def register(noun: Noun, family: str) -> None:
@@ -254,7 +257,7 @@ def show(
 
     For one in a process of its own that runs, told are the process id and the bytes of memory that it holds.
     """
-    row = session.client.get_plugin(family, plugin, source=source)
+    row = session.client.call(routes.GET_PLUGIN, family, plugin, source=source)
     if source and session.output is Output.TABLE:
         session.renderer.text(row.content or "")
         return
@@ -271,8 +274,10 @@ def check(family: str, session: Session, paths: Paths, plugin_id: WantedId = Non
     if plugin_id is not None and len(files) > 1:
         raise usage("cannot give one id to several files", param="--id")
     rows = [
-        session.client.check_plugin(
-            family, PluginSource(id=plugin_id or id_of(path), content=read_source(path))
+        session.client.call(
+            routes.CHECK_PLUGIN,
+            family,
+            body=PluginSource(id=plugin_id or id_of(path), content=read_source(path)),
         )
         for path in files
     ]
@@ -288,7 +293,9 @@ def remove(
 ) -> None:
     """Delete a {family} with its valves, those that users have set included."""
     confirm(f"Remove the {family} {plugin}?", yes=yes or dry_run)
-    session.written(session.client.remove_plugin(family, plugin, dry_run=dry_run), WRITTEN, family)
+    session.written(
+        session.client.call(routes.REMOVE_PLUGIN, family, plugin, dry_run=dry_run), WRITTEN, family
+    )
 
 
 def reload(family: str, session: Session) -> None:
@@ -296,14 +303,14 @@ def reload(family: str, session: Session) -> None:
 
     Exits with 1 when one does not load.
     """
-    row = session.client.reload_plugins()
+    row = session.client.call(routes.RELOAD_PLUGINS)
     session.show(row, RELOADED)
     leave(bool(row.failed))
 
 
 def switch(session: Session, family: str, plugin_id: str, request: PluginChange, *, dry_run: bool) -> None:
     """Switch a plugin, and exit with 1 when it is on and does not load."""
-    row = session.client.change_plugin(family, plugin_id, request, dry_run=dry_run)
+    row = session.client.call(routes.CHANGE_PLUGIN, family, plugin_id, body=request, dry_run=dry_run)
     session.written(row, WRITTEN, family)
     is_failing = row.is_active and row.problem is not None and row.problem.doing == "load" and not dry_run
     if is_failing and row.problem is not None:

@@ -14,6 +14,7 @@ from gatewayctl.scimcheck.probe import HttpProbe, make_context
 from gatewayctl.scimcheck.records import Result
 from gatewayctl.scimcheck.run import run, start, steps
 from gatewayctl.verbs import Noun, Session
+from gatewayctl.wire import routes
 from gatewayctl.wire.scim import ScimCheck, ScimRequest, ScimStatus
 
 noun = Noun("Provisioning: accounts and groups that an identity provider manages by SCIM.")
@@ -70,7 +71,7 @@ def status(session: Session) -> None:
 
     -o name prints on or off. The requests are those since the daemon was started.
     """
-    session.show(session.client.get_scim_status(), STATUS)
+    session.show(session.client.call(routes.GET_SCIM_STATUS), STATUS)
 
 
 @noun.verb("log", "gatewayctl scim log --limit 20")
@@ -82,7 +83,7 @@ def log(
 
     The daemon remembers a hundred; its log has them all.
     """
-    session.show_all(session.client.list_scim_requests(limit).requests, REQUESTS)
+    session.show_all(session.client.call(routes.LIST_SCIM_REQUESTS, limit=limit).requests, REQUESTS)
 
 
 @noun.verb(

@@ -5,6 +5,7 @@ from typing import Final
 
 from gatewayctl.render import Output, View
 from gatewayctl.verbs import DryRun, Noun, Session
+from gatewayctl.wire import routes
 from gatewayctl.wire.scim import ScimToken, ScimTokenWritten
 
 noun = Noun("The SCIM token, with which an identity provider manages accounts.")
@@ -29,7 +30,7 @@ def create(session: Session, dry_run: DryRun = False) -> None:
 
     It is accepted at once. Refused when there is a token: rotate it instead.
     """
-    _show_issued(session, session.client.create_scim_token(dry_run=dry_run))
+    _show_issued(session, session.client.call(routes.CREATE_SCIM_TOKEN, dry_run=dry_run))
 
 
 @noun.verb("rotate", "gatewayctl scim-token rotate -o name > token")
@@ -39,13 +40,15 @@ def rotate(session: Session, dry_run: DryRun = False) -> None:
     Both are accepted until the older one is retired, so that nothing is refused while the provider is given
     the new one.
     """
-    _show_issued(session, session.client.rotate_scim_token(dry_run=dry_run))
+    _show_issued(session, session.client.call(routes.ROTATE_SCIM_TOKEN, dry_run=dry_run))
 
 
 @noun.verb("retire", "gatewayctl scim-token retire")
 def retire(session: Session, dry_run: DryRun = False) -> None:
     """Drop the older of two tokens: requests with it are refused at once."""
-    session.written(session.client.retire_scim_token(dry_run=dry_run), WRITTEN, "the older SCIM token in")
+    session.written(
+        session.client.call(routes.RETIRE_SCIM_TOKEN, dry_run=dry_run), WRITTEN, "the older SCIM token in"
+    )
 
 
 @noun.verb("show", "gatewayctl scim-token show")
@@ -54,7 +57,7 @@ def show(session: Session) -> None:
 
     A fingerprint is the beginning of the SHA-256 of a token, the newest first; values are never shown.
     """
-    row = session.client.get_scim_token()
+    row = session.client.call(routes.GET_SCIM_TOKEN)
     session.show(row, VIEW)
     if row.stale:
         session.note("The file was changed since the daemon read it: reload the daemon.")

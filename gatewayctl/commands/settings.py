@@ -8,6 +8,7 @@ from gatewayctl.failures import CommandError
 from gatewayctl.render import Output, View
 from gatewayctl.values import parse_pairs
 from gatewayctl.verbs import DryRun, Noun, Session, describe
+from gatewayctl.wire import routes
 from gatewayctl.wire.settings import Setting, SettingChange, SettingReset, SettingsWritten
 
 noun = Noun("Runtime settings, and where each value comes from.")
@@ -34,7 +35,7 @@ WRITTEN: View[SettingsWritten] = View(name=lambda _: "settings", columns={})
 @noun.verb("list", "gatewayctl setting list")
 def list_settings(session: Session) -> None:
     """List all runtime settings."""
-    session.show_all(session.client.list_settings().settings, ROWS)
+    session.show_all(session.client.call(routes.LIST_SETTINGS).settings, ROWS)
 
 
 @noun.verb("show", "gatewayctl setting show ENABLE_API_KEYS -o json")
@@ -43,7 +44,7 @@ def show(
     name: Annotated[str, typer.Argument(metavar="SETTING", help="The name of the setting.")],
 ) -> None:
     """Show one setting, with its origin."""
-    for row in session.client.list_settings().settings:
+    for row in session.client.call(routes.LIST_SETTINGS).settings:
         if row.name == name:
             session.show(row, DETAIL)
             return
@@ -58,7 +59,7 @@ def set_settings(
 ) -> None:
     """Set settings; all of them or none."""
     request = SettingChange(values=dict(parse_pairs(pairs)))
-    _show_written(session, session.client.set_settings(request, dry_run=dry_run))
+    _show_written(session, session.client.call(routes.SET_SETTINGS, body=request, dry_run=dry_run))
 
 
 @noun.verb("reset", "gatewayctl setting reset ENABLE_API_KEYS")
@@ -69,7 +70,7 @@ def reset(
 ) -> None:
     """Return settings to the values that the configuration gives them."""
     request = SettingReset(names=names)
-    _show_written(session, session.client.reset_settings(request, dry_run=dry_run))
+    _show_written(session, session.client.call(routes.RESET_SETTINGS, body=request, dry_run=dry_run))
 
 
 def _show_written(session: Session, row: SettingsWritten) -> None:

@@ -8,6 +8,7 @@ from gatewayctl.commands.users import PasswordFile
 from gatewayctl.prompts import read_secret
 from gatewayctl.render import View
 from gatewayctl.verbs import DryRun, Session, add_verb
+from gatewayctl.wire import routes
 from gatewayctl.wire.setup import Setup, SetupReply
 
 VIEW: View[SetupReply] = View(
@@ -51,5 +52,5 @@ def run(
     request = Setup(email=email, name=name, group=group)
     if password_file is not None:
         request.password = read_secret(password_file, "--password-file")
-    session.show(session.client.run_setup(request, dry_run=dry_run), VIEW)
+    session.show(session.client.call(routes.RUN_SETUP, body=request, dry_run=dry_run), VIEW)
     session.note("Nothing was kept: this was a dry run." if dry_run else "The key is not shown again.")

@@ -14,6 +14,7 @@ from gatewayctl.paging import everything
 from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import Output, View
 from gatewayctl.verbs import DryRun, Session, Yes, describe
+from gatewayctl.wire import routes
 from gatewayctl.wire.stored_chats import (
     ChatExport,
     ChatImport,
@@ -69,12 +70,14 @@ def list_chats(
     client = session.client
     if limit is None:
         every = everything(
-            lambda offset: client.list_chats(search, user, archived=archived, offset=offset),
+            lambda offset: client.call(
+                routes.LIST_CHATS, query=search or None, user=user, archived=archived, offset=offset or None
+            ),
             lambda page: page.chats,
         )
         session.show_all(every, ROWS)
         return
-    found = client.list_chats(search, user, archived=archived, limit=limit)
+    found = client.call(routes.LIST_CHATS, query=search or None, user=user, archived=archived, limit=limit)
     session.show_all(found.chats, ROWS)
     if len(found.chats) < found.total:
         session.note(f"{len(found.chats)} of {found.total}")
@@ -97,7 +100,7 @@ def show(
 
     Without --tree these are the messages that lead to the current one.
     """
-    found = session.client.get_chat(chat, tree=tree)
+    found = session.client.call(routes.GET_CHAT, chat, tree=tree)
     if session.output is Output.TABLE:
         session.renderer.text("\n".join(transcript(found)))
         return
@@ -134,7 +137,7 @@ def export(
         request.id = chat
     if user is not None:
         request.user = user
-    pieces = _pieces(session.client.export_chats(request), session.output)
+    pieces = _pieces(session.client.stream(routes.EXPORT_CHATS, request), session.output)
     if to is None:
         sys.stdout.writelines(pieces)
         return
@@ -166,9 +169,13 @@ def import_chats(
     parts = list(batches(read_chats(file), BATCH_BYTES))
     if len(parts) > 1 and not dry_run:
         for part in parts:
-            session.client.import_chats(ChatImport(user=user, chats=list(part)), dry_run=True)
+            session.client.call(
+                routes.IMPORT_CHATS, body=ChatImport(user=user, chats=list(part)), dry_run=True
+            )
     done = [
-        session.client.import_chats(ChatImport(user=user, chats=list(part)), dry_run=dry_run)
+        session.client.call(
+            routes.IMPORT_CHATS, body=ChatImport(user=user, chats=list(part)), dry_run=dry_run
+        )
         for part in parts
     ]
     made = done[0].model_copy(update={"chats": [chat for each in done for chat in each.chats]})
@@ -186,7 +193,7 @@ def import_chats(
 def remove(session: Session, chat: ChatId, yes: Yes = False, dry_run: DryRun = False) -> None:
     """Stop what runs for a chat and delete it with all of its messages."""
     confirm(f"Remove the chat {chat}?", yes=yes or dry_run)
-    session.written(session.client.remove_chat(chat, dry_run=dry_run), WRITTEN, "chat")
+    session.written(session.client.call(routes.REMOVE_CHAT, chat, dry_run=dry_run), WRITTEN, "chat")
 
 
 def _pieces(records: Iterable[dict[str, Any]], output: Output) -> Iterator[str]:

@@ -7,6 +7,7 @@ import typer
 from gatewayctl.prompts import usage
 from gatewayctl.render import Output, View
 from gatewayctl.verbs import Noun, Session
+from gatewayctl.wire import routes
 from gatewayctl.wire.tasks import Task, TaskStop
 
 noun = Noun("Tasks: answers, titles and the like that are being made.")
@@ -35,7 +36,7 @@ def list_tasks(
     ] = None,
 ) -> None:
     """List what runs for users, oldest first."""
-    session.show_all(session.client.list_tasks(chat, user).tasks, ROWS)
+    session.show_all(session.client.call(routes.LIST_TASKS, chat=chat, user=user).tasks, ROWS)
 
 
 @noun.verb(
@@ -54,7 +55,7 @@ def stop(
     if (task is None) == (chat is None):
         raise usage("cannot tell what to stop: give a task, or --chat", param="TASK")
     request = TaskStop(chat=chat) if task is None else TaskStop(task=task)
-    stopped = session.client.stop_tasks(request).tasks
+    stopped = session.client.call(routes.STOP_TASKS, body=request).tasks
     if session.output is Output.TABLE:
         session.renderer.say(f"stopped {' '.join(each.id for each in stopped) or 'nothing: no task runs'}")
         return

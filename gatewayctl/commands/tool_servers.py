@@ -12,6 +12,8 @@ from gatewayctl.render import Output, View
 from gatewayctl.safe import begun
 from gatewayctl.values import parse_pairs, read_object
 from gatewayctl.verbs import DryRun, Noun, Session, Yes
+from gatewayctl.wire import routes
+from gatewayctl.wire.models import Holders
 from gatewayctl.wire.tool_servers import Kind, NewToolServer, OfferedTool, ToolServer, ToolServerWritten
 
 noun = Noun("Tool servers: their operations are tools that models call.")
@@ -91,7 +93,7 @@ Timeout = Annotated[
 @noun.verb("list", "gatewayctl tool-server list")
 def list_servers(session: Session) -> None:
     """List tool servers, those of the settings included."""
-    found = session.client.list_tool_servers()
+    found = session.client.call(routes.LIST_TOOL_SERVERS)
     session.show_all(found.servers, ROWS)
     for problem in found.problems:
         session.note(problem)
@@ -100,7 +102,7 @@ def list_servers(session: Session) -> None:
 @noun.verb("show", "gatewayctl tool-server show maps")
 def show(session: Session, server: ServerId) -> None:
     """Show one tool server; its key and the values of its headers are not shown."""
-    session.show(session.client.get_tool_server(server), DETAIL)
+    session.show(session.client.call(routes.GET_TOOL_SERVER, server), DETAIL)
 
 
 @noun.verb(
@@ -138,13 +140,15 @@ def add(
     }
     chosen = {field: value for field, value in given.items() if value}
     request = NewToolServer.model_validate({"id": server, "url": url, "type": kind, **chosen})
-    session.written(session.client.add_tool_server(request, dry_run=dry_run), WRITTEN, "tool server")
+    session.written(
+        session.client.call(routes.ADD_TOOL_SERVER, body=request, dry_run=dry_run), WRITTEN, "tool server"
+    )
 
 
 @noun.verb("check", "gatewayctl tool-server check maps", "gatewayctl tool-server check maps -o name")
 def check(session: Session, server: ServerId) -> None:
     """Ask a tool server now, and list the tools that it offers."""
-    offer = session.client.check_tool_server(server)
+    offer = session.client.call(routes.CHECK_TOOL_SERVER, server)
     if session.output is Output.JSON:
         session.renderer.json(offer.model_dump(mode="json"))
         return
@@ -157,7 +161,17 @@ def check(session: Session, server: ServerId) -> None:
 def remove(session: Session, server: ServerId, yes: Yes = False, dry_run: DryRun = False) -> None:
     """Forget a tool server; one of the settings stays."""
     confirm(f"Remove the tool server {server}?", yes=yes or dry_run)
-    session.written(session.client.remove_tool_server(server, dry_run=dry_run), WRITTEN, "tool server")
+    session.written(
+        session.client.call(routes.REMOVE_TOOL_SERVER, server, dry_run=dry_run), WRITTEN, "tool server"
+    )
+
+
+def _grant(client: ControlClient, server: str, request: Holders, *, dry_run: bool) -> ToolServerWritten:
+    return client.call(routes.GRANT_TOOL_SERVER, server, body=request, dry_run=dry_run)
+
+
+def _revoke(client: ControlClient, server: str, request: Holders, *, dry_run: bool) -> ToolServerWritten:
+    return client.call(routes.REVOKE_TOOL_SERVER, server, body=request, dry_run=dry_run)
 
 
 access.register(
@@ -167,8 +181,8 @@ access.register(
         "The right to write adds nothing: only administrators change tool servers.",
         ServerId,
         WRITTEN,
-        ControlClient.grant_tool_server,
-        ControlClient.revoke_tool_server,
+        _grant,
+        _revoke,
     ),
     grants=["gatewayctl tool-server grant maps --everyone"],
     revocation="gatewayctl tool-server revoke-access maps --everyone",

@@ -4,6 +4,7 @@ from gatewayctl.client import ControlClient
 from gatewayctl.commands import access, plugins, valves
 from gatewayctl.commands.plugins import Batch, Installation, Owner, Paths, PluginId, WantedId, WantedName
 from gatewayctl.verbs import DryRun, Noun, Session
+from gatewayctl.wire import routes
 from gatewayctl.wire.models import Holders
 from gatewayctl.wire.plugins import PluginChange, PluginWritten
 
@@ -15,7 +16,7 @@ noun = Noun("Tools: plugins whose methods models call, and who may use them.")
 @noun.verb("list", "gatewayctl tool list", "gatewayctl tool list -o name")
 def list_tools(session: Session) -> None:
     """List tools, those of the directory of plugins included."""
-    session.show_all(session.client.list_plugins(FAMILY).plugins, plugins.TOOLS)
+    session.show_all(session.client.call(routes.LIST_PLUGINS, FAMILY).plugins, plugins.TOOLS)
 
 
 @noun.verb("install", "gatewayctl tool install weather.py --user ada@example.org")
@@ -51,11 +52,11 @@ def disable(session: Session, plugin: PluginId, dry_run: DryRun = False) -> None
 
 
 def _grant(client: ControlClient, plugin: str, request: Holders, *, dry_run: bool) -> PluginWritten:
-    return client.grant_plugin(FAMILY, plugin, request, dry_run=dry_run)
+    return client.call(routes.GRANT_PLUGIN, FAMILY, plugin, body=request, dry_run=dry_run)
 
 
 def _revoke(client: ControlClient, plugin: str, request: Holders, *, dry_run: bool) -> PluginWritten:
-    return client.revoke_plugin(FAMILY, plugin, request, dry_run=dry_run)
+    return client.call(routes.REVOKE_PLUGIN, FAMILY, plugin, body=request, dry_run=dry_run)
 
 
 access.register(

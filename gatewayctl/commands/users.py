@@ -8,6 +8,7 @@ from gatewayctl.prompts import ask_password, confirm, read_secret, usage
 from gatewayctl.render import Output, View
 from gatewayctl.values import by_name
 from gatewayctl.verbs import DryRun, Noun, ProviderName, Session, UserRef, Yes
+from gatewayctl.wire import routes
 from gatewayctl.wire.scim import Link, Unlink
 from gatewayctl.wire.users import NewUser, PasswordChange, RoleName, User, UserChange, UserWritten
 
@@ -58,13 +59,13 @@ def list_users(
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Show at most so many.")] = None,
 ) -> None:
     """List accounts, oldest first."""
-    session.show_all(session.client.list_users(query, limit).users, ROWS)
+    session.show_all(session.client.call(routes.LIST_USERS, query=query or None, limit=limit).users, ROWS)
 
 
 @noun.verb("show", "gatewayctl user show ada@example.org -o json")
 def show(session: Session, user: UserRef) -> None:
     """Show one account."""
-    session.show(session.client.get_user(user), DETAIL)
+    session.show(session.client.call(routes.GET_USER, user), DETAIL)
 
 
 @noun.verb(
@@ -85,7 +86,7 @@ def create(
     """Create an account; without a password nobody can sign in to it, but it can have keys."""
     request = _new_user(email, name, role, username)
     _add_password(request, password_file, generate=generate)
-    show_written(session, session.client.create_user(request, dry_run=dry_run))
+    show_written(session, session.client.call(routes.CREATE_USER, body=request, dry_run=dry_run))
 
 
 @noun.verb("ensure", "gatewayctl user ensure --email ada@example.org --role admin")
@@ -104,7 +105,7 @@ def ensure(
     """
     request = _new_user(email, name, role, username)
     _add_password(request, password_file, generate=False)
-    show_written(session, session.client.ensure_user(request, dry_run=dry_run))
+    show_written(session, session.client.call(routes.ENSURE_USER, body=request, dry_run=dry_run))
 
 
 @noun.verb("change", "gatewayctl user change ada@example.org --role admin")
@@ -123,7 +124,7 @@ def change(
     if not given:
         raise usage("cannot change the user: nothing to change was given")
     request = UserChange.model_validate(given)
-    show_written(session, session.client.change_user(user, request, dry_run=dry_run))
+    show_written(session, session.client.call(routes.CHANGE_USER, user, body=request, dry_run=dry_run))
 
 
 @noun.verb("remove", "gatewayctl user remove ada@example.org --yes")
@@ -133,7 +134,7 @@ def remove(session: Session, user: UserRef, yes: Yes = False, dry_run: DryRun = 
     `gatewayctl file list --orphaned` and `gatewayctl collection list --orphaned` show what it left.
     """
     confirm(f"Remove the user {user}?", yes=yes or dry_run)
-    show_written(session, session.client.remove_user(user, dry_run=dry_run))
+    show_written(session, session.client.call(routes.REMOVE_USER, user, dry_run=dry_run))
 
 
 @noun.verb(
@@ -153,7 +154,7 @@ def password(
     _add_password(request, password_file, generate=generate)
     if password_file is None and not generate:
         request.password = ask_password()
-    show_written(session, session.client.set_password(user, request, dry_run=dry_run))
+    show_written(session, session.client.call(routes.SET_PASSWORD, user, body=request, dry_run=dry_run))
 
 
 @noun.verb("deactivate", "gatewayctl user deactivate ada@example.org")
@@ -162,13 +163,17 @@ def deactivate(session: Session, user: UserRef, dry_run: DryRun = False) -> None
 
     The keys work again when it is unlocked.
     """
-    show_written(session, session.client.change_user(user, UserChange(active=False), dry_run=dry_run))
+    show_written(
+        session, session.client.call(routes.CHANGE_USER, user, body=UserChange(active=False), dry_run=dry_run)
+    )
 
 
 @noun.verb("activate", "gatewayctl user activate ada@example.org")
 def activate(session: Session, user: UserRef, dry_run: DryRun = False) -> None:
     """Unlock an account."""
-    show_written(session, session.client.change_user(user, UserChange(active=True), dry_run=dry_run))
+    show_written(
+        session, session.client.call(routes.CHANGE_USER, user, body=UserChange(active=True), dry_run=dry_run)
+    )
 
 
 @noun.verb(
@@ -196,7 +201,7 @@ def link(
     if not (external_id or oauth_subject):
         raise usage("cannot link the user: add --external-id or --oauth-subject", param="--external-id")
     request = Link(external_id=external_id, oauth_subject=oauth_subject, provider=provider)
-    show_written(session, session.client.link_user(user, request, dry_run=dry_run))
+    show_written(session, session.client.call(routes.LINK_USER, user, body=request, dry_run=dry_run))
 
 
 @noun.verb("unlink", "gatewayctl user unlink ada@example.org --external-id")
@@ -217,7 +222,7 @@ def unlink(
     request = Unlink(
         external_id=external_id or is_both, oauth_subject=oauth_subject or is_both, provider=provider
     )
-    show_written(session, session.client.unlink_user(user, request, dry_run=dry_run))
+    show_written(session, session.client.call(routes.UNLINK_USER, user, body=request, dry_run=dry_run))
 
 
 def show_written(session: Session, row: UserWritten) -> None:

@@ -12,6 +12,7 @@ from gatewayctl.render import Output, View
 from gatewayctl.safe import begun
 from gatewayctl.values import parse_pairs, read_object
 from gatewayctl.verbs import DryRun, Noun, Session, describe
+from gatewayctl.wire import routes
 from gatewayctl.wire.plugins import Valve, ValveChange, ValvesWritten
 
 
@@ -68,7 +69,7 @@ def get(
 
     A valve counts as a secret when its schema says so, or its name does.
     """
-    found = session.client.get_valves(family, plugin, reveal=reveal)
+    found = session.client.call(routes.GET_VALVES, family, plugin, reveal=reveal)
     if found.problem is not None:
         session.note(f"Only what was set can be shown: {found.problem}")
     if schema:
@@ -121,14 +122,16 @@ def _refuse_secrets(session: Session, family: str, plugin_id: str, names: Sequen
     """Raise usage for secrets that stand on the command line, where others see them."""
     if not names:
         return
-    secret = {row.name for row in session.client.get_valves(family, plugin_id).valves if row.secret}
+    secret = {
+        row.name for row in session.client.call(routes.GET_VALVES, family, plugin_id).valves if row.secret
+    }
     for name in names:
         if name in secret:
             raise usage(f"cannot take the secret {name} as an argument: give {name}=@FILE", param=name)
 
 
 def _write(session: Session, family: str, plugin_id: str, request: ValveChange, *, dry_run: bool) -> None:
-    row = session.client.set_valves(family, plugin_id, request, dry_run=dry_run)
+    row = session.client.call(routes.SET_VALVES, family, plugin_id, body=request, dry_run=dry_run)
     named = {*request.values, *request.texts, *request.unset}
     if session.output is Output.NAME:
         session.show_all([valve for valve in row.valves if valve.name in named], ROWS)

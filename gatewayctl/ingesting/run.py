@@ -16,6 +16,7 @@ from gatewayctl.ingesting.scan import Scan
 from gatewayctl.ingesting.stop import Stop
 from gatewayctl.ingesting.threads import in_threads
 from gatewayctl.ingesting.waiting import settled
+from gatewayctl.wire import routes
 from gatewayctl.wire.collections import CollectionFile, Difference, Entry, Members, NewCollection, Sync
 from gatewayctl.wire.files import File, NewFile
 
@@ -94,21 +95,23 @@ class Run:
         """Return the id of the collection, which is made if absent; None for a dry run without one."""
         plan = self._plan
         try:
-            return self._client.get_collection(plan.collection).id
+            return self._client.call(routes.GET_COLLECTION, plan.collection).id
         except CommandError as error:
             if error.kind != "not_found":
                 raise
         request = NewCollection(name=plan.collection)
         if plan.user is not None:
             request.user = plan.user
-        made = self._client.ensure_collection(request, dry_run=plan.dry_run)
+        made = self._client.call(routes.ENSURE_COLLECTION, body=request, dry_run=plan.dry_run)
         return None if plan.dry_run else made.id
 
     def _compare(self, collection: str | None, scan: Scan) -> Difference:
         if collection is None:
             return Difference(added=list(scan.versions))
         entries = [Entry(path=place, checksum=version.checksum) for place, version in scan.versions.items()]
-        return self._client.compare_collection(collection, Sync(origin=self._plan.origin, entries=entries))
+        return self._client.call(
+            routes.COMPARE_COLLECTION, collection, body=Sync(origin=self._plan.origin, entries=entries)
+        )
 
     def _foretell(self, difference: Difference, new: dict[str, What], report: Report) -> None:
         for place, what in new.items():
@@ -131,7 +134,7 @@ class Run:
                 continue
             self._stop.check()
             try:
-                self._client.retry_file(held.file.id)
+                self._client.call(routes.RETRY_FILE, held.file.id)
             except CommandError as error:
                 if error.kind not in {*OF_THE_FILE, "not_found"}:
                     raise
@@ -163,7 +166,7 @@ class Run:
         )
         try:
             with closing(self._reader.stream(version, self._progress.advance)) as stream:
-                return version, self._client.add_file(request, stream, stream.size)
+                return version, self._client.upload(request, stream, stream.size)
         except ReadError as error:
             return version, str(error)
         except CommandError as error:
@@ -209,7 +212,7 @@ class Run:
         for start in range(0, len(ids), REMOVED_AT_ONCE):
             self._stop.check()
             request = Members(files=ids[start : start + REMOVED_AT_ONCE], delete=True)
-            for result in self._client.remove_from_collection(collection, request).results:
+            for result in self._client.call(routes.REMOVE_FROM_COLLECTION, collection, body=request).results:
                 is_bad = result.outcome == "failed"
                 what = What.FAILED if is_bad else What.REMOVED
                 report.add(paths.get(result.id, result.id), what, result.id, result.error)

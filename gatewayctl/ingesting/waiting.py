@@ -5,6 +5,7 @@ from typing import Final
 
 from gatewayctl.client import ControlClient
 from gatewayctl.ingesting.stop import Stop
+from gatewayctl.wire import routes
 from gatewayctl.wire.files import File, Wait
 
 PENDING: Final = "pending"
@@ -20,7 +21,7 @@ def settled(client: ControlClient, file_ids: Sequence[str], stop: Stop) -> Itera
     while rest:
         stop.check()
         asked = rest[:AT_ONCE]
-        answer = client.wait_for_files(Wait(ids=asked, seconds=SECONDS))
+        answer = client.call(routes.WAIT_FOR_FILES, body=Wait(ids=asked, seconds=SECONDS))
         known = {file.id: file for file in answer.files}
         done = [each for each in asked if each not in known or known[each].status != PENDING]
         yield from ((each, known.get(each)) for each in done)

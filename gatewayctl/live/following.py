@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from gatewayctl.client import ControlClient
 from gatewayctl.failures import CommandError
 from gatewayctl.transport import Frame
+from gatewayctl.wire import routes
 from gatewayctl.wire.events import Envelope, Session
 
 Told = TypeVar("Told", bound=BaseModel)
@@ -83,8 +84,8 @@ class Follower:
 
     def _connection(self) -> Iterator[Happening]:
         whose = self._whose
-        frames = self._client.follow_events(
-            whose.user, whose.chat, since=self.last, everybody=whose.everybody
+        frames = self._client.listen(
+            routes.FOLLOW_EVENTS, user=whose.user, chat=whose.chat, since=self.last, everybody=whose.everybody
         )
         with closing(frames):
             for frame in frames:
@@ -118,7 +119,7 @@ class Follower:
         """Return the e-mail of an account, its id when it is gone; each is asked for once."""
         if user_id not in self._names:
             try:
-                self._names[user_id] = self._client.get_user(user_id).email
+                self._names[user_id] = self._client.call(routes.GET_USER, user_id).email
             except CommandError as error:
                 if error.kind != "not_found":
                     raise

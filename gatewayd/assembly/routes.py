@@ -43,6 +43,7 @@ from gatewayd.http.control import setup as control_setup
 from gatewayd.http.control import users as control_users
 from gatewayd.http.control.edge import ControlEdge
 from gatewayd.http.control.peer import Peers
+from gatewayd.http.control.rows import check_complete
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes
 from gatewayd.http.edge import Doors, Edge, EdgeOptions
@@ -248,12 +249,12 @@ def make_control(parts: Parts, tasks: Tasks) -> Application:
 
 
 def control_rows(parts: Parts) -> Sequence[Route]:
-    """Return the rows of the control application, a noun after the other."""
+    """Return the rows of the control application, a noun after the other; see `check_complete`."""
     accounts = parts.accounts
     users, groups = accounts.users, accounts.groups
     writes = Writes(accounts.commits)
     viewers = Viewers(users, accounts.key_rules, accounts.permissions)
-    return [
+    rows = [
         *control_setup.SetupRoutes(accounts.setup, writes).routes(),
         *control_users.UserRoutes(users, groups, writes).routes(),
         *control_groups.GroupRoutes(groups, users, writes).routes(),
@@ -283,6 +284,7 @@ def control_rows(parts: Parts) -> Sequence[Route]:
             parts.pipeline, parts.catalog, parts.documents.collections, viewers
         ).routes(),
     ]
+    return check_complete(rows)
 
 
 def _workings(documents: Documents) -> control_health.Workings:

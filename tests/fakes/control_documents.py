@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gatewayctl.failures import CommandError
+from gatewayctl.wire import routes
 from gatewayctl.wire.files import File, FileWritten, NewFile, Wait
 from gatewayd.accounts.records import Role, User
 from tests.fakes.control import Control
@@ -19,7 +20,7 @@ async def boss(control: Control) -> User:
 async def add(control: Control, content: bytes, name: str = "a.txt", **query: Any) -> FileWritten:
     """Upload a file and return its record."""
     wanted = NewFile(name=name, **query)
-    made = await control.call(control.client.add_file, wanted, BytesIO(content), len(content))
+    made = await control.call(control.client.upload, wanted, BytesIO(content), len(content))
     assert isinstance(made, FileWritten)
     return made
 
@@ -27,7 +28,9 @@ async def add(control: Control, content: bytes, name: str = "a.txt", **query: An
 async def processed(control: Control, content: bytes, name: str = "a.txt", **query: Any) -> File:
     """Upload a file and return its record once it is processed."""
     made = await add(control, content, name, **query)
-    waited = await control.call(control.client.wait_for_files, Wait(ids=[made.id], seconds=10))
+    waited = await control.call(
+        control.client.call, routes.WAIT_FOR_FILES, body=Wait(ids=[made.id], seconds=10)
+    )
     assert waited.is_done
     [file] = waited.files
     assert isinstance(file, File)

@@ -21,6 +21,7 @@ from pathlib import Path
 from gatewayctl.client import ControlClient
 from gatewayctl.failures import CommandError
 from gatewayctl.transport import Transport
+from gatewayctl.wire import routes
 from gatewayctl.wire.collections import CheckReport
 from tests.fakes.daemon import Daemon, running_daemon
 from tests.fakes.ingest_corpus import Tree
@@ -238,7 +239,9 @@ class Lives:
         """Have the daemon compare its indexes with the database."""
         assert self.caller.daemon is not None
         try:
-            return ControlClient(Transport(self.state / "control.sock")).check_collection(self.collection)
+            return ControlClient(Transport(self.state / "control.sock")).call(
+                routes.CHECK_COLLECTION, self.collection
+            )
         except CommandError as error:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.caller.daemon.process.wait(5)

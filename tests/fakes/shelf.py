@@ -1,10 +1,12 @@
 """A scripted daemon behind the client that an ingestion uses: files on a shelf, and failures on demand."""
 
 from collections.abc import Callable
+from typing import Any
 
 from gatewayctl.client import ControlClient
 from gatewayctl.failures import CommandError
 from gatewayctl.transport import Readable
+from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayctl.wire.collections import (
     Collection,
@@ -43,21 +45,33 @@ class Shelf(ControlClient):
         self.files[file_id] = CollectionFile(file=file, origin="here", path=path)
         return file_id
 
+    def call(self, endpoint: Any, /, *segments: str, **named: Any) -> Any:
+        """Answer a request of one of the endpoints that an ingestion uses."""
+        answers: dict[Any, Callable[..., Any]] = {
+            routes.GET_COLLECTION: self.get_collection,
+            routes.ENSURE_COLLECTION: self.ensure_collection,
+            routes.COMPARE_COLLECTION: self.compare_collection,
+            routes.RETRY_FILE: self.retry_file,
+            routes.WAIT_FOR_FILES: self.wait_for_files,
+            routes.REMOVE_FROM_COLLECTION: self.remove_from_collection,
+        }
+        return answers[endpoint](*segments, **named)
+
     def get_collection(self, ref: str) -> Collection:
         self._call("get_collection", ref)
         if self.collection is None:
             raise CommandError("not_found", f"cannot find collection {ref!r}")
         return Collection(id="c1", name=ref, user_id="u")
 
-    def ensure_collection(self, request: NewCollection, *, dry_run: bool = False) -> CollectionWritten:
-        self._call("ensure_collection", request.name)
-        self.owners.append(request.user)
-        self.collection = None if dry_run else request.name
-        return CollectionWritten(id="c1", name=request.name, user_id="u", outcome=Outcome.CREATED)
+    def ensure_collection(self, body: NewCollection, *, dry_run: bool = False) -> CollectionWritten:
+        self._call("ensure_collection", body.name)
+        self.owners.append(body.user)
+        self.collection = None if dry_run else body.name
+        return CollectionWritten(id="c1", name=body.name, user_id="u", outcome=Outcome.CREATED)
 
-    def compare_collection(self, ref: str, request: Sync) -> Difference:
+    def compare_collection(self, ref: str, body: Sync) -> Difference:
         self._call("compare_collection", ref)
-        wanted = {entry.path: entry.checksum for entry in request.entries}
+        wanted = {entry.path: entry.checksum for entry in body.entries}
         held = {each.path: each for each in self.files.values()}
         same = [held[path] for path in wanted if path in held and held[path].file.checksum == wanted[path]]
         return Difference(
@@ -69,9 +83,9 @@ class Shelf(ControlClient):
             deleted=[each for path, each in held.items() if path not in wanted],
         )
 
-    def add_file(self, request: NewFile, content: Readable, size: int) -> FileWritten:
+    def upload(self, request: NewFile, content: Readable, size: int) -> FileWritten:
         path = request.path or request.name
-        self._call("add_file", path)
+        self._call("upload", path)
         self.owners.append(request.user)
         data = b"".join(iter(lambda: content.read(4), b""))
         assert len(data) == size
@@ -88,18 +102,18 @@ class Shelf(ControlClient):
         file.status = "pending"
         return FileWritten(**file.model_dump(), outcome=Outcome.CHANGED)
 
-    def wait_for_files(self, request: Wait) -> Waited:
-        self._call("wait_for_files", ",".join(request.ids))
-        found = [self.files[each].file for each in request.ids if each in self.files]
+    def wait_for_files(self, body: Wait) -> Waited:
+        self._call("wait_for_files", ",".join(body.ids))
+        found = [self.files[each].file for each in body.ids if each in self.files]
         for file in found:
             if file.status == "pending":
                 file.status = self.process(file)
                 file.error = "it is locked" if file.status == "failed" else None
         return Waited(files=found, is_done=all(file.status != "pending" for file in found))
 
-    def remove_from_collection(self, ref: str, request: Members, *, dry_run: bool = False) -> MembersWritten:
-        self._call("remove_from_collection", ",".join(request.files))
-        return MembersWritten(results=[self._removed(each) for each in request.files])
+    def remove_from_collection(self, ref: str, body: Members, *, dry_run: bool = False) -> MembersWritten:
+        self._call("remove_from_collection", ",".join(body.files))
+        return MembersWritten(results=[self._removed(each) for each in body.files])
 
     def _removed(self, file_id: str) -> MemberResult:
         try:

@@ -17,6 +17,7 @@ import typer
 import gatewayctl
 from gatewayctl import completion
 from gatewayctl.main import app
+from gatewayctl.wire import routes
 from tests.fakes.control import Control, Ctl
 from tests.fakes.control_documents import processed
 from tests.fakes.control_plugins import FILTER
@@ -90,20 +91,21 @@ def test_all_that_names_something_is_completed() -> None:
 
 def test_each_noun_is_asked_for_what_it_has() -> None:
     def rows(key: str, *found: dict[str, str]) -> Any:
-        return lambda *_, **__: SimpleNamespace(**{key: [SimpleNamespace(**one) for one in found]})
+        return SimpleNamespace(**{key: [SimpleNamespace(**one) for one in found]})
 
-    client: Any = SimpleNamespace(
-        list_users=rows("users", {"email": "ada@example.org", "id": "u-1"}),
-        list_groups=rows("groups", {"name": "staff", "id": "g-1"}),
-        list_keys=rows("keys", {"id": "k-1"}),
-        list_chats=rows("chats", {"id": "c-1"}),
-        list_tasks=rows("tasks", {"id": "t-1"}),
-        list_calls=rows("calls", {"id": "q-1"}),
-        list_tool_servers=rows("servers", {"id": "maps"}),
-        list_settings=rows("settings", {"name": "ENABLE_SIGNUP"}),
-        list_permissions=rows("permissions", {"name": "chat.file_upload"}),
-        list_plugins=rows("plugins", {"id": "loud"}),
-    )
+    answers = {
+        routes.LIST_USERS: rows("users", {"email": "ada@example.org", "id": "u-1"}),
+        routes.LIST_GROUPS: rows("groups", {"name": "staff", "id": "g-1"}),
+        routes.LIST_KEYS: rows("keys", {"id": "k-1"}),
+        routes.LIST_CHATS: rows("chats", {"id": "c-1"}),
+        routes.LIST_TASKS: rows("tasks", {"id": "t-1"}),
+        routes.LIST_CALLS: rows("calls", {"id": "q-1"}),
+        routes.LIST_TOOL_SERVERS: rows("servers", {"id": "maps"}),
+        routes.LIST_SETTINGS: rows("settings", {"name": "ENABLE_SIGNUP"}),
+        routes.LIST_PERMISSIONS: rows("permissions", {"name": "chat.file_upload"}),
+        routes.LIST_PLUGINS: rows("plugins", {"id": "loud"}),
+    }
+    client: Any = SimpleNamespace(call=lambda endpoint, *_, **__: answers[endpoint])
     for read, expected in (
         (completion.keys, [("k-1",)]),
         (completion.chats, [("c-1",)]),

@@ -7,6 +7,7 @@ import orjson
 from aiohttp import web
 
 from gatewayctl.wire import chat as wire
+from gatewayctl.wire import routes
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import Viewer
 from gatewayd.catalog.records import Model
@@ -17,9 +18,10 @@ from gatewayd.http.answers import OpenAiFrames, Streams, openai_frames, send_who
 from gatewayd.http.body import read_model
 from gatewayd.http.context import request_id
 from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.errors import body_of
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Dialect, Route
 from gatewayd.jsonslices import LARGE
 from gatewayd.knowledge.records import Collection
 
@@ -71,15 +73,7 @@ class ControlChatRoutes:
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
         return [
-            Route(
-                "POST",
-                "/v1/chat",
-                self.ask,
-                Access.CONTROL,
-                "Ask a model",
-                Dialect.CONTROL,
-                interruptible=True,
-            ),
+            serve(routes.CHAT, self.ask, interruptible=True),
         ]
 
     async def ask(self, request: web.Request) -> web.StreamResponse:

@@ -6,14 +6,16 @@ from typing import Final
 from aiohttp import web
 
 from gatewayctl.wire import collections as wire
+from gatewayctl.wire import routes
 from gatewayd.accounts.records import Actor
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_each, read_members, read_model
 from gatewayd.http.control.document_views import DocumentViews
 from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import answer, audit, find_page, is_set, large_answer
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.jsonslices import Undecoded
 from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.members import Addition, Members, Result
@@ -44,20 +46,11 @@ class CollectionFileRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect, one = Access.CONTROL, Dialect.CONTROL, "/v1/collections/{ref}"
         return [
-            Route("GET", f"{one}/files", self.list, access, "List the files of a collection", dialect),
-            Route("POST", f"{one}/add", self.add, access, "Put files into a collection", dialect),
-            Route("POST", f"{one}/remove", self.remove, access, "Take files out of a collection", dialect),
-            Route(
-                "POST",
-                f"{one}/diff",
-                self.diff,
-                access,
-                "Compare a directory with a collection",
-                dialect,
-                interruptible=True,
-            ),
+            serve(routes.LIST_COLLECTION_FILES, self.list),
+            serve(routes.ADD_TO_COLLECTION, self.add),
+            serve(routes.REMOVE_FROM_COLLECTION, self.remove),
+            serve(routes.COMPARE_COLLECTION, self.diff, interruptible=True),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:

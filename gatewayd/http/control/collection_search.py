@@ -6,12 +6,14 @@ from dataclasses import replace
 from aiohttp import web
 
 from gatewayctl.wire import collections as wire
+from gatewayctl.wire import routes
 from gatewayd.errors import invalid
 from gatewayd.http.body import read_model
 from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import answer
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.ingest.records import Scope, ScopeKind
 from gatewayd.knowledge.checks import Checks
 from gatewayd.knowledge.collections import Collections
@@ -38,18 +40,9 @@ class CollectionSearchRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect, one = Access.CONTROL, Dialect.CONTROL, "/v1/collections/{ref}"
         return [
-            Route(
-                "POST",
-                f"{one}/query",
-                self.query,
-                access,
-                "Search a collection",
-                dialect,
-                interruptible=True,
-            ),
-            Route("POST", f"{one}/check", self.check, access, "Check a collection", dialect),
+            serve(routes.QUERY_COLLECTION, self.query, interruptible=True),
+            serve(routes.CHECK_COLLECTION, self.check),
         ]
 
     async def query(self, request: web.Request) -> web.StreamResponse:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from gatewayctl.wire import collections as wire
+from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayctl.wire.files import Gift
 from gatewayd.accounts.records import Actor
@@ -17,9 +18,10 @@ from gatewayd.http.body import read_model
 from gatewayd.http.control.document_views import DocumentViews
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes, answer, audit, find_page, is_set
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.knowledge.collections import CollectionChange, Collections, NewCollection
 from gatewayd.knowledge.records import Collection
 
@@ -46,16 +48,14 @@ class CollectionRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
-        root, one = "/v1/collections", "/v1/collections/{ref}"
         return [
-            Route("GET", root, self.list, access, "List collections", dialect),
-            Route("POST", root, self.create, access, "Make a collection", dialect),
-            Route("PUT", root, self.ensure, access, "Ensure a collection", dialect),
-            Route("GET", one, self.show, access, "Show a collection", dialect),
-            Route("PATCH", one, self.change, access, "Change a collection", dialect),
-            Route("DELETE", one, self.remove, access, "Delete a collection", dialect),
-            Route("POST", f"{one}/give", self.give, access, "Give a collection to another account", dialect),
+            serve(routes.LIST_COLLECTIONS, self.list),
+            serve(routes.CREATE_COLLECTION, self.create),
+            serve(routes.ENSURE_COLLECTION, self.ensure),
+            serve(routes.GET_COLLECTION, self.show),
+            serve(routes.CHANGE_COLLECTION, self.change),
+            serve(routes.REMOVE_COLLECTION, self.remove),
+            serve(routes.GIVE_COLLECTION, self.give),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from gatewayctl.wire import models as wire
+from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.users import Users
 from gatewayd.catalog.records import Model, ModelRecord
@@ -17,9 +18,10 @@ from gatewayd.http.control import model_views
 from gatewayd.http.control.access_lists import AccessLists
 from gatewayd.http.control.model_views import ModelViews
 from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes, answer
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.knowledge.collections import Collections
 from gatewayd.plugins.records import Family, PluginKind
 from gatewayd.plugins.registry import Registry
@@ -71,10 +73,9 @@ class CustomModelRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
         return [
-            Route("POST", "/v1/models", self.create, access, "Make a custom model", dialect),
-            Route("DELETE", "/v1/models/one", self.remove, access, "Forget a model", dialect),
+            serve(routes.CREATE_MODEL, self.create),
+            serve(routes.REMOVE_MODEL, self.remove),
         ]
 
     async def create(self, request: web.Request) -> web.StreamResponse:

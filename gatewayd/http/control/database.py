@@ -6,9 +6,11 @@ from typing import Protocol
 from aiohttp import web
 
 from gatewayctl.wire import database as wire
+from gatewayctl.wire import routes
 from gatewayd.http.body import read_model
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.writes import answer
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 
 
 class Check(Protocol):
@@ -27,9 +29,8 @@ class ControlDatabaseRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
         return [
-            Route("POST", "/v1/database/check", self.check, access, "Check the database", dialect),
+            serve(routes.CHECK_DATABASE, self.check),
         ]
 
     async def check(self, request: web.Request) -> web.StreamResponse:

@@ -8,6 +8,7 @@ import orjson
 from aiohttp import web
 
 from gatewayctl.wire import events as wire
+from gatewayctl.wire import routes
 from gatewayd.errors import invalid, not_found
 from gatewayd.events.calls import Calls
 from gatewayd.events.hub import EVERYBODY, Hub
@@ -15,9 +16,10 @@ from gatewayd.events.records import Call
 from gatewayd.events.rooms import Subscription
 from gatewayd.http.body import read_model
 from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.tasks import ChatOwners
 from gatewayd.http.control.writes import answer, audit, is_set, timestamp
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.http.sse import relay
 from gatewayd.jsonslices import LARGE
 
@@ -35,12 +37,10 @@ class ControlEventRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
-        root = "/v1/events"
         return [
-            Route("GET", root, self.stream, access, "Listen to events", dialect),
-            Route("GET", f"{root}/calls", self.list, access, "List calls", dialect),
-            Route("POST", f"{root}/calls/{{id}}", self.answer, access, "Answer a call", dialect),
+            serve(routes.FOLLOW_EVENTS, self.stream),
+            serve(routes.LIST_CALLS, self.list),
+            serve(routes.ANSWER_CALL, self.answer),
         ]
 
     async def stream(self, request: web.Request) -> web.StreamResponse:

@@ -8,6 +8,7 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from gatewayctl.wire import files as wire
+from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind, invalid
@@ -16,9 +17,10 @@ from gatewayd.http.body import check_media_type, read_model, validation_failure
 from gatewayd.http.control.document_views import DocumentViews
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes, answer, audit, find_page, is_set
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.http.uploads import read_stream
 from gatewayd.http.uses import Use
 from gatewayd.ingest.files import Files
@@ -53,17 +55,15 @@ class FileRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
-        root, one = "/v1/files", "/v1/files/{id}"
         return [
-            Route("GET", root, self.list, access, "List files", dialect),
-            Route("POST", root, self.add, access, "Upload a file", dialect, invites=True, use=Use.UPLOAD),
-            Route("POST", f"{root}/wait", self.wait, access, "Wait for files", dialect, interruptible=True),
-            Route("GET", one, self.show, access, "Show a file", dialect),
-            Route("DELETE", one, self.remove, access, "Delete a file", dialect),
-            Route("GET", f"{one}/text", self.text, access, "Show the text of a file", dialect),
-            Route("POST", f"{one}/retry", self.retry, access, "Process a file again", dialect),
-            Route("POST", f"{one}/give", self.give, access, "Give a file to another account", dialect),
+            serve(routes.LIST_FILES, self.list),
+            serve(routes.ADD_FILE, self.add, invites=True, use=Use.UPLOAD),
+            serve(routes.WAIT_FOR_FILES, self.wait, interruptible=True),
+            serve(routes.GET_FILE, self.show),
+            serve(routes.REMOVE_FILE, self.remove),
+            serve(routes.GET_FILE_TEXT, self.text),
+            serve(routes.RETRY_FILE, self.retry),
+            serve(routes.GIVE_FILE, self.give),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from gatewayctl.wire import groups as wire
+from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import Group, GroupChange, NewGroup, Source, User
@@ -13,8 +14,9 @@ from gatewayd.accounts.users import Users
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import pages_reply, read_model
 from gatewayd.http.control import users as user_routes
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.writes import Writes, answer, timestamp
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.scim.links import ID, read_links
 
 # They may put back whom somebody takes out.
@@ -31,18 +33,16 @@ class GroupRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
-        one = "/v1/groups/{ref}"
         return [
-            Route("GET", "/v1/groups", self.list, access, "List groups", dialect),
-            Route("POST", "/v1/groups", self.create, access, "Create a group", dialect),
-            Route("PUT", "/v1/groups", self.ensure, access, "Ensure a group", dialect),
-            Route("GET", one, self.show, access, "Show a group", dialect),
-            Route("PATCH", one, self.change, access, "Change a group", dialect),
-            Route("DELETE", one, self.remove, access, "Remove a group", dialect),
-            Route("GET", f"{one}/members", self.members, access, "List members", dialect),
-            Route("POST", f"{one}/members/add", self.add_members, access, "Add members", dialect),
-            Route("POST", f"{one}/members/remove", self.remove_members, access, "Remove members", dialect),
+            serve(routes.LIST_GROUPS, self.list),
+            serve(routes.CREATE_GROUP, self.create),
+            serve(routes.ENSURE_GROUP, self.ensure),
+            serve(routes.GET_GROUP, self.show),
+            serve(routes.CHANGE_GROUP, self.change),
+            serve(routes.REMOVE_GROUP, self.remove),
+            serve(routes.LIST_MEMBERS, self.members),
+            serve(routes.ADD_MEMBERS, self.add_members),
+            serve(routes.REMOVE_MEMBERS, self.remove_members),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:

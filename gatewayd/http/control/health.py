@@ -7,11 +7,13 @@ from typing import Protocol
 from aiohttp import web
 
 from gatewayctl.wire import health as wire
+from gatewayctl.wire import routes
 from gatewayctl.wire.base import VERSION
 from gatewayd import ids
 from gatewayd.errors import GatewayError
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.writes import answer, timestamp
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.http.uses import Use
 
 
@@ -71,15 +73,7 @@ class ControlHealthRoutes:
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
         return [
-            Route(
-                "GET",
-                "/v1/health",
-                self.show,
-                Access.CONTROL,
-                "Show the daemon's state",
-                Dialect.CONTROL,
-                use=Use.PROBE,
-            ),
+            serve(routes.GET_HEALTH, self.show, use=Use.PROBE),
         ]
 
     async def show(self, request: web.Request) -> web.StreamResponse:

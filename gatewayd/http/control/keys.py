@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from gatewayctl.wire import keys as wire
+from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd import ids
 from gatewayd.accounts.keys import Keys
@@ -13,8 +14,9 @@ from gatewayd.accounts.users import Users
 from gatewayd.errors import invalid
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.writes import Writes, answer, timestamp
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 
 
 class KeyRoutes:
@@ -28,12 +30,11 @@ class KeyRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
         return [
-            Route("GET", "/v1/keys", self.list, access, "List keys", dialect),
-            Route("POST", "/v1/keys", self.create, access, "Issue a key", dialect),
-            Route("GET", "/v1/keys/why/{ref}", self.why, access, "Explain keys", dialect),
-            Route("DELETE", "/v1/keys/{id}", self.revoke, access, "Revoke a key", dialect),
+            serve(routes.LIST_KEYS, self.list),
+            serve(routes.CREATE_KEY, self.create),
+            serve(routes.EXPLAIN_KEYS, self.why),
+            serve(routes.REVOKE_KEY, self.revoke),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:

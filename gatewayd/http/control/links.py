@@ -5,6 +5,7 @@ from typing import Final
 
 from aiohttp import web
 
+from gatewayctl.wire import routes
 from gatewayctl.wire import scim as wire
 from gatewayctl.wire import users as user_wire
 from gatewayctl.wire.base import Outcome
@@ -16,8 +17,9 @@ from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control import groups as group_routes
 from gatewayd.http.control import users as user_routes
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.writes import Writes, answer
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.scim.links import Links, Wish
 
 # What takes a link away.
@@ -35,13 +37,11 @@ class LinkRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
-        user, group = "/v1/users/{ref}", "/v1/groups/{ref}"
         return [
-            Route("POST", f"{user}/link", self.link_user, access, "Link an account", dialect),
-            Route("POST", f"{user}/unlink", self.unlink_user, access, "Unlink an account", dialect),
-            Route("POST", f"{group}/link", self.link_group, access, "Link a group", dialect),
-            Route("POST", f"{group}/unlink", self.unlink_group, access, "Unlink a group", dialect),
+            serve(routes.LINK_USER, self.link_user),
+            serve(routes.UNLINK_USER, self.unlink_user),
+            serve(routes.LINK_GROUP, self.link_group),
+            serve(routes.UNLINK_GROUP, self.unlink_group),
         ]
 
     async def link_user(self, request: web.Request) -> web.StreamResponse:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from gatewayctl.wire import models as wire
+from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.users import Users
@@ -16,9 +17,10 @@ from gatewayd.http.body import read_model
 from gatewayd.http.control.access_lists import AccessLists, combined
 from gatewayd.http.control.model_views import ModelViews
 from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes, answer, is_set
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 
 
 class ModelRoutes:
@@ -36,13 +38,11 @@ class ModelRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
-        root = "/v1/models"
         return [
-            Route("GET", root, self.list, access, "List models", dialect),
-            Route("GET", f"{root}/one", self.show, access, "Show a model", dialect),
-            Route("POST", f"{root}/grant", self.grant, access, "Give a right on a model", dialect),
-            Route("POST", f"{root}/revoke", self.revoke, access, "Take a right on a model", dialect),
+            serve(routes.LIST_MODELS, self.list),
+            serve(routes.GET_MODEL, self.show),
+            serve(routes.GRANT_MODEL, self.grant),
+            serve(routes.REVOKE_MODEL, self.revoke),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:

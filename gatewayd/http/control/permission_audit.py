@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from gatewayctl.wire import permissions as wire
+from gatewayctl.wire import routes
 from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.writes import answer
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.plugins.audit import PermissionAudit
 
 
@@ -19,9 +21,10 @@ class PermissionAuditRoutes:
         self._principals = principals
 
     def routes(self) -> Sequence[Route]:
-        """Return the row."""
-        path, summary = "/v1/permissions/audit", "List who holds what on tools without workspace.tools"
-        return [Route("GET", path, self.list, Access.CONTROL, summary, Dialect.CONTROL)]
+        """Return the rows."""
+        return [
+            serve(routes.AUDIT_PERMISSIONS, self.list),
+        ]
 
     async def list(self, _: web.Request) -> web.StreamResponse:
         """Answer `PermissionAudit`."""

@@ -6,6 +6,7 @@ from typing import Final
 from aiohttp import web
 
 from gatewayctl.wire import permissions as wire
+from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts import permissions as trees
 from gatewayd.accounts.groups import CHANGING, Groups
@@ -15,8 +16,9 @@ from gatewayd.accounts.users import Users
 from gatewayd.errors import invalid
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.writes import Writes, answer, author
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 
 DEFAULTS: Final = "default permissions"
 
@@ -32,13 +34,11 @@ class PermissionRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
-        root = "/v1/permissions"
         return [
-            Route("GET", root, self.list, access, "List permissions", dialect),
-            Route("PATCH", root, self.set, access, "Set permissions", dialect),
-            Route("POST", f"{root}/reset", self.reset, access, "Reset permissions", dialect),
-            Route("GET", f"{root}/explain/{{ref}}", self.explain, access, "Explain permissions", dialect),
+            serve(routes.LIST_PERMISSIONS, self.list),
+            serve(routes.SET_PERMISSIONS, self.set),
+            serve(routes.RESET_PERMISSIONS, self.reset),
+            serve(routes.EXPLAIN_PERMISSIONS, self.explain),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:

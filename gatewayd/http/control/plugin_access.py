@@ -7,6 +7,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from gatewayctl.wire import models as wire
+from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import invalid
@@ -15,10 +16,11 @@ from gatewayd.http.body import read_model
 from gatewayd.http.control.access_lists import AccessLists, combined
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.plugin_views import PluginViews
-from gatewayd.http.control.plugins import ONE, family_of, id_of
+from gatewayd.http.control.plugins import family_of, id_of
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import answer, audit, is_set
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.plugins.records import Family
 from gatewayd.plugins.service import Plugins
 
@@ -36,10 +38,9 @@ class PluginAccessRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
         return [
-            Route("POST", f"{ONE}/grant", self.grant, access, "Give a right on a tool", dialect),
-            Route("POST", f"{ONE}/revoke", self.revoke, access, "Take a right on a tool", dialect),
+            serve(routes.GRANT_PLUGIN, self.grant),
+            serve(routes.REVOKE_PLUGIN, self.revoke),
         ]
 
     async def grant(self, request: web.Request) -> web.StreamResponse:

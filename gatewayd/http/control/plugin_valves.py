@@ -6,6 +6,7 @@ from typing import Any
 from aiohttp import web
 
 from gatewayctl.wire import plugins as wire
+from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
@@ -13,16 +14,15 @@ from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.plugin_views import show_valves
-from gatewayd.http.control.plugins import ONE, family_of, id_of
+from gatewayd.http.control.plugins import family_of, id_of
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import answer, audit, is_set
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.plugins.records import Plugin
 from gatewayd.plugins.registry import Registry
 from gatewayd.plugins.service import Plugins
 from gatewayd.plugins.valverows import check_names, read_texts, rows
-
-VALVES = f"{ONE}/valves"
 
 
 class PluginValveRoutes:
@@ -35,10 +35,9 @@ class PluginValveRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
         return [
-            Route("GET", VALVES, self.show, access, "Show valves", dialect),
-            Route("PATCH", VALVES, self.change, access, "Set valves", dialect),
+            serve(routes.GET_VALVES, self.show),
+            serve(routes.SET_VALVES, self.change),
         ]
 
     async def show(self, request: web.Request) -> web.StreamResponse:

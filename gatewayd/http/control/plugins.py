@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from aiohttp import web
 
 from gatewayctl.wire import plugins as wire
+from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import invalid, shortened
@@ -14,17 +15,15 @@ from gatewayd.http.body import read_model
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.plugin_views import PluginViews, show_report
 from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import answer, audit, is_set
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.plugins.checking import Checker
 from gatewayd.plugins.installing import Installing, Wanted, check_own, rehearse_switch
 from gatewayd.plugins.records import Family, Plugin, PluginKind
 from gatewayd.plugins.service import NewPlugin, Plugins
 from gatewayd.plugins.source import LARGEST_SOURCE
-
-ROOT = "/v1/plugins"
-ONE = f"{ROOT}/{{family}}/{{id}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +53,14 @@ class PluginRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect, family = Access.CONTROL, Dialect.CONTROL, f"{ROOT}/{{family}}"
         return [
-            Route("POST", f"{ROOT}/reload", self.reload, access, "Read plugins again", dialect),
-            Route("GET", family, self.list, access, "List plugins", dialect),
-            Route(
-                "POST",
-                f"{family}/check",
-                self.check,
-                access,
-                "Check a source",
-                dialect,
-                interruptible=True,
-            ),
-            Route("GET", ONE, self.show, access, "Show a plugin", dialect),
-            Route("PUT", ONE, self.install, access, "Install a plugin", dialect),
-            Route("PATCH", ONE, self.change, access, "Switch a plugin", dialect),
-            Route("DELETE", ONE, self.remove, access, "Remove a plugin", dialect),
+            serve(routes.RELOAD_PLUGINS, self.reload),
+            serve(routes.LIST_PLUGINS, self.list),
+            serve(routes.CHECK_PLUGIN, self.check, interruptible=True),
+            serve(routes.GET_PLUGIN, self.show),
+            serve(routes.INSTALL_PLUGIN, self.install),
+            serve(routes.CHANGE_PLUGIN, self.change),
+            serve(routes.REMOVE_PLUGIN, self.remove),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from gatewayctl.wire import files as wire
+from gatewayctl.wire import routes
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.writes import answer
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.ingest.queue import IngestQueue
 
 
@@ -19,7 +21,7 @@ class QueueRoutes:
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
         return [
-            Route("GET", "/v1/queue", self.show, Access.CONTROL, "Show the queue", Dialect.CONTROL),
+            serve(routes.GET_QUEUE, self.show),
         ]
 
     async def show(self, request: web.Request) -> web.StreamResponse:

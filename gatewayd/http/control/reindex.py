@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from gatewayctl.wire import collections as wire
+from gatewayctl.wire import routes
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.writes import answer, audit
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.ingest.reindexing import Reindexing
 
 
@@ -18,10 +20,9 @@ class ReindexRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
         return [
-            Route("GET", "/v1/reindex", self.show, access, "Show how far the vectors are", dialect),
-            Route("POST", "/v1/reindex", self.start, access, "Begin a reindex", dialect),
+            serve(routes.GET_REINDEX, self.show),
+            serve(routes.START_REINDEX, self.start),
         ]
 
     async def show(self, request: web.Request) -> web.StreamResponse:

@@ -5,9 +5,11 @@ from dataclasses import asdict
 
 from aiohttp import web
 
+from gatewayctl.wire import routes
 from gatewayctl.wire import scim as wire
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.writes import answer, find_count, timestamp
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.scim.activity import Activity, Seen
 from gatewayd.scim.interfaces import Directory
 from gatewayd.scim.tokenkeeper import ScimTokenKeeper
@@ -26,10 +28,9 @@ class ScimStateRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
         return [
-            Route("GET", "/v1/scim", self.show, access, "Show the state of provisioning", dialect),
-            Route("GET", "/v1/scim/log", self.log, access, "List the last SCIM requests", dialect),
+            serve(routes.GET_SCIM_STATUS, self.show),
+            serve(routes.LIST_SCIM_REQUESTS, self.log),
         ]
 
     async def show(self, request: web.Request) -> web.StreamResponse:

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
+from gatewayctl.wire import routes
 from gatewayctl.wire import scim as wire
 from gatewayctl.wire.base import Outcome
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.writes import answer, audit, is_set, timestamp
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.scim.tokenkeeper import ScimTokenKeeper, TokenReport, fingerprint
 
 
@@ -19,13 +21,11 @@ class ScimTokenRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
-        one = "/v1/scim-token"
         return [
-            Route("GET", one, self.show, access, "Show the SCIM token", dialect),
-            Route("POST", one, self.create, access, "Create the SCIM token", dialect),
-            Route("POST", f"{one}/rotate", self.rotate, access, "Rotate the SCIM token", dialect),
-            Route("POST", f"{one}/retire", self.retire, access, "Retire the older SCIM token", dialect),
+            serve(routes.GET_SCIM_TOKEN, self.show),
+            serve(routes.CREATE_SCIM_TOKEN, self.create),
+            serve(routes.ROTATE_SCIM_TOKEN, self.rotate),
+            serve(routes.RETIRE_SCIM_TOKEN, self.retire),
         ]
 
     async def show(self, request: web.Request) -> web.StreamResponse:

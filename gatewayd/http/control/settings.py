@@ -5,13 +5,15 @@ from dataclasses import replace
 
 from aiohttp import web
 
+from gatewayctl.wire import routes
 from gatewayctl.wire import settings as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.runtime import RuntimeSettings, RuntimeValue
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.writes import Writes, answer, author
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 
 
 class SettingRoutes:
@@ -23,11 +25,10 @@ class SettingRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
         return [
-            Route("GET", "/v1/settings", self.list, access, "List settings", dialect),
-            Route("PATCH", "/v1/settings", self.set, access, "Set settings", dialect),
-            Route("POST", "/v1/settings/reset", self.reset, access, "Reset settings", dialect),
+            serve(routes.LIST_SETTINGS, self.list),
+            serve(routes.SET_SETTINGS, self.set),
+            serve(routes.RESET_SETTINGS, self.reset),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
+from gatewayctl.wire import routes
 from gatewayctl.wire import setup as wire
 from gatewayd.accounts.setup import Setup
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.writes import Writes, answer
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 
 
 class SetupRoutes:
@@ -22,7 +24,7 @@ class SetupRoutes:
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
         return [
-            Route("POST", "/v1/setup", self.run, Access.CONTROL, "Set the gateway up", Dialect.CONTROL),
+            serve(routes.RUN_SETUP, self.run),
         ]
 
     async def run(self, request: web.Request) -> web.StreamResponse:

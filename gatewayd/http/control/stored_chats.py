@@ -7,6 +7,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from gatewayctl.wire import routes
 from gatewayctl.wire import stored_chats as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd import jsonparts
@@ -21,10 +22,11 @@ from gatewayd.errors import GatewayError
 from gatewayd.http.body import read_members, read_model
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import answer, audit, find_page, is_set, timestamp
 from gatewayd.http.errors import body_of, log_broken
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Dialect, Route
 from gatewayd.http.sse import open_stream, send
 from gatewayd.jsonslices import CHATS, Undecoded
 
@@ -43,14 +45,12 @@ class ControlStoredChatRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
-        root, one = "/v1/chats", "/v1/chats/{id}"
         return [
-            Route("GET", root, self.list, access, "List chats", dialect),
-            Route("POST", f"{root}/export", self.give, access, "Give chats out", dialect, interruptible=True),
-            Route("POST", f"{root}/import", self.take, access, "Take chats in", dialect),
-            Route("GET", one, self.show, access, "Show a chat", dialect),
-            Route("DELETE", one, self.remove, access, "Delete a chat", dialect),
+            serve(routes.LIST_CHATS, self.list),
+            serve(routes.EXPORT_CHATS, self.give, interruptible=True),
+            serve(routes.IMPORT_CHATS, self.take),
+            serve(routes.GET_CHAT, self.show),
+            serve(routes.REMOVE_CHAT, self.remove),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:

@@ -5,15 +5,17 @@ from typing import Protocol
 
 from aiohttp import web
 
+from gatewayctl.wire import routes
 from gatewayctl.wire import tasks as wire
 from gatewayd.chat.stopping import Stopping
 from gatewayd.errors import invalid, not_found
 from gatewayd.http.body import read_model
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import answer, audit, timestamp
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.tasks import TaskInfo
 
 
@@ -38,10 +40,9 @@ class ControlTaskRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
         return [
-            Route("GET", "/v1/tasks", self.list, access, "List tasks", dialect),
-            Route("POST", "/v1/tasks/stop", self.stop, access, "Stop tasks", dialect),
+            serve(routes.LIST_TASKS, self.list),
+            serve(routes.STOP_TASKS, self.stop),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:

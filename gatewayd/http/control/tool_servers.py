@@ -7,6 +7,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from gatewayctl.wire import models as model_wire
+from gatewayctl.wire import routes
 from gatewayctl.wire import tool_servers as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.records import Actor
@@ -15,15 +16,13 @@ from gatewayd.http.audit import note_change, note_grants
 from gatewayd.http.body import read_model
 from gatewayd.http.control.access_lists import AccessLists, combined
 from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.control.writes import Writes, answer, timestamp
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.jsonslices import LARGE
 from gatewayd.plugins.serverservice import ToolServers
 from gatewayd.plugins.toolservers import ServerType, ToolServer
-
-ROOT = "/v1/tool-servers"
-ONE = f"{ROOT}/{{id}}"
 
 LARGEST_BODY = 16 * 1024 * 1024
 """Bytes: a description may be long."""
@@ -42,23 +41,14 @@ class ToolServerRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
         return [
-            Route("GET", ROOT, self.list, access, "List tool servers", dialect),
-            Route("POST", ROOT, self.create, access, "Keep a tool server", dialect),
-            Route("GET", ONE, self.show, access, "Show a tool server", dialect),
-            Route("DELETE", ONE, self.remove, access, "Forget a tool server", dialect),
-            Route(
-                "POST",
-                f"{ONE}/check",
-                self.check,
-                access,
-                "Ask a tool server",
-                dialect,
-                interruptible=True,
-            ),
-            Route("POST", f"{ONE}/grant", self.grant, access, "Give a right on a tool server", dialect),
-            Route("POST", f"{ONE}/revoke", self.revoke, access, "Take a right on a tool server", dialect),
+            serve(routes.LIST_TOOL_SERVERS, self.list),
+            serve(routes.ADD_TOOL_SERVER, self.create),
+            serve(routes.GET_TOOL_SERVER, self.show),
+            serve(routes.REMOVE_TOOL_SERVER, self.remove),
+            serve(routes.CHECK_TOOL_SERVER, self.check, interruptible=True),
+            serve(routes.GRANT_TOOL_SERVER, self.grant),
+            serve(routes.REVOKE_TOOL_SERVER, self.revoke),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:

@@ -5,6 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
+from gatewayctl.wire import routes
 from gatewayctl.wire import users as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd import ids
@@ -15,8 +16,9 @@ from gatewayd.accounts.users import Users
 from gatewayd.errors import GatewayError, Kind, invalid
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import pages_reply, read_model
+from gatewayd.http.control.rows import serve
 from gatewayd.http.control.writes import Writes, answer, find_count, timestamp
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route
 from gatewayd.scim.links import ID, SUBJECT, read_links
 
 
@@ -30,16 +32,14 @@ class UserRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        access, dialect = Access.CONTROL, Dialect.CONTROL
-        one = "/v1/users/{ref}"
         return [
-            Route("GET", "/v1/users", self.list, access, "List accounts", dialect),
-            Route("POST", "/v1/users", self.create, access, "Create an account", dialect),
-            Route("PUT", "/v1/users", self.ensure, access, "Ensure an account", dialect),
-            Route("GET", one, self.show, access, "Show an account", dialect),
-            Route("PATCH", one, self.change, access, "Change an account", dialect),
-            Route("DELETE", one, self.remove, access, "Remove an account", dialect),
-            Route("POST", f"{one}/password", self.password, access, "Set a password", dialect),
+            serve(routes.LIST_USERS, self.list),
+            serve(routes.CREATE_USER, self.create),
+            serve(routes.ENSURE_USER, self.ensure),
+            serve(routes.GET_USER, self.show),
+            serve(routes.CHANGE_USER, self.change),
+            serve(routes.REMOVE_USER, self.remove),
+            serve(routes.SET_PASSWORD, self.password),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:

@@ -6,6 +6,7 @@ import pytest
 
 from gatewayctl.client import ControlClient
 from gatewayctl.failures import CommandError
+from gatewayctl.wire import routes
 from gatewayctl.wire.collections import Answer, CheckReport, Passage, Reindex
 from tests.fakes.control import Control, Ctl
 from tests.fakes.control_documents import processed
@@ -99,7 +100,7 @@ async def test_query(ctl: Ctl, control: Control, owner: None) -> None:
 async def test_what_a_search_could_not_do_is_told(ctl: Ctl, monkeypatch: pytest.MonkeyPatch) -> None:
     long = Passage(text="gzip  compresses\n" * 50, score=0.5, file_id="1", file="zip.md", page=2)
     answer = Answer(passages=[long], warnings=["the embedder is down: searched for words only"])
-    monkeypatch.setattr(ControlClient, "query_collection", lambda *_: answer)
+    monkeypatch.setattr(ControlClient, "call", lambda *_, **__: answer)
     told = await ctl("collection", "query", "c", "gzip")
     assert told.out.splitlines()[1].startswith("0.500  zip.md  2     gzip compresses gzip")
     assert told.out.endswith(" ...\n")
@@ -128,7 +129,7 @@ async def test_check(ctl: Ctl, control: Control, owner: None, monkeypatch: pytes
     [row] = json.loads((await ctl("collection", "check", "c", "-o", "json")).out)
     assert (row["name"], row["files"], row["problems"]) == ("c", 1, [])
     bad = CheckReport(id="1", name="c", files=1, passages=2, vectors=1, problems=["1 vector was missing"])
-    monkeypatch.setattr(ControlClient, "check_collection", lambda *_: bad)
+    monkeypatch.setattr(ControlClient, "call", lambda *_, **__: bad)
     told = await ctl("collection", "check", "c")
     assert (told.code, "1 vector was missing" in told.out) == (1, True)
 
@@ -143,14 +144,13 @@ async def test_reindex(ctl: Ctl, owner: None) -> None:
 async def test_a_reindex_that_runs_is_joined(ctl: Ctl, monkeypatch: pytest.MonkeyPatch) -> None:
     states = ["running", "running", "failed"]
 
-    def start(client: ControlClient) -> Reindex:
-        raise CommandError("conflict", "cannot begin: a reindex runs")
-
-    def state(client: ControlClient) -> Reindex:
+    def call(client: ControlClient, endpoint: object) -> Reindex:
+        if endpoint is routes.START_REINDEX:
+            raise CommandError("conflict", "cannot begin: a reindex runs")
+        assert endpoint is routes.GET_REINDEX
         return Reindex(state=states.pop(0), done=3 - len(states), total=3, error="the model is gone")
 
-    monkeypatch.setattr(ControlClient, "start_reindex", start)
-    monkeypatch.setattr(ControlClient, "get_reindex", state)
+    monkeypatch.setattr(ControlClient, "call", call)
     monkeypatch.setattr("gatewayctl.commands.collections.POLL_SECONDS", 0)
     assert (await ctl("collection", "reindex")).code == 6
     told = await ctl("collection", "reindex", "--wait")

@@ -111,7 +111,7 @@ async def test_an_interruption_says_how_to_go_on(
         yield Frame("session", "b-7", {"user_id": "u"})
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ControlClient, "follow_events", interrupted)
+    monkeypatch.setattr(ControlClient, "listen", interrupted)
     result = await ctl("event", "follow", "--all")
     assert (result.code, result.out) == (130, "")
     assert "--since b-7 goes on from here" in result.err

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from gatewayctl.wire import routes
 from tests.fakes.control import Control, Ctl
 from tests.fakes.documents_site import LIMIT
 
@@ -298,7 +299,7 @@ def start(control: Control, *args: str) -> subprocess.Popen[str]:
 async def until_held(control: Control, count: int) -> Any:
     """Return the collection's files when it holds so many."""
     while True:
-        found = await control.call(control.client.list_files)
+        found = await control.call(control.client.call, routes.LIST_FILES)
         if found.total >= count:
             return found
         await asyncio.sleep(0.05)

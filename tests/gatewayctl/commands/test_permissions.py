@@ -2,6 +2,7 @@
 
 import json
 
+from gatewayctl.wire import routes
 from gatewayctl.wire.plugins import NewPlugin
 from gatewayd.accounts.records import Role
 from tests.fakes.control import Control, Ctl
@@ -80,7 +81,11 @@ async def test_audit_lists_who_writes_tools_without_the_permission(ctl: Ctl, con
     assert (none.code, json.loads((await ctl("permission", "audit", "-o", "json")).out)) == (0, [])
     ann = await control.accounts.add_user("ann")
     await control.call(
-        control.client.install_plugin, "tool", "weather", NewPlugin(content=TOOL, user=ann.email)
+        control.client.call,
+        routes.INSTALL_PLUGIN,
+        "tool",
+        "weather",
+        body=NewPlugin(content=TOOL, user=ann.email),
     )
     shown = await ctl("permission", "audit")
     assert [line.split() for line in shown.out.splitlines()] == [

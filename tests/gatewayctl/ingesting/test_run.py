@@ -87,7 +87,7 @@ def test_pending_files_of_an_earlier_run_are_waited_for(bench: Bench) -> None:
     again = bench.bring()
     assert told(again) == {"a": "added", "b": "added"}
     assert again.uploaded == 0
-    assert bench.shelf.calls.count("add_file") == 2
+    assert bench.shelf.calls.count("upload") == 2
 
 
 def test_files_that_fail_in_the_daemon(bench: Bench) -> None:
@@ -104,7 +104,7 @@ def test_files_that_fail_in_the_daemon(bench: Bench) -> None:
     retried = bench.bring(replace(PLAN, retry=True))
     assert told(retried) == {"a": "unchanged", "b": "added"}
     assert not retried.is_partial
-    assert bench.shelf.calls.count("add_file") == 2
+    assert bench.shelf.calls.count("upload") == 2
 
 
 def test_a_retry_that_is_refused_fails_that_file(bench: Bench) -> None:
@@ -123,25 +123,25 @@ def test_a_retry_that_is_refused_fails_that_file(bench: Bench) -> None:
 @pytest.mark.parametrize("kind", ["invalid_request", "too_large", "empty_content", "internal"])
 def test_a_file_that_is_refused_does_not_keep_the_others(bench: Bench, kind: str) -> None:
     bench.write(a="one", b="two", c="three")
-    bench.shelf.fail = failing("add_file", "b", kind)
+    bench.shelf.fail = failing("upload", "b", kind)
     report = bench.bring()
     assert told(report) == {"a": "added", "b": "failed", "c": "added"}
-    assert report.outcomes["b"].error == "cannot add_file b"
+    assert report.outcomes["b"].error == "cannot upload b"
 
 
 @pytest.mark.parametrize("kind", ["unreachable", "unavailable", "rate_limited", "forbidden", "not_found"])
 def test_a_daemon_that_cannot_go_on_ends_the_run(bench: Bench, kind: str) -> None:
     bench.write(**dict.fromkeys("abcdefghijklmnopqrstuvwxyz", "x"))
-    bench.shelf.fail = failing("add_file", "b", kind)
+    bench.shelf.fail = failing("upload", "b", kind)
     report = Report()
     with pytest.raises(CommandError) as caught:
         bench.bring(report=report)
     assert caught.value.kind == kind
     assert report.uploaded == 1
-    assert bench.shelf.calls.count("add_file") < 26
+    assert bench.shelf.calls.count("upload") < 26
     bench.shelf.fail = lambda method, detail: None
     again = bench.bring()
-    assert bench.shelf.calls.count("add_file") <= 27
+    assert bench.shelf.calls.count("upload") <= 27
     assert set(told(again).values()) == {"added"}
 
 

@@ -9,6 +9,7 @@ import pytest
 from gatewayctl.failures import CommandError
 from gatewayctl.live.following import RETRY_SECONDS, Follower, Happening, Whose
 from gatewayctl.transport import Frame
+from gatewayctl.wire import routes
 
 BROKEN = CommandError("unreachable", "cannot read: the connection broke")
 REFUSED = CommandError("not_found", "cannot find user 'x'")
@@ -36,9 +37,10 @@ class Scripted:
         self.looked_up: list[str] = []
         self.closed = 0
 
-    def follow_events(
-        self, user: str | None, chat: str | None, *, since: str | None, everybody: bool
+    def listen(
+        self, endpoint: object, *, user: str | None, chat: str | None, since: str | None, everybody: bool
     ) -> Iterator[Frame]:
+        assert endpoint is routes.FOLLOW_EVENTS
         self.asked.append((user, chat, since, everybody))
         try:
             for step in self.connections.pop(0) if self.connections else [REFUSED]:
@@ -48,7 +50,8 @@ class Scripted:
         finally:
             self.closed += 1
 
-    def get_user(self, user_id: str) -> Any:
+    def call(self, endpoint: object, user_id: str) -> Any:
+        assert endpoint is routes.GET_USER
         self.looked_up.append(user_id)
         if user_id == "gone":
             raise REFUSED

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from gatewayctl.failures import CommandError
+from gatewayctl.wire import routes
 from gatewayctl.wire.chat import Chat, Message
 from gatewayd.catalog.replies import Chunk
 from gatewayd.errors import GatewayError, Kind
@@ -17,7 +18,9 @@ QUESTION = [Message(role="user", content="hi")]
 async def test_whole_and_streamed(control: Control) -> None:
     whole = await control.call(control.client.ask, Chat(model="alpha", messages=QUESTION))
     assert whole["choices"][0]["message"]["content"] == "hello"
-    events = await asyncio.to_thread(lambda: list(control.client.stream(Chat(messages=QUESTION))))
+    events = await asyncio.to_thread(
+        lambda: list(control.client.stream(routes.CHAT, Chat(messages=QUESTION)))
+    )
     assert [event["choices"][0]["delta"]["content"] for event in events] == ["hel", "lo"]
     asked = control.source.asked[-1]
     assert set(asked) == {"model", "messages", "stream"}
@@ -31,7 +34,9 @@ async def test_a_failure_in_the_stream_keeps_its_kind(control: Control) -> None:
     part = Chunk(events=[{"choices": []}])
     control.source.script = lambda body: [part, GatewayError(Kind.TIMEOUT, "cannot wait longer")]
     with pytest.raises(CommandError, match="cannot wait longer") as caught:
-        await asyncio.to_thread(lambda: list(control.client.stream(Chat(model="alpha", messages=QUESTION))))
+        await asyncio.to_thread(
+            lambda: list(control.client.stream(routes.CHAT, Chat(model="alpha", messages=QUESTION)))
+        )
     assert caught.value.kind == "timeout"
     assert control.source.closed_streams == 1
 
@@ -41,7 +46,7 @@ async def test_leaving_closes_the_source(control: Control) -> None:
     control.source.script = lambda body: endless
 
     def leave() -> None:
-        events = control.client.stream(Chat(model="alpha", messages=QUESTION))
+        events = control.client.stream(routes.CHAT, Chat(model="alpha", messages=QUESTION))
         next(events)
         events.close()
 
@@ -53,7 +58,7 @@ async def test_leaving_closes_the_source(control: Control) -> None:
 
 async def test_without_any_model(control: Control) -> None:
     control.source.models = []
-    await control.call(control.client.list_models, refresh=True)
+    await control.call(control.client.call, routes.LIST_MODELS, refresh=True)
     with pytest.raises(CommandError) as caught:
         await control.call(control.client.ask, Chat(messages=QUESTION))
     assert (caught.value.kind, caught.value.param) == ("not_found", "model")

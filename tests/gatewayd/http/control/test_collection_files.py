@@ -1,10 +1,12 @@
 """The files of collections."""
 
 import logging
+from functools import partial
 from typing import Any
 
 import pytest
 
+from gatewayctl.wire import routes
 from gatewayctl.wire.collections import Entry, Members, NewCollection, Sync
 from gatewayd.errors import invalid
 from tests.fakes.control import Control
@@ -14,17 +16,19 @@ from tests.fakes.control_documents import add, boss, processed, refused
 @pytest.fixture(autouse=True)
 async def docs(control: Control) -> Any:
     await boss(control)
-    return await control.call(control.client.create_collection, NewCollection(name="docs"))
+    return await control.call(control.client.call, routes.CREATE_COLLECTION, body=NewCollection(name="docs"))
 
 
 async def held(control: Control, ref: str = "docs", **how: int) -> list[str]:
-    found = await control.call(control.client.list_collection_files, ref, **how)
+    found = await control.call(control.client.call, routes.LIST_COLLECTION_FILES, ref, **how)
     return [each.file.name for each in found.files]
 
 
 async def put(control: Control, *file_ids: str, dry_run: bool = False) -> list[tuple[str, str]]:
     wanted = Members(files=list(file_ids))
-    done = await control.call(control.client.add_to_collection, "docs", wanted, dry_run=dry_run)
+    done = await control.call(
+        control.client.call, routes.ADD_TO_COLLECTION, "docs", body=wanted, dry_run=dry_run
+    )
     assert done.dry_run is dry_run
     return [(each.id, each.outcome) for each in done.results]
 
@@ -33,7 +37,9 @@ async def take(
     control: Control, *file_ids: str, delete: bool = False, dry_run: bool = False
 ) -> list[tuple[str, str]]:
     wanted = Members(files=list(file_ids), delete=delete)
-    done = await control.call(control.client.remove_from_collection, "docs", wanted, dry_run=dry_run)
+    done = await control.call(
+        control.client.call, routes.REMOVE_FROM_COLLECTION, "docs", body=wanted, dry_run=dry_run
+    )
     assert done.dry_run is dry_run
     return [(each.id, each.outcome) for each in done.results]
 
@@ -52,7 +58,9 @@ async def test_each_file_has_its_own_outcome(control: Control, caplog: pytest.Lo
             caplog.clear()
             assert await put(control, *asked, dry_run=dry_run) == expected
             assert len(caplog.records) == (not dry_run)
-    done = await control.call(control.client.add_to_collection, "docs", Members(files=list(asked)))
+    done = await control.call(
+        control.client.call, routes.ADD_TO_COLLECTION, "docs", body=Members(files=list(asked))
+    )
     errors = [each.error or "" for each in done.results]
     for error, part in zip(errors, ("", "Duplicate content", "it is torn", "cannot find file"), strict=True):
         assert part in error
@@ -74,19 +82,19 @@ async def test_what_is_taken_out_stays_unless_it_is_deleted(control: Control) ->
     assert await take(control, *ids, delete=True, dry_run=True) == [(each, "deleted") for each in ids]
     assert await held(control) == ["a", "b"]
     assert await take(control, ids[0], "none") == [(ids[0], "removed"), ("none", "failed")]
-    assert (await control.call(control.client.get_file, ids[0])).collections == []
+    assert (await control.call(control.client.call, routes.GET_FILE, ids[0])).collections == []
     assert await take(control, ids[1], delete=True) == [(ids[1], "deleted")]
-    assert (await refused(control, control.client.get_file, ids[1])).kind == "not_found"
+    assert (await refused(control, control.client.call, routes.GET_FILE, ids[1])).kind == "not_found"
     assert await held(control) == []
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
 async def test_what_another_collection_holds_is_not_deleted(control: Control, dry_run: bool) -> None:
-    await control.call(control.client.create_collection, NewCollection(name="other"))
+    await control.call(control.client.call, routes.CREATE_COLLECTION, body=NewCollection(name="other"))
     file = await processed(control, b"one", collection="docs")
-    await control.call(control.client.add_to_collection, "other", Members(files=[file.id]))
+    await control.call(control.client.call, routes.ADD_TO_COLLECTION, "other", body=Members(files=[file.id]))
     assert await take(control, file.id, delete=True, dry_run=dry_run) == [(file.id, "removed")]
-    kept = await control.call(control.client.get_file, file.id)
+    kept = await control.call(control.client.call, routes.GET_FILE, file.id)
     assert kept.collections == (["docs", "other"] if dry_run else ["other"])
 
 
@@ -95,7 +103,7 @@ async def test_files_come_in_pages(control: Control) -> None:
         await processed(control, f"text {number}".encode(), f"{number}.txt", collection="docs")
     assert await held(control, offset=1, limit=1) == ["1.txt"]
     assert await held(control, offset=9) == []
-    page = await control.call(control.client.list_collection_files, "docs", limit=2)
+    page = await control.call(control.client.call, routes.LIST_COLLECTION_FILES, "docs", limit=2)
     assert (len(page.files), page.total) == (2, 3)
 
 
@@ -121,7 +129,7 @@ async def test_a_directory_is_compared(control: Control) -> None:
         )
     ]
     found = await control.call(
-        control.client.compare_collection, "docs", Sync(origin="/srv", entries=entries)
+        control.client.call, routes.COMPARE_COLLECTION, "docs", body=Sync(origin="/srv", entries=entries)
     )
     assert (found.added, found.modified, found.unmodified) == (["fresh"], ["newer"], ["same"])
     assert [(each.path, each.file.status) for each in found.pending] == [("waits", "pending")]
@@ -135,10 +143,10 @@ async def test_a_directory_is_compared(control: Control) -> None:
 
 
 async def test_what_cannot_be_compared_is_refused(control: Control) -> None:
-    compare = control.client.compare_collection
-    assert (await refused(control, compare, "none", Sync(origin="/srv", entries=[]))).kind == "not_found"
-    failure = await refused(control, compare, "docs", Sync(origin="", entries=[]))
+    compare = partial(refused, control, control.client.call, routes.COMPARE_COLLECTION)
+    assert (await compare("none", body=Sync(origin="/srv", entries=[]))).kind == "not_found"
+    failure = await compare("docs", body=Sync(origin="", entries=[]))
     assert (failure.kind, failure.param) == ("invalid_request", "origin")
     entries = [Entry.model_construct(path="a", size=1)]
-    failure = await refused(control, compare, "docs", Sync.model_construct(origin="/srv", entries=entries))
+    failure = await compare("docs", body=Sync.model_construct(origin="/srv", entries=entries))
     assert (failure.kind, failure.param) == ("invalid_request", "entries.0.checksum")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gatewayctl.wire import routes
 from gatewayctl.wire.collections import NewCollection, Query
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.control import Control
@@ -11,14 +12,16 @@ from tests.fakes.control_documents import boss, processed, refused
 @pytest.fixture(autouse=True)
 async def docs(control: Control) -> None:
     await boss(control)
-    await control.call(control.client.create_collection, NewCollection(name="docs"))
+    await control.call(control.client.call, routes.CREATE_COLLECTION, body=NewCollection(name="docs"))
     for name in ("tar keeps many files", "ssh opens a shell", "make builds programs"):
         await processed(control, name.encode(), f"{name.partition(' ')[0]}.txt", collection="docs")
 
 
 async def test_an_answer_says_where_it_comes_from(control: Control) -> None:
     client = control.client
-    found = await control.call(client.query_collection, "docs", Query(query="who opens a shell", k=2))
+    found = await control.call(
+        client.call, routes.QUERY_COLLECTION, "docs", body=Query(query="who opens a shell", k=2)
+    )
     assert found.warnings == []
     assert len(found.passages) == 2
     first = found.passages[0]
@@ -27,7 +30,7 @@ async def test_an_answer_says_where_it_comes_from(control: Control) -> None:
     assert first.dense is not None
     assert first.lexical is not None
     assert first.similarity == pytest.approx((first.dense + 1) / 2)
-    assert (await control.call(client.get_file, first.file_id)).name == "ssh.txt"
+    assert (await control.call(client.call, routes.GET_FILE, first.file_id)).name == "ssh.txt"
 
 
 async def test_what_is_asked_for_goes_before_the_settings(control: Control) -> None:
@@ -35,7 +38,7 @@ async def test_what_is_asked_for_goes_before_the_settings(control: Control) -> N
 
     async def ranks(**how: object) -> list[tuple[int | None, int | None]]:
         wanted = Query(query="ssh opens a shell", **how)
-        found = await control.call(client.query_collection, "docs", wanted)
+        found = await control.call(client.call, routes.QUERY_COLLECTION, "docs", body=wanted)
         return [(each.dense_rank, each.lexical_rank) for each in found.passages]
 
     assert len(await ranks()) == 3
@@ -47,29 +50,29 @@ async def test_what_is_asked_for_goes_before_the_settings(control: Control) -> N
 @pytest.mark.parametrize("how", [{"k": 0}, {"k": 1001}, {"threshold": -0.1}, {"threshold": 1.5}])
 async def test_what_makes_no_sense_is_refused(control: Control, how: dict[str, float]) -> None:
     wanted = Query.model_validate({"query": "x", **how})
-    failure = await refused(control, control.client.query_collection, "docs", wanted)
+    failure = await refused(control, control.client.call, routes.QUERY_COLLECTION, "docs", body=wanted)
     assert failure.kind == "invalid_request"
 
 
 async def test_what_could_not_be_done_is_said(control: Control) -> None:
     control.documents.embedder.failures = [GatewayError(Kind.UNAVAILABLE, "the model is busy")]
-    found = await control.call(control.client.query_collection, "docs", Query(query="tar"))
+    found = await control.call(control.client.call, routes.QUERY_COLLECTION, "docs", body=Query(query="tar"))
     assert [each.file for each in found.passages] == ["tar.txt"]
     assert "the model is busy" in found.warnings[0]
-    for method, more in (
-        (control.client.query_collection, [Query(query="x")]),
-        (control.client.check_collection, []),
+    for endpoint, body in (
+        (routes.QUERY_COLLECTION, Query(query="x")),
+        (routes.CHECK_COLLECTION, None),
     ):
-        assert (await refused(control, method, "none", *more)).kind == "not_found"
+        assert (await refused(control, control.client.call, endpoint, "none", body=body)).kind == "not_found"
 
 
 async def test_a_check_counts_and_finds_what_is_missing(control: Control) -> None:
     client = control.client
-    report = await control.call(client.check_collection, "docs")
+    report = await control.call(client.call, routes.CHECK_COLLECTION, "docs")
     assert (report.name, report.files, report.passages, report.vectors) == ("docs", 3, 3, 3)
     assert report.problems == []
     tables = control.documents.library.tables
     del tables.vectors[min(tables.vectors)]
-    report = await control.call(client.check_collection, report.id)
+    report = await control.call(client.call, routes.CHECK_COLLECTION, report.id)
     assert (report.files, report.passages, report.vectors) == (3, 3, 2)
     assert "1 passages have no vector" in report.problems[-1]

@@ -10,6 +10,7 @@ import pytest
 
 from gatewayctl.failures import CommandError
 from gatewayctl.transport import Frame
+from gatewayctl.wire import routes
 from gatewayctl.wire.events import CallAnswer
 from gatewayd.events.hub import EVERYBODY
 from tests.fakes.control import Control
@@ -20,7 +21,7 @@ class Listener:
     """Reads a stream of the control socket beside the server."""
 
     def __init__(self, control: Control, **how: Any) -> None:
-        self._frames = control.client.follow_events(**how)
+        self._frames = control.client.listen(routes.FOLLOW_EVENTS, **how)
 
     async def next(self) -> Frame:
         return await asyncio.to_thread(next, self._frames)
@@ -134,32 +135,38 @@ async def test_calls_are_listed_and_answered(control: Control, caplog: pytest.Lo
         third = live.ask(bob, "confirmation", {"title": "Bob?"})
         frames = [await listener.next(), await listener.next()]
         await other.next()
-        calls = (await control.call(client.list_calls)).calls
+        calls = (await control.call(client.call, routes.LIST_CALLS)).calls
         assert [(call.user, call.type) for call in calls] == [
             (ann.email, "input"),
             (ann.email, "confirmation"),
             (bob.email, "confirmation"),
         ]
         assert [frame.data["call_id"] for frame in frames] == [call.id for call in calls[:2]]
-        assert (await control.call(client.list_calls, user=bob.email)).calls == calls[2:]
+        assert (await control.call(client.call, routes.LIST_CALLS, user=bob.email)).calls == calls[2:]
         with caplog.at_level(logging.INFO, "gatewayd.audit"):
-            answered = await control.call(client.answer_call, calls[0].id, CallAnswer(result="Ann"))
+            answered = await control.call(
+                client.call, routes.ANSWER_CALL, calls[0].id, body=CallAnswer(result="Ann")
+            )
         assert (answered, await first) == (calls[0], "Ann")
         assert vars(caplog.records[0])["target"] == calls[0].id
-        await control.call(client.answer_call, calls[1].id, CallAnswer(error="no terminal"))
+        await control.call(client.call, routes.ANSWER_CALL, calls[1].id, body=CallAnswer(error="no terminal"))
         with pytest.raises(RuntimeError, match="no terminal"):
             await second
-        await control.call(client.answer_call, calls[2].id, CallAnswer(result=None))
+        await control.call(client.call, routes.ANSWER_CALL, calls[2].id, body=CallAnswer(result=None))
         assert await third is None
-        again = await refused(control, client.answer_call, calls[0].id, CallAnswer(result=1))
+        again = await refused(
+            control, client.call, routes.ANSWER_CALL, calls[0].id, body=CallAnswer(result=1)
+        )
         assert again.kind == "conflict"
 
 
 async def test_bad_answers(control: Control) -> None:
     client = control.client
-    assert (await refused(control, client.list_calls, user="zoe@example.org")).kind == "not_found"
-    missing = await refused(control, client.answer_call, "none", CallAnswer(result=1))
+    assert (
+        await refused(control, client.call, routes.LIST_CALLS, user="zoe@example.org")
+    ).kind == "not_found"
+    missing = await refused(control, client.call, routes.ANSWER_CALL, "none", body=CallAnswer(result=1))
     assert missing.kind == "not_found"
     for wanted in (CallAnswer(), CallAnswer(result=1, error="x"), CallAnswer(error=None)):
-        failure = await refused(control, client.answer_call, "none", wanted)
+        failure = await refused(control, client.call, routes.ANSWER_CALL, "none", body=wanted)
         assert (failure.kind, failure.param) == ("invalid_request", "result")

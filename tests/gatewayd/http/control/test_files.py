@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewayctl.wire import routes
 from gatewayctl.wire.base import HEADER, VERSION
 from gatewayctl.wire.collections import NewCollection
 from gatewayctl.wire.files import Gift, NewFile, Wait
@@ -56,13 +57,15 @@ async def test_a_file_comes_in_and_is_processed(control: Control, caplog: pytest
     assert (made.outcome, made.dry_run, made.status) == ("created", False, "pending")
     assert (made.user_id, made.user, made.size) == (owner.id, owner.email, 13)
     assert [(line.getMessage(), vars(line)["target"]) for line in caplog.records] == [("file add", made.id)]
-    waited = await control.call(control.client.wait_for_files, Wait(ids=[made.id], seconds=10))
+    waited = await control.call(
+        control.client.call, routes.WAIT_FOR_FILES, body=Wait(ids=[made.id], seconds=10)
+    )
     assert waited.is_done
     [file] = waited.files
     assert (file.status, file.error, file.passages, file.characters) == ("completed", None, 1, 13)
     assert (file.name, file.content_type, len(file.checksum)) == ("tar.md", "text/markdown", 64)
-    assert await control.call(control.client.get_file, made.id) == file
-    text = await control.call(control.client.get_file_text, made.id)
+    assert await control.call(control.client.call, routes.GET_FILE, made.id) == file
+    text = await control.call(control.client.call, routes.GET_FILE_TEXT, made.id)
     assert (text.id, text.text) == (made.id, "all about tar")
     assert stored(control) == [made.id]
 
@@ -71,14 +74,14 @@ async def test_a_file_takes_its_place_in_a_collection(control: Control) -> None:
     await boss(control)
     ann = await control.accounts.add_user("ann")
     client = control.client
-    docs = await control.call(client.create_collection, NewCollection(name="docs"))
+    docs = await control.call(client.call, routes.CREATE_COLLECTION, body=NewCollection(name="docs"))
     place = {"collection": "docs", "origin": "/srv/docs", "path": "guide/tar.md"}
     file = await processed(control, b"all about tar", "tar.md", user=ann.email, checksum="v1", **place)
     assert (file.user, file.checksum, file.collections) == (ann.email, "v1", ["docs"])
-    [held] = (await control.call(client.list_collection_files, docs.id)).files
+    [held] = (await control.call(client.call, routes.LIST_COLLECTION_FILES, docs.id)).files
     assert (held.file, held.origin, held.path) == (file, "/srv/docs", "guide/tar.md")
     newer = await processed(control, b"more about tar", "tar.md", checksum="v2", **place)
-    found = await control.call(client.list_collection_files, "docs")
+    found = await control.call(client.call, routes.LIST_COLLECTION_FILES, "docs")
     assert [each.file.id for each in found.files] == [newer.id]
 
 
@@ -97,17 +100,17 @@ async def test_what_is_refused_leaves_nothing(
     control: Control, query: dict[str, str], kind: str, param: str | None
 ) -> None:
     await boss(control)
-    await control.call(control.client.create_collection, NewCollection(name="docs"))
+    await control.call(control.client.call, routes.CREATE_COLLECTION, body=NewCollection(name="docs"))
     wanted = NewFile(name="a.txt", **query)
-    failure = await refused(control, control.client.add_file, wanted, BytesIO(b"text"), 4)
+    failure = await refused(control, control.client.upload, wanted, BytesIO(b"text"), 4)
     assert (failure.kind, failure.param) == (kind, param)
     assert stored(control) == []
-    assert (await control.call(control.client.list_files)).total == 0
+    assert (await control.call(control.client.call, routes.LIST_FILES)).total == 0
 
 
 async def test_without_an_administrator_an_owner_is_named(control: Control) -> None:
     ann = await control.accounts.add_user("ann")
-    failure = await refused(control, control.client.add_file, NewFile(name="a"), BytesIO(b"text"), 4)
+    failure = await refused(control, control.client.upload, NewFile(name="a"), BytesIO(b"text"), 4)
     assert (failure.kind, failure.param) == ("not_configured", "user")
     assert (await add(control, b"text", user=ann.id)).user == ann.email
 
@@ -115,9 +118,7 @@ async def test_without_an_administrator_an_owner_is_named(control: Control) -> N
 async def test_too_large_a_file_is_refused_before_it_is_read(control: Control) -> None:
     await boss(control)
     content = bytes(LIMIT + 1)
-    failure = await refused(
-        control, control.client.add_file, NewFile(name="a"), BytesIO(content), len(content)
-    )
+    failure = await refused(control, control.client.upload, NewFile(name="a"), BytesIO(content), len(content))
     assert failure.kind == "too_large"
     reply = await post(control, "?name=a", b"", Content_Length=str(LIMIT + 1))
     assert b"too_large" in reply
@@ -156,7 +157,7 @@ async def test_an_upload_that_breaks_off_leaves_nothing(control: Control) -> Non
     writer.close()
     while stored(control):
         await asyncio.sleep(0.01)
-    assert (await control.call(control.client.list_files)).total == 0
+    assert (await control.call(control.client.call, routes.LIST_FILES)).total == 0
 
 
 async def test_lists_are_by_owner_status_and_name(idle: Control) -> None:
@@ -168,7 +169,7 @@ async def test_lists_are_by_owner_status_and_name(idle: Control) -> None:
     client = idle.client
 
     async def names(**how: object) -> tuple[list[str], int]:
-        found = await idle.call(client.list_files, **how)
+        found = await idle.call(client.call, routes.LIST_FILES, **how)
         return sorted(file.name for file in found.files), found.total
 
     assert await names() == (["a.txt", "b.pdf", "b.txt", "c.txt"], 4)
@@ -179,23 +180,23 @@ async def test_lists_are_by_owner_status_and_name(idle: Control) -> None:
     page, total = await names(limit=3)
     assert (len(page), total) == (3, 4)
     for how in ({"status": "lost"}, {"limit": 0}):
-        assert (await refused(idle, client.list_files, **how)).kind == "invalid_request"
-    assert (await refused(idle, client.list_files, user="zoe@example.org")).kind == "not_found"
+        assert (await refused(idle, client.call, routes.LIST_FILES, **how)).kind == "invalid_request"
+    assert (await refused(idle, client.call, routes.LIST_FILES, user="zoe@example.org")).kind == "not_found"
 
 
 async def test_owners_that_are_gone_have_no_name(idle: Control) -> None:
     ann = await idle.accounts.add_user("ann")
     made = await add(idle, b"text", user=ann.email)
     await idle.accounts.users.remove(ann.id, None)
-    found = await idle.call(idle.client.get_file, made.id)
+    found = await idle.call(idle.client.call, routes.GET_FILE, made.id)
     assert (found.user_id, found.user) == (ann.id, "")
 
 
 async def test_unknown_files_are_not_found(control: Control) -> None:
     client = control.client
-    for method in (client.get_file, client.get_file_text, client.retry_file, client.remove_file):
+    for endpoint in (routes.GET_FILE, routes.GET_FILE_TEXT, routes.RETRY_FILE, routes.REMOVE_FILE):
         for file_id in ("x", "../a", "x" * 300, "a\0b"):
-            assert (await refused(control, method, file_id)).kind == "not_found"
+            assert (await refused(control, client.call, endpoint, file_id)).kind == "not_found"
 
 
 async def test_a_failed_file_is_tried_again(control: Control) -> None:
@@ -204,19 +205,19 @@ async def test_a_failed_file_is_tried_again(control: Control) -> None:
     control.documents.extractor.failures = [invalid("cannot read the document: it is torn")]
     failed = await processed(control, b"text")
     assert (failed.status, failed.error) == ("failed", "cannot read the document: it is torn")
-    rehearsed = await control.call(client.retry_file, failed.id, dry_run=True)
+    rehearsed = await control.call(client.call, routes.RETRY_FILE, failed.id, dry_run=True)
     assert (rehearsed.status, rehearsed.dry_run) == ("pending", True)
-    assert (await control.call(client.get_file, failed.id)).status == "failed"
-    again = await control.call(client.retry_file, failed.id)
+    assert (await control.call(client.call, routes.GET_FILE, failed.id)).status == "failed"
+    again = await control.call(client.call, routes.RETRY_FILE, failed.id)
     assert (again.outcome, again.status, again.error) == ("changed", "pending", None)
-    waited = await control.call(client.wait_for_files, Wait(ids=[failed.id], seconds=10))
+    waited = await control.call(client.call, routes.WAIT_FOR_FILES, body=Wait(ids=[failed.id], seconds=10))
     assert waited.files[0].status == "completed"
 
 
 async def test_what_is_being_processed_is_not_tried_again(idle: Control) -> None:
     await boss(idle)
     made = await add(idle, b"text")
-    assert (await refused(idle, idle.client.retry_file, made.id)).kind == "conflict"
+    assert (await refused(idle, idle.client.call, routes.RETRY_FILE, made.id)).kind == "conflict"
 
 
 async def test_only_a_real_delete_deletes(control: Control, caplog: pytest.LogCaptureFixture) -> None:
@@ -224,16 +225,16 @@ async def test_only_a_real_delete_deletes(control: Control, caplog: pytest.LogCa
     client = control.client
     file = await processed(control, b"text")
     with caplog.at_level(logging.INFO, "gatewayd.audit"):
-        rehearsed = await control.call(client.remove_file, file.id, dry_run=True)
+        rehearsed = await control.call(client.call, routes.REMOVE_FILE, file.id, dry_run=True)
         assert (rehearsed.outcome, rehearsed.dry_run, rehearsed.name) == ("removed", True, "a.txt")
-        assert (await control.call(client.get_file, file.id)) == file
+        assert (await control.call(client.call, routes.GET_FILE, file.id)) == file
         assert stored(control) == [file.id]
         assert caplog.records == []
-        removed = await control.call(client.remove_file, file.id)
+        removed = await control.call(client.call, routes.REMOVE_FILE, file.id)
     assert (removed.outcome, removed.dry_run, removed.id) == ("removed", False, file.id)
     assert [line.getMessage() for line in caplog.records] == ["file remove"]
     assert stored(control) == []
-    assert (await refused(control, client.get_file, file.id)).kind == "not_found"
+    assert (await refused(control, client.call, routes.GET_FILE, file.id)).kind == "not_found"
 
 
 async def test_waiting_ends_when_all_are_done_or_gone(idle: Control) -> None:
@@ -241,8 +242,8 @@ async def test_waiting_ends_when_all_are_done_or_gone(idle: Control) -> None:
     client = idle.client
     first, second = await add(idle, b"one"), await add(idle, b"two", "b.txt")
     wanted = Wait(ids=[first.id, "gone", second.id, first.id], seconds=30)
-    waiting = asyncio.ensure_future(idle.call(client.wait_for_files, wanted))
-    await idle.call(client.remove_file, first.id)
+    waiting = asyncio.ensure_future(idle.call(client.call, routes.WAIT_FOR_FILES, body=wanted))
+    await idle.call(client.call, routes.REMOVE_FILE, first.id)
     idle.documents.queue.start()
     waited = await waiting
     assert waited.is_done
@@ -252,7 +253,7 @@ async def test_waiting_ends_when_all_are_done_or_gone(idle: Control) -> None:
 async def test_waiting_ends_when_the_time_is_up(idle: Control) -> None:
     await boss(idle)
     made = [(await add(idle, b"text", f"{number}.txt")).id for number in range(3)]
-    waited = await idle.call(idle.client.wait_for_files, Wait(ids=made, seconds=1))
+    waited = await idle.call(idle.client.call, routes.WAIT_FOR_FILES, body=Wait(ids=made, seconds=1))
     assert not waited.is_done
     assert [(file.id, file.status) for file in waited.files] == [(each, "pending") for each in made]
 
@@ -262,12 +263,14 @@ async def test_waiting_ends_when_the_time_is_up(idle: Control) -> None:
     [(["x"], 0, "seconds"), (["x"], 31, "seconds"), (["x"] * 1001, 1, "ids")],
 )
 async def test_waiting_has_bounds(control: Control, ids: list[str], seconds: int, param: str) -> None:
-    failure = await refused(control, control.client.wait_for_files, Wait(ids=ids, seconds=seconds))
+    failure = await refused(
+        control, control.client.call, routes.WAIT_FOR_FILES, body=Wait(ids=ids, seconds=seconds)
+    )
     assert (failure.kind, failure.param) == ("invalid_request", param)
 
 
 async def test_nothing_to_wait_for_is_done(control: Control) -> None:
-    waited = await control.call(control.client.wait_for_files, Wait(ids=[], seconds=1))
+    waited = await control.call(control.client.call, routes.WAIT_FOR_FILES, body=Wait(ids=[], seconds=1))
     assert (waited.files, waited.is_done) == ([], True)
 
 
@@ -277,26 +280,28 @@ async def test_what_a_removed_user_left_is_given_away(
     owner, client = await boss(control), control.client
     ann = await control.accounts.add_user("ann")
     left, kept = await add(control, b"left", user=ann.email), await add(control, b"kept", "b.txt")
-    assert (await control.call(client.list_files, orphaned=True)).files == []
-    await control.call(client.remove_user, ann.id)
-    found = await control.call(client.list_files, orphaned=True)
+    assert (await control.call(client.call, routes.LIST_FILES, orphaned=True)).files == []
+    await control.call(client.call, routes.REMOVE_USER, ann.id)
+    found = await control.call(client.call, routes.LIST_FILES, orphaned=True)
     assert ([file.id for file in found.files], found.total) == ([left.id], 1)
     assert (found.files[0].user_id, found.files[0].user) == (ann.id, "")
     gift = Gift(user=owner.email)
-    tried = await control.call(client.give_file, left.id, gift, dry_run=True)
+    tried = await control.call(client.call, routes.GIVE_FILE, left.id, body=gift, dry_run=True)
     assert (tried.outcome, tried.user, tried.dry_run) == ("changed", owner.email, True)
-    assert (await control.call(client.list_files, orphaned=True)).total == 1
+    assert (await control.call(client.call, routes.LIST_FILES, orphaned=True)).total == 1
     with caplog.at_level(logging.INFO, "gatewayd.audit"):
-        given = await control.call(client.give_file, left.id, gift)
+        given = await control.call(client.call, routes.GIVE_FILE, left.id, body=gift)
     assert (given.outcome, given.user_id) == ("changed", owner.id)
     assert [(line.getMessage(), vars(line)["target"]) for line in caplog.records] == [("file give", left.id)]
-    assert (await control.call(client.list_files, orphaned=True)).total == 0
-    assert (await control.call(client.give_file, kept.id, gift)).outcome == "unchanged"
+    assert (await control.call(client.call, routes.LIST_FILES, orphaned=True)).total == 0
+    assert (await control.call(client.call, routes.GIVE_FILE, kept.id, body=gift)).outcome == "unchanged"
 
 
 async def test_a_file_is_given_to_somebody_who_is_there(control: Control) -> None:
     owner, client = await boss(control), control.client
     file = await add(control, b"text")
     for file_id, user in ((file.id, "zoe@example.org"), ("none", owner.email)):
-        assert (await refused(control, client.give_file, file_id, Gift(user=user))).kind == "not_found"
-    assert (await control.call(client.get_file, file.id)).user_id == owner.id
+        assert (
+            await refused(control, client.call, routes.GIVE_FILE, file_id, body=Gift(user=user))
+        ).kind == "not_found"
+    assert (await control.call(client.call, routes.GET_FILE, file.id)).user_id == owner.id

@@ -5,13 +5,14 @@ import asyncio
 import pytest
 
 from gatewayctl.failures import CommandError
+from gatewayctl.wire import routes
 from gatewayctl.wire.permissions import PermissionChange, PermissionReset
 from gatewayd.accounts.permissions import BUILTIN
 from tests.fakes.control import Control
 
 
 async def test_every_leaf_is_listed_in_order(control: Control) -> None:
-    listed = await control.call(control.client.list_permissions)
+    listed = await control.call(control.client.call, routes.LIST_PERMISSIONS)
     assert [row.name for row in listed.permissions] == [
         f"{section}.{leaf}" for section, leaves in BUILTIN.items() for leaf in leaves
     ]
@@ -20,7 +21,9 @@ async def test_every_leaf_is_listed_in_order(control: Control) -> None:
 async def test_changes_at_the_same_time_are_all_kept(control: Control) -> None:
     names = [f"workspace.{leaf}" for leaf in BUILTIN["workspace"]]
     changes = [PermissionChange(values={name: True}) for name in names]
-    await asyncio.gather(*(control.call(control.client.set_permissions, change) for change in changes))
+    await asyncio.gather(
+        *(control.call(control.client.call, routes.SET_PERMISSIONS, body=change) for change in changes)
+    )
     assert all(control.accounts.permissions.defaults()["workspace"].values())
 
 
@@ -28,8 +31,10 @@ async def test_reset_returns_to_the_initial_value(control: Control) -> None:
     client = control.client
     for value in (True, False):
         change = PermissionChange(values={"features.api_keys": value, "chat.delete": value})
-        await control.call(client.set_permissions, change)
-        done = await control.call(client.reset_permissions, PermissionReset(names=["features.api_keys"]))
+        await control.call(client.call, routes.SET_PERMISSIONS, body=change)
+        done = await control.call(
+            client.call, routes.RESET_PERMISSIONS, body=PermissionReset(names=["features.api_keys"])
+        )
         assert [(row.name, row.allowed, row.initial) for row in done.permissions] == [
             ("features.api_keys", False, False)
         ]
@@ -38,18 +43,21 @@ async def test_reset_returns_to_the_initial_value(control: Control) -> None:
 
 @pytest.mark.parametrize("name", ["features", "features.none", "none.api_keys"])
 async def test_unknown_names(control: Control, name: str) -> None:
-    for call, request in (
-        (control.client.set_permissions, PermissionChange(values={name: True})),
-        (control.client.reset_permissions, PermissionReset(names=[name])),
+    for endpoint, body in (
+        (routes.SET_PERMISSIONS, PermissionChange(values={name: True})),
+        (routes.RESET_PERMISSIONS, PermissionReset(names=[name])),
     ):
         with pytest.raises(CommandError) as caught:
-            await control.call(call, request)
+            await control.call(control.client.call, endpoint, body=body)
         assert caught.value.kind == "invalid_request"
 
 
 async def test_a_dry_run_shows_the_result_and_keeps_nothing(control: Control) -> None:
     done = await control.call(
-        control.client.set_permissions, PermissionChange(values={"features.api_keys": True}), dry_run=True
+        control.client.call,
+        routes.SET_PERMISSIONS,
+        body=PermissionChange(values={"features.api_keys": True}),
+        dry_run=True,
     )
     assert [(row.name, row.allowed) for row in done.permissions] == [("features.api_keys", True)]
     assert control.accounts.permissions.defaults()["features"]["api_keys"] is False

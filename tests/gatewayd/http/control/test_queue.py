@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from gatewayctl.wire import routes
 from gatewayctl.wire.files import Wait
 from gatewayd.errors import invalid
 from tests.fakes.control import control_socket
@@ -13,9 +14,9 @@ async def test_what_is_to_do_is_counted(tmp_path: Path) -> None:
         await boss(control)
         control.documents.extractor.failures = [invalid("cannot read the document: it is torn")]
         made = [(await add(control, f"text {number}".encode())).id for number in range(3)]
-        state = await control.call(control.client.get_queue)
+        state = await control.call(control.client.call, routes.GET_QUEUE)
         assert (state.waiting, state.working, state.failed) == (3, 0, 0)
         control.documents.queue.start()
-        await control.call(control.client.wait_for_files, Wait(ids=made, seconds=30))
-        state = await control.call(control.client.get_queue)
+        await control.call(control.client.call, routes.WAIT_FOR_FILES, body=Wait(ids=made, seconds=30))
+        state = await control.call(control.client.call, routes.GET_QUEUE)
         assert (state.waiting, state.working, state.failed) == (0, 0, 1)

@@ -5,6 +5,7 @@ import logging
 
 import pytest
 
+from gatewayctl.wire import routes
 from tests.fakes.control import Control
 from tests.fakes.control_documents import boss, processed, refused
 
@@ -14,7 +15,7 @@ async def test_a_reindex_makes_what_is_missing(control: Control, caplog: pytest.
     await boss(control)
     for number in range(2):
         await processed(control, f"text {number}".encode())
-    state = await control.call(client.get_reindex)
+    state = await control.call(client.call, routes.GET_REINDEX)
     assert (state.state, state.active, state.target, state.done, state.total) == (
         "current",
         "test:hash:1",
@@ -23,12 +24,12 @@ async def test_a_reindex_makes_what_is_missing(control: Control, caplog: pytest.
         2,
     )
     documents.library.tables.vectors.clear()
-    state = await control.call(client.get_reindex)
+    state = await control.call(client.call, routes.GET_REINDEX)
     assert (state.state, state.done, state.total) == ("behind", 0, 2)
     with caplog.at_level(logging.INFO, "gatewayd.audit"), documents.spaces.first():
-        assert (await control.call(client.start_reindex)).state == "running"
-        assert (await refused(control, client.start_reindex)).kind == "conflict"
+        assert (await control.call(client.call, routes.START_REINDEX)).state == "running"
+        assert (await refused(control, client.call, routes.START_REINDEX)).kind == "conflict"
     assert [line.getMessage() for line in caplog.records] == ["collection reindex"]
-    while (state := await control.call(client.get_reindex)).state == "running":
+    while (state := await control.call(client.call, routes.GET_REINDEX)).state == "running":
         await asyncio.sleep(0.01)
     assert (state.state, state.done, state.error) == ("current", 2, None)

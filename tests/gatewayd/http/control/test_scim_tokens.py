@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from gatewayctl.failures import CommandError
+from gatewayctl.wire import routes
 from gatewayd.scim.tokenkeeper import fingerprint
 from tests.fakes.control import Control
 
@@ -12,10 +13,10 @@ from tests.fakes.control import Control
 async def test_writes_are_audited_by_fingerprint(control: Control, caplog: pytest.LogCaptureFixture) -> None:
     client = control.client
     with caplog.at_level(logging.INFO, "gatewayd.audit"):
-        await control.call(client.create_scim_token, dry_run=True)
-        made = await control.call(client.create_scim_token)
-        turned = await control.call(client.rotate_scim_token)
-        retired = await control.call(client.retire_scim_token)
+        await control.call(client.call, routes.CREATE_SCIM_TOKEN, dry_run=True)
+        made = await control.call(client.call, routes.CREATE_SCIM_TOKEN)
+        turned = await control.call(client.call, routes.ROTATE_SCIM_TOKEN)
+        retired = await control.call(client.call, routes.RETIRE_SCIM_TOKEN)
     lines = [(record.getMessage(), record.target) for record in caplog.records]
     assert lines == [
         ("scim-token create", fingerprint(made.value)),
@@ -27,7 +28,7 @@ async def test_writes_are_audited_by_fingerprint(control: Control, caplog: pytes
 
 async def test_a_file_that_cannot_be_read_is_told_of(control: Control) -> None:
     (control.socket.parent / "scim-token").write_text("a b c")
-    for method in (control.client.get_scim_token, control.client.create_scim_token):
+    for endpoint in (routes.GET_SCIM_TOKEN, routes.CREATE_SCIM_TOKEN):
         with pytest.raises(CommandError) as caught:
-            await control.call(method)
+            await control.call(control.client.call, endpoint)
         assert (caught.value.kind, caught.value.param) == ("not_configured", "scim_token_file")

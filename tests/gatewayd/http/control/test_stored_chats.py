@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gatewayctl.failures import CommandError
+from gatewayctl.wire import routes
 from gatewayctl.wire.stored_chats import ChatExport, ChatImport
 from gatewayd.chats.records import ChatChange, Message
 from gatewayd.chats.rendering import history
@@ -19,7 +20,7 @@ from tests.fakes.control_documents import refused
 
 async def exported(control: Control, **which: str) -> list[dict[str, Any]]:
     wanted = ChatExport(**which)
-    return await asyncio.to_thread(lambda: list(control.client.export_chats(wanted)))
+    return await asyncio.to_thread(lambda: list(control.client.stream(routes.EXPORT_CHATS, wanted)))
 
 
 async def test_lists_are_by_owner_state_and_text(control: Control) -> None:
@@ -31,7 +32,7 @@ async def test_lists_are_by_owner_state_and_text(control: Control) -> None:
     await live.house.store.change(old, ChatChange(archived=True), 9)
 
     async def ids(**how: Any) -> tuple[set[str], int]:
-        found = await control.call(client.list_chats, **how)
+        found = await control.call(client.call, routes.LIST_CHATS, **how)
         return {chat.id for chat in found.chats}, found.total
 
     assert await ids() == ({birds, bees}, 2)
@@ -42,11 +43,13 @@ async def test_lists_are_by_owner_state_and_text(control: Control) -> None:
     assert await ids(query="archived:true bird") == (set(), 0)
     page, total = await ids(limit=1, offset=1)
     assert (len(page), total) == (1, 2)
-    [shown] = (await control.call(client.list_chats, user="bob@example.org")).chats
+    [shown] = (await control.call(client.call, routes.LIST_CHATS, user="bob@example.org")).chats
     assert (shown.title, shown.user, shown.user_id, shown.archived) == ("Bees", bob.email, bob.id, False)
     assert shown.created_at is not None
-    assert (await refused(control, client.list_chats, user="zoe@example.org")).kind == "not_found"
-    assert (await refused(control, client.list_chats, limit=0)).param == "limit"
+    assert (
+        await refused(control, client.call, routes.LIST_CHATS, user="zoe@example.org")
+    ).kind == "not_found"
+    assert (await refused(control, client.call, routes.LIST_CHATS, limit=0)).param == "limit"
 
 
 async def test_a_chat_is_shown_with_its_current_branch_or_all_messages(control: Control) -> None:
@@ -66,7 +69,7 @@ async def test_a_chat_is_shown_with_its_current_branch_or_all_messages(control: 
         ),
     }
     chat_id = await control.live.chat(ann, history={"messages": messages, "currentId": "a2"})
-    shown = await control.call(control.client.get_chat, chat_id)
+    shown = await control.call(control.client.call, routes.GET_CHAT, chat_id)
     assert (shown.id, shown.user, shown.current_id) == (chat_id, ann.email, "a2")
     assert [message.id for message in shown.messages] == ["q1", "a2"]
     question, answer = shown.messages
@@ -77,7 +80,7 @@ async def test_a_chat_is_shown_with_its_current_branch_or_all_messages(control: 
         [{"source": {"name": "s"}}],
     )
     assert answer.created_at == "1970-01-01T00:00:07Z"
-    tree = await control.call(control.client.get_chat, chat_id, tree=True)
+    tree = await control.call(control.client.call, routes.GET_CHAT, chat_id, tree=True)
     assert [(each.id, each.current, each.error) for each in tree.messages] == [
         ("q1", True, None),
         ("a1", False, "it broke"),
@@ -121,10 +124,10 @@ async def test_what_goes_out_comes_in(control: Control, caplog: pytest.LogCaptur
     assert len(await exported(control)) == 3
     records = await exported(control, id=birds)
     wanted = ChatImport(user=bob.email, chats=records)
-    tried = await control.call(control.client.import_chats, wanted, dry_run=True)
+    tried = await control.call(control.client.call, routes.IMPORT_CHATS, body=wanted, dry_run=True)
     assert (tried.dry_run, tried.outcome, len(tried.chats)) == (True, "created", 1)
     with caplog.at_level(logging.INFO, "gatewayd.audit"):
-        made = await control.call(control.client.import_chats, wanted)
+        made = await control.call(control.client.call, routes.IMPORT_CHATS, body=wanted)
     assert [(line.getMessage(), vars(line)["target"]) for line in caplog.records] == [
         ("chat import", bob.email)
     ]
@@ -138,10 +141,14 @@ async def test_imports_are_whole_or_not_at_all(control: Control) -> None:
     ann = await control.accounts.add_user("ann")
     client = control.client
     good, bad = {"chat": document()}, {"chat": {"history": 3}}
-    failure = await refused(control, client.import_chats, ChatImport(user=ann.email, chats=[good, bad]))
+    failure = await refused(
+        control, client.call, routes.IMPORT_CHATS, body=ChatImport(user=ann.email, chats=[good, bad])
+    )
     assert (failure.kind, failure.param) == ("invalid_request", "chats.1.chat.history")
-    assert (await control.call(client.list_chats)).total == 0
-    failure = await refused(control, client.import_chats, ChatImport(user="zoe@example.org", chats=[good]))
+    assert (await control.call(client.call, routes.LIST_CHATS)).total == 0
+    failure = await refused(
+        control, client.call, routes.IMPORT_CHATS, body=ChatImport(user="zoe@example.org", chats=[good])
+    )
     assert failure.kind == "not_found"
 
 
@@ -169,11 +176,11 @@ async def test_only_a_real_delete_deletes_and_stops(control: Control) -> None:
     live, client = control.live, control.client
     chat_id = await live.chat(ann)
     task_id = live.work(ann, chat_id)
-    tried = await control.call(client.remove_chat, chat_id, dry_run=True)
+    tried = await control.call(client.call, routes.REMOVE_CHAT, chat_id, dry_run=True)
     assert (tried.dry_run, tried.outcome, tried.title) == (True, "removed", "Birds")
     assert live.tasks.find(task_id) is not None
-    assert (await control.call(client.get_chat, chat_id)).id == chat_id
-    removed = await control.call(client.remove_chat, chat_id)
+    assert (await control.call(client.call, routes.GET_CHAT, chat_id)).id == chat_id
+    removed = await control.call(client.call, routes.REMOVE_CHAT, chat_id)
     assert (removed.dry_run, removed.user) == (False, ann.email)
     assert live.tasks.find(task_id) is None
 
@@ -181,8 +188,8 @@ async def test_only_a_real_delete_deletes_and_stops(control: Control) -> None:
 async def test_unknown_chats_are_not_found(control: Control) -> None:
     client = control.client
     for chat_id in ("x", "../a", "x" * 300, "a\0b"):
-        for method in (client.get_chat, client.remove_chat):
-            assert (await refused(control, method, chat_id)).kind == "not_found"
+        for endpoint in (routes.GET_CHAT, routes.REMOVE_CHAT):
+            assert (await refused(control, client.call, endpoint, chat_id)).kind == "not_found"
         with pytest.raises(CommandError) as caught:
             await exported(control, id=chat_id)
         assert caught.value.kind == "not_found"
@@ -196,9 +203,11 @@ async def test_where_chats_are_private_the_operator_reads_none(control: Control)
     chat_id = await control.live.chat(ann)
     control.live.house.chats.access._admin_access = False
     client = control.client
-    assert (await refused(control, client.list_chats)).kind == "forbidden"
-    assert (await refused(control, client.get_chat, chat_id)).kind == "not_found"
+    assert (await refused(control, client.call, routes.LIST_CHATS)).kind == "forbidden"
+    assert (await refused(control, client.call, routes.GET_CHAT, chat_id)).kind == "not_found"
     with pytest.raises(CommandError, match="ENABLE_ADMIN_CHAT_ACCESS"):
         await exported(control)
-    made = await control.call(client.import_chats, ChatImport(user=ann.email, chats=[{"chat": document()}]))
+    made = await control.call(
+        client.call, routes.IMPORT_CHATS, body=ChatImport(user=ann.email, chats=[{"chat": document()}])
+    )
     assert made.chats[0].user == ann.email

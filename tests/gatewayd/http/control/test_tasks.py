@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from gatewayctl.wire import routes
 from gatewayctl.wire.tasks import TaskStop
 from tests.fakes.control import Control
 from tests.fakes.control_documents import refused
@@ -17,19 +18,21 @@ async def test_tasks_are_listed_by_chat_and_user(control: Control) -> None:
     third = live.work(bob, "local:x")
 
     async def ids(**how: str) -> list[str]:
-        return [task.id for task in (await control.call(client.list_tasks, **how)).tasks]
+        return [task.id for task in (await control.call(client.call, routes.LIST_TASKS, **how)).tasks]
 
     assert await ids() == [first, second, third]
     assert await ids(user=ann.email) == [first, second]
     assert await ids(chat=chat_id) == [first]
     assert await ids(chat="local:x") == [third]
     assert await ids(chat=chat_id, user=bob.id) == []
-    [task] = (await control.call(client.list_tasks, chat=chat_id)).tasks
+    [task] = (await control.call(client.call, routes.LIST_TASKS, chat=chat_id)).tasks
     assert (task.name, task.user, task.user_id) == ("answer", ann.email, ann.id)
     assert (task.chat_id, task.message_id) == (chat_id, "a1")
     assert task.started_at is not None
-    assert (await refused(control, client.list_tasks, user="zoe@example.org")).kind == "not_found"
-    assert (await refused(control, client.list_tasks, chat="none")).kind == "not_found"
+    assert (
+        await refused(control, client.call, routes.LIST_TASKS, user="zoe@example.org")
+    ).kind == "not_found"
+    assert (await refused(control, client.call, routes.LIST_TASKS, chat="none")).kind == "not_found"
 
 
 async def test_tasks_are_stopped_by_id_and_by_chat(
@@ -40,14 +43,14 @@ async def test_tasks_are_stopped_by_id_and_by_chat(
     chat_id = await live.chat(ann)
     first, second, third = live.work(ann, chat_id), live.work(ann, chat_id), live.work(ann)
     with caplog.at_level(logging.INFO, "gatewayd.audit"):
-        stopped = await control.call(client.stop_tasks, TaskStop(task=third))
+        stopped = await control.call(client.call, routes.STOP_TASKS, body=TaskStop(task=third))
         assert [task.id for task in stopped.tasks] == [third]
         assert [info.id for info in live.tasks.started()] == [first, second]
-        stopped = await control.call(client.stop_tasks, TaskStop(chat=chat_id))
+        stopped = await control.call(client.call, routes.STOP_TASKS, body=TaskStop(chat=chat_id))
     assert [task.id for task in stopped.tasks] == [first, second]
     assert live.tasks.started() == []
     assert [vars(line)["target"] for line in caplog.records] == [third, first, second]
-    assert (await control.call(client.stop_tasks, TaskStop(chat=chat_id))).tasks == []
+    assert (await control.call(client.call, routes.STOP_TASKS, body=TaskStop(chat=chat_id))).tasks == []
 
 
 async def test_what_is_not_there_cannot_be_stopped(control: Control) -> None:
@@ -55,7 +58,7 @@ async def test_what_is_not_there_cannot_be_stopped(control: Control) -> None:
     # A task of the gateway itself is nobody's.
     own = control.live.tasks.spawn("clean", control.live.hub.run())
     for wanted in (TaskStop(task="none"), TaskStop(task=own), TaskStop(chat="none")):
-        assert (await refused(control, client.stop_tasks, wanted)).kind == "not_found"
+        assert (await refused(control, client.call, routes.STOP_TASKS, body=wanted)).kind == "not_found"
     for wanted in (TaskStop(), TaskStop(task="a", chat="b")):
-        assert (await refused(control, client.stop_tasks, wanted)).kind == "invalid_request"
+        assert (await refused(control, client.call, routes.STOP_TASKS, body=wanted)).kind == "invalid_request"
     assert own in control.live.tasks.list()

@@ -6,6 +6,7 @@ import logging
 import pytest
 from pydantic import ValidationError
 
+from gatewayctl.wire import routes
 from gatewayctl.wire.models import Holders
 from gatewayctl.wire.tool_servers import NewToolServer
 from tests.fakes.control import Control
@@ -26,7 +27,7 @@ MAPS = NewToolServer(
 async def test_one_comes_and_goes(control: Control, caplog: pytest.LogCaptureFixture) -> None:
     client, call = control.client, control.call
     with caplog.at_level(logging.INFO):
-        made = await call(client.add_tool_server, MAPS)
+        made = await call(client.call, routes.ADD_TOOL_SERVER, body=MAPS)
     assert "hush" not in caplog.text
     assert (made.outcome, made.name, made.type, made.keyed, made.headers) == (
         "created",
@@ -37,20 +38,20 @@ async def test_one_comes_and_goes(control: Control, caplog: pytest.LogCaptureFix
     )
     assert (made.described, made.functions, made.timeout, made.origin) == (True, ["find"], 5.0, "database")
     assert control.plugins.servers.rows["maps"].key == "hush"
-    assert (await refused(control, client.add_tool_server, MAPS)).kind == "conflict"
-    listed = await call(client.list_tool_servers)
+    assert (await refused(control, client.call, routes.ADD_TOOL_SERVER, body=MAPS)).kind == "conflict"
+    listed = await call(client.call, routes.LIST_TOOL_SERVERS)
     assert [server.id for server in listed.servers] == ["fixed", "maps"]
     assert listed.problems == ["cannot use tool_server_connections[1]"]
     assert "hush" not in listed.model_dump_json()
-    assert (await call(client.get_tool_server, "maps")).path == "openapi.json"
-    gone = await call(client.remove_tool_server, "maps")
+    assert (await call(client.call, routes.GET_TOOL_SERVER, "maps")).path == "openapi.json"
+    gone = await call(client.call, routes.REMOVE_TOOL_SERVER, "maps")
     assert (gone.outcome, control.plugins.servers.rows) == ("removed", {})
 
 
 async def test_what_it_offers_is_asked(control: Control) -> None:
     client, call = control.client, control.call
-    await call(client.add_tool_server, MAPS)
-    offer = await call(client.check_tool_server, "maps")
+    await call(client.call, routes.ADD_TOOL_SERVER, body=MAPS)
+    offer = await call(client.call, routes.CHECK_TOOL_SERVER, "maps")
     assert (offer.title, offer.version) == ("Maps", "3")
     [tool] = offer.tools
     assert (tool.name, tool.description, list(tool.parameters["properties"])) == (
@@ -58,32 +59,37 @@ async def test_what_it_offers_is_asked(control: Control) -> None:
         "Find a place.",
         ["town"],
     )
-    failure = await refused(control, client.check_tool_server, "fixed")
+    failure = await refused(control, client.call, routes.CHECK_TOOL_SERVER, "fixed")
     assert (failure.kind, "fixed" in failure.message.lower()) == ("upstream_unreachable", True)
 
 
 async def test_dry_runs_keep_nothing(control: Control) -> None:
     client, call = control.client, control.call
-    dry = await call(client.add_tool_server, MAPS, dry_run=True)
+    dry = await call(client.call, routes.ADD_TOOL_SERVER, body=MAPS, dry_run=True)
     assert (dry.outcome, dry.dry_run, control.plugins.servers.rows) == ("created", True, {})
-    await call(client.add_tool_server, MAPS)
-    await call(client.grant_tool_server, "maps", Holders(everyone=True), dry_run=True)
-    await call(client.remove_tool_server, "maps", dry_run=True)
+    await call(client.call, routes.ADD_TOOL_SERVER, body=MAPS)
+    await call(client.call, routes.GRANT_TOOL_SERVER, "maps", body=Holders(everyone=True), dry_run=True)
+    await call(client.call, routes.REMOVE_TOOL_SERVER, "maps", dry_run=True)
     assert control.plugins.servers.rows["maps"].grants == ()
 
 
 async def test_rights(control: Control) -> None:
     client, call = control.client, control.call
-    await call(client.add_tool_server, MAPS)
+    await call(client.call, routes.ADD_TOOL_SERVER, body=MAPS)
     users = [await control.accounts.add_user(f"u{number}") for number in range(3)]
     await asyncio.gather(
-        *(call(client.grant_tool_server, "maps", Holders(users=[user.id])) for user in users)
+        *(
+            call(client.call, routes.GRANT_TOOL_SERVER, "maps", body=Holders(users=[user.id]))
+            for user in users
+        )
     )
-    shown = await call(client.get_tool_server, "maps")
+    shown = await call(client.call, routes.GET_TOOL_SERVER, "maps")
     assert {grant.principal for grant in shown.grants} == {user.email for user in users}
-    again = await call(client.grant_tool_server, "maps", Holders(users=[users[0].id]))
+    again = await call(client.call, routes.GRANT_TOOL_SERVER, "maps", body=Holders(users=[users[0].id]))
     assert again.outcome == "unchanged"
-    less = await call(client.revoke_tool_server, "maps", Holders(users=[user.email for user in users]))
+    less = await call(
+        client.call, routes.REVOKE_TOOL_SERVER, "maps", body=Holders(users=[user.email for user in users])
+    )
     assert (less.outcome, less.grants) == ("changed", [])
     # The secret stays through all of it.
     assert control.plugins.servers.rows["maps"].key == "hush"
@@ -101,19 +107,19 @@ async def test_rights(control: Control) -> None:
 )
 async def test_what_is_refused(control: Control, fields: dict[str, object], param: str) -> None:
     wanted = NewToolServer.model_validate({"id": "maps", "url": "http://x", **fields})
-    failure = await refused(control, control.client.add_tool_server, wanted)
+    failure = await refused(control, control.client.call, routes.ADD_TOOL_SERVER, body=wanted)
     assert (failure.kind, failure.param) == ("invalid_request", param)
 
 
 async def test_those_of_the_settings_stay(control: Control) -> None:
     client = control.client
-    for method, arguments in (
-        (client.remove_tool_server, ()),
-        (client.grant_tool_server, (Holders(everyone=True),)),
+    for endpoint, body in (
+        (routes.REMOVE_TOOL_SERVER, None),
+        (routes.GRANT_TOOL_SERVER, Holders(everyone=True)),
     ):
-        assert (await refused(control, method, "fixed", *arguments)).kind == "conflict"
-        assert (await refused(control, method, "none", *arguments)).kind == "not_found"
-    assert (await refused(control, client.check_tool_server, "none")).kind == "not_found"
+        assert (await refused(control, client.call, endpoint, "fixed", body=body)).kind == "conflict"
+        assert (await refused(control, client.call, endpoint, "none", body=body)).kind == "not_found"
+    assert (await refused(control, client.call, routes.CHECK_TOOL_SERVER, "none")).kind == "not_found"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
+from gatewayctl.wire import routes
 from gatewayctl.wire.collections import NewCollection
 from gatewayctl.wire.groups import Members, NewGroup
 from gatewayctl.wire.models import AccessChange
@@ -67,16 +68,18 @@ async def test_lines_tell_the_new_values_and_no_secret(
     grants = [{"principal_type": "user", "principal_id": "*", "permission": "read"}]
     rights = {"features.api_keys": True}
     with caplog.at_level(logging.INFO, "gatewayd.audit"):
-        await call(client.create_user, NewControlUser(email="bob@x.org", password="hush-canary"))
-        await call(client.change_user, ann.id, UserChange(role="admin", name="Ann"))
-        await call(client.set_password, ann.id, PasswordChange(password="hush-canary"))
-        await call(client.create_group, NewGroup(name="g"))
-        await call(client.add_members, "g", Members(users=["bob@x.org"]))
-        await call(client.set_permissions, PermissionChange(values=rights))
-        await call(client.set_permissions, PermissionChange(values=rights, group="g"))
-        await call(client.set_settings, SettingChange(values={"ENABLE_SIGNUP": True}))
-        await call(client.grant_model, AccessChange(model="alpha", everyone=True))
-        await call(client.create_collection, NewCollection(name="Law", readers=["*"]))
+        await call(
+            client.call, routes.CREATE_USER, body=NewControlUser(email="bob@x.org", password="hush-canary")
+        )
+        await call(client.call, routes.CHANGE_USER, ann.id, body=UserChange(role="admin", name="Ann"))
+        await call(client.call, routes.SET_PASSWORD, ann.id, body=PasswordChange(password="hush-canary"))
+        await call(client.call, routes.CREATE_GROUP, body=NewGroup(name="g"))
+        await call(client.call, routes.ADD_MEMBERS, "g", body=Members(users=["bob@x.org"]))
+        await call(client.call, routes.SET_PERMISSIONS, body=PermissionChange(values=rights))
+        await call(client.call, routes.SET_PERMISSIONS, body=PermissionChange(values=rights, group="g"))
+        await call(client.call, routes.SET_SETTINGS, body=SettingChange(values={"ENABLE_SIGNUP": True}))
+        await call(client.call, routes.GRANT_MODEL, body=AccessChange(model="alpha", everyone=True))
+        await call(client.call, routes.CREATE_COLLECTION, body=NewCollection(name="Law", readers=["*"]))
     told = [(line.getMessage(), vars(line)["subject"], vars(line)["values"]) for line in caplog.records]
     collection = told.pop()
     assert told == [
