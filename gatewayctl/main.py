@@ -77,14 +77,12 @@ def root(
     socket: Annotated[
         Path | None,
         typer.Option(
-            "--socket", metavar="PATH", envvar="GATEWAYCTL_SOCKET", help="The control socket of the daemon."
+            "--socket", metavar="PATH", envvar="GATEWAYCTL_SOCKET", help="Control socket of the daemon."
         ),
     ] = None,
     output: Annotated[
         Output | None,
-        typer.Option(
-            "--output", "-o", envvar="GATEWAYCTL_OUTPUT", help="The form of the answer; table if not given."
-        ),
+        typer.Option("--output", "-o", envvar="GATEWAYCTL_OUTPUT", help="Output format; table if not given."),
     ] = None,
     version: Annotated[
         bool,

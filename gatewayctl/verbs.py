@@ -23,21 +23,21 @@ WrittenRow = TypeVar("WrittenRow", bound=Written)
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Check everything and show the result, but keep nothing.")
+    bool, typer.Option("--dry-run", help="Check the change and show its result, but keep nothing.")
 ]
 OutputOption = Annotated[
-    Output | None, typer.Option("--output", "-o", help="The form of the answer; also before the noun.")
+    Output | None, typer.Option("--output", "-o", help="Output format; may also stand before the noun.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Change without asking for confirmation.")]
 UserRef = Annotated[
     str,
-    typer.Argument(metavar="USER", help="The user's id or e-mail address."),
+    typer.Argument(metavar="USER", help="Id or e-mail address of the user."),
 ]
 ProviderName = Annotated[
     str | None,
-    typer.Option("--provider", metavar="NAME", help="Whose id it is; scim_auth_provider if not given."),
+    typer.Option("--provider", metavar="NAME", help="Identity provider; scim_auth_provider if not given."),
 ]
-GroupRef = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id or name.")]
+GroupRef = Annotated[str, typer.Argument(metavar="GROUP", help="Id or name of the group.")]
 
 
 @dataclass

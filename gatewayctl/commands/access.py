@@ -18,12 +18,16 @@ from gatewayctl.wire.models import Grant, Holders, Right
 WrittenRow = TypeVar("WrittenRow", bound=Written)
 AnyWritten = TypeVar("AnyWritten", bound=Written, covariant=True)
 
-ToUsers = Annotated[list[str] | None, typer.Option("--user", metavar="USER", help="A user; may be repeated.")]
-ToGroups = Annotated[
-    list[str] | None, typer.Option("--group", metavar="GROUP", help="A group; may be repeated.")
+ToUsers = Annotated[
+    list[str] | None,
+    typer.Option("--user", metavar="USER", help="User who gets or loses the right; may be repeated."),
 ]
-ToEveryone = Annotated[bool, typer.Option("--everyone", help="Every account.")]
-Permission = Annotated[Right, typer.Option("--permission", help="The right; read is the right to use it.")]
+ToGroups = Annotated[
+    list[str] | None,
+    typer.Option("--group", metavar="GROUP", help="Group that gets or loses the right; may be repeated."),
+]
+ToEveryone = Annotated[bool, typer.Option("--everyone", help="Every user gets or loses the right.")]
+Permission = Annotated[Right, typer.Option("--permission", help="Right to change; read allows use.")]
 
 
 class Change(Protocol[AnyWritten]):
@@ -57,13 +61,13 @@ def register(noun: Noun, things: Things[WrittenRow], grants: Sequence[str], revo
         (
             "grant",
             things.grant,
-            f"Give users or groups a right on a {things.what}.\n\n{things.writing}",
+            f"Grant users or groups a right on a {things.what}.\n\n{things.writing}",
             grants,
         ),
         (
             "revoke-access",
             things.revoke,
-            f"Take a right on a {things.what} away; one that was not given is no error.",
+            f"Revoke a right on a {things.what}; a right that was not granted is no error.",
             (revocation,),
         ),
     )

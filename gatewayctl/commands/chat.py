@@ -35,28 +35,37 @@ def run(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="The id of the model; - takes the first one.",
+            help="Id of the model; - takes the first model.",
         ),
     ] = "-",
     prompt: Annotated[
-        list[str] | None, typer.Argument(metavar="PROMPT", help="The question; - reads standard input.")
+        list[str] | None, typer.Argument(metavar="PROMPT", help="Question to ask; - reads standard input.")
     ] = None,
-    system: Annotated[str | None, typer.Option("--system", help="A system message.")] = None,
-    temperature: Annotated[float | None, typer.Option("--temperature", help="0 to 2.")] = None,
-    max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, help="The longest answer.")] = None,
+    system: Annotated[str | None, typer.Option("--system", help="System message of the request.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option("--temperature", help="Sampling temperature, 0 to 2.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=1, help="Maximum number of tokens to generate.")
+    ] = None,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="USER", help="Ask with the rights of this account.")
+        str | None, typer.Option("--user", metavar="USER", help="Ask with the rights of this user.")
     ] = None,
     collection: Annotated[
         list[str] | None,
-        typer.Option("--collection", "-c", metavar="COLLECTION", help="Answer from these documents."),
+        typer.Option(
+            "--collection",
+            "-c",
+            metavar="COLLECTION",
+            help="Answer from the files of this collection (name or id).",
+        ),
     ] = None,
     file: Annotated[
         list[str] | None,
         typer.Option(
             "--file",
             metavar="FILE",
-            help="Answer from the file of this id.",
+            help="Answer from this file (id).",
             autocompletion=completing(files),
         ),
     ] = None,

@@ -139,20 +139,24 @@ Ref = Annotated[
     str,
     typer.Argument(
         metavar="COLLECTION",
-        help="The collection's name or id.",
+        help="Name or id of the collection.",
     ),
 ]
-Description = Annotated[str | None, typer.Option("--description", help="What the collection is for.")]
+Description = Annotated[str | None, typer.Option("--description", help="Description of the collection.")]
 Readers = Annotated[
     list[str] | None,
     typer.Option(
-        "--reader", metavar="WHO", help="Who may search it: a user, group:NAME, or * for everybody."
+        "--reader",
+        metavar="WHO",
+        help="Holder of the right to search: a user, group:NAME, or * for everybody.",
     ),
 ]
 Writers = Annotated[
     list[str] | None,
     typer.Option(
-        "--writer", metavar="WHO", help="Who may change it: a user, group:NAME, or * for everybody."
+        "--writer",
+        metavar="WHO",
+        help="Holder of the right to change: a user, group:NAME, or * for everybody.",
     ),
 ]
 
@@ -167,12 +171,22 @@ def list_collections(
     session: Session,
     query: Annotated[
         str,
-        typer.Option("--query", "-q", metavar="TEXT", help="Only those with this in name or description."),
+        typer.Option(
+            "--query",
+            "-q",
+            metavar="TEXT",
+            help="List only collections with this text in name or description.",
+        ),
     ] = "",
     orphaned: Annotated[
-        bool, typer.Option("--orphaned", help="Only those of users who were removed; USER is their id.")
+        bool,
+        typer.Option(
+            "--orphaned", help="List only collections of removed users; the column USER shows their ids."
+        ),
     ] = False,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Show at most so many.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Maximum number of collections to list.")
+    ] = None,
 ) -> None:
     """List collections, last changed first."""
     found = session.client.call(routes.LIST_COLLECTIONS, query=query or None, limit=limit, orphaned=orphaned)
@@ -201,17 +215,19 @@ def files(session: Session, collection: Ref) -> None:
 @noun.verb("create", "gatewayctl collection create handbook --reader '*' --writer group:editors")
 def create(
     session: Session,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the collection.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.")],
     description: Description = None,
     user: Annotated[
         str | None,
-        typer.Option("--user", metavar="USER", help="Who owns it; the first administrator if not given."),
+        typer.Option(
+            "--user", metavar="USER", help="Owner of the collection; the first administrator if not given."
+        ),
     ] = None,
     reader: Readers = None,
     writer: Writers = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Make a collection, which only its owner and administrators see unless told otherwise."""
+    """Create a collection, which only its owner and administrators see unless told otherwise."""
     given = _given(description=description, user=user, readers=reader, writers=writer)
     request = NewCollection.model_validate({"name": name, **given})
     session.written(
@@ -223,14 +239,16 @@ def create(
 def change(
     session: Session,
     collection: Ref,
-    name: Annotated[str | None, typer.Option("--name", help="The new name.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="New name of the collection.")] = None,
     description: Description = None,
     reader: Readers = None,
     writer: Writers = None,
-    private: Annotated[bool, typer.Option("--private", help="Take all readers and writers away.")] = False,
+    private: Annotated[
+        bool, typer.Option("--private", help="Remove all readers and writers of the collection.")
+    ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Change a collection; readers and writers that are given replace all there were."""
+    """Change a collection; given readers and writers replace all others."""
     if private and (reader or writer):
         raise usage("cannot take readers away and give some at once", param="--private")
     readers, writers = ([], []) if private else (reader, writer)
@@ -247,12 +265,10 @@ def add(
     session: Session,
     collection: Ref,
     files: FileIds,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until files that are still pending are processed.")
-    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until pending files are processed.")] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Put files into a collection; one that is in it already is no error.
+    """Add files to a collection; a file that is in it already is no error.
 
     Exits with 1 when one could not be added.
     """
@@ -274,12 +290,12 @@ def remove(
     collection: Ref,
     files: FileIds,
     delete: Annotated[
-        bool, typer.Option("--delete", help="Also delete those that no other collection holds.")
+        bool, typer.Option("--delete", help="Also delete files that no other collection holds.")
     ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Take files out of a collection; without --delete they stay.
+    """Remove files from a collection; without --delete the files stay.
 
     Exits with 1 when one could not be removed.
     """
@@ -301,18 +317,21 @@ def remove(
 def query(
     session: Session,
     collection: Ref,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to look for.")],
-    k: Annotated[int | None, typer.Option("--count", "-k", min=1, help="How many passages.")] = None,
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="Text to search for.")],
+    k: Annotated[int | None, typer.Option("--count", "-k", min=1, help="Number of passages to show.")] = None,
     threshold: Annotated[
         float | None,
-        typer.Option("--threshold", min=0.0, max=1.0, help="Leave out passages that are less similar."),
+        typer.Option("--threshold", min=0.0, max=1.0, help="Minimum similarity of a passage, 0 to 1."),
     ] = None,
     hybrid: Annotated[
-        bool | None, typer.Option("--hybrid/--dense", help="Look for words, too, or for meaning alone.")
+        bool | None,
+        typer.Option("--hybrid/--dense", help="Search by words and by vectors, or by vectors alone."),
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Also show where each search found it.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also show the rank of each passage in each search.")
+    ] = False,
 ) -> None:
-    """Search a collection, as a chat does that refers to it.
+    """Search a collection as a chat with this collection does.
 
     The search by meaning (dense) and the one by words (lexical) each rank what they find; the score orders
     the passages that are told. What is not given is as the settings say.
@@ -331,11 +350,11 @@ def query(
 def give(
     session: Session,
     collections: Annotated[
-        list[str], typer.Argument(metavar="COLLECTION", help="Names or ids of collections.")
+        list[str], typer.Argument(metavar="COLLECTION", help="Names or ids of the collections.")
     ],
     to: NewOwner,
     with_files: Annotated[
-        bool, typer.Option("--with-files", help="Also give the files in them that belong to nobody.")
+        bool, typer.Option("--with-files", help="Also give the files of removed users in these collections.")
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -363,10 +382,12 @@ def delete(session: Session, collection: Ref, yes: Yes = False, dry_run: DryRun 
 )
 def reindex(
     session: Session,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is done.")] = False,
-    status: Annotated[bool, typer.Option("--status", help="Begin nothing, only tell how far it is.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the reindex has ended.")] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Show progress without starting a reindex.")
+    ] = False,
 ) -> None:
-    """Make the vectors of all files with the configured embedding model, and then use them.
+    """Make the vectors of all files with the configured embedding model, then search by them.
 
     Searches go on with the old ones until the new ones are complete. What was done is kept when the daemon is
     stopped; given again, it goes on from there. With --wait, one that runs already is no error. Exits with 1
@@ -384,10 +405,10 @@ def check(
     session: Session,
     collections: Annotated[
         list[str] | None,
-        typer.Argument(metavar="COLLECTION", help="Names or ids; all collections if not given."),
+        typer.Argument(metavar="COLLECTION", help="Names or ids of the collections; all if not given."),
     ] = None,
 ) -> None:
-    """Compare the indexes of collections with what is stored, and mend what differs.
+    """Compare the indexes of collections with the stored passages, and repair differences.
 
     Exits with 1 when something differed, even if it was mended.
     """

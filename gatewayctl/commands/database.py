@@ -27,10 +27,12 @@ def check(
     session: Session,
     timeout: Annotated[
         float,
-        typer.Option("--timeout", metavar="SECONDS", min=0.1, max=MAX_SECONDS, help="Give up after SECONDS."),
+        typer.Option(
+            "--timeout", metavar="SECONDS", min=0.1, max=MAX_SECONDS, help="Time limit of the check."
+        ),
     ] = 60.0,
 ) -> None:
-    """Look for damage to the database while the daemon goes on with its work.
+    """Check the database for damage while the daemon runs.
 
     Of SQLite the pages and the indexes are checked, of PostgreSQL every value is read. Damage that is found
     makes the health of the daemon fail until a check finds none. -o name prints sound or damaged. Exits with

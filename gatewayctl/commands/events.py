@@ -43,16 +43,18 @@ CALLS: View[Call] = View(
 def follow(
     session: Session,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="USER", help="The events of this user.")
+        str | None, typer.Option("--user", metavar="USER", help="Follow the events of this user.")
     ] = None,
     chat: Annotated[
-        str | None, typer.Option("--chat", metavar="CHAT", help="Only those of the chat of this id.")
+        str | None, typer.Option("--chat", metavar="CHAT", help="Follow only the events of this chat (id).")
     ] = None,
-    everybody: Annotated[bool, typer.Option("--all", help="The events of all users.")] = False,
+    everybody: Annotated[bool, typer.Option("--all", help="Follow the events of all users.")] = False,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="ID", help="Begin after the event of this id.")
+        str | None, typer.Option("--since", metavar="ID", help="Start after the event with this id.")
     ] = None,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many events.")] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", min=1, help="Number of events after which to end.")
+    ] = None,
 ) -> None:
     """Show events as they come, one a line, until interrupted, which ends with code 130.
 
@@ -85,10 +87,10 @@ def follow(
 def calls(
     session: Session,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="USER", help="Only what this user is asked.")
+        str | None, typer.Option("--user", metavar="USER", help="List only the calls to this user.")
     ] = None,
 ) -> None:
-    """List the calls that wait for an answer, oldest first."""
+    """List calls that wait for an answer, oldest first."""
     session.show_all(session.client.call(routes.LIST_CALLS, user=user).calls, CALLS)
 
 
@@ -101,21 +103,26 @@ def calls(
 def answer(
     session: Session,
     call: Annotated[
-        str, typer.Argument(metavar="CALL", help="The id of the call, as event calls and follow show it.")
+        str, typer.Argument(metavar="CALL", help="Id of the call, as event calls and event follow show it.")
     ],
     value: Annotated[
-        str | None, typer.Option("--value", metavar="TEXT", help="This text; - reads standard input.")
+        str | None,
+        typer.Option("--value", metavar="TEXT", help="Answer with this text; - reads standard input."),
     ] = None,
     value_json: Annotated[
-        str | None, typer.Option("--json", metavar="JSON", help="This JSON value, e.g. of a script.")
+        str | None,
+        typer.Option(
+            "--json", metavar="JSON", help="Answer with this JSON value, for example the result of a script."
+        ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="The user agrees.")] = False,
-    no: Annotated[bool, typer.Option("--no", help="The user does not agree, or gives nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Answer yes to a confirmation.")] = False,
+    no: Annotated[bool, typer.Option("--no", help="Answer no, or cancel the input.")] = False,
     error: Annotated[
-        str | None, typer.Option("--error", metavar="TEXT", help="The question failed, for this reason.")
+        str | None,
+        typer.Option("--error", metavar="TEXT", help="Answer that the call failed, with this reason."),
     ] = None,
 ) -> None:
-    """Answer what a plugin asks a user, in the place of the user; the first answer counts.
+    """Answer a call of a plugin in place of its user; the first answer counts.
 
     On a terminal the question is asked where no answer is given.
     """

@@ -64,19 +64,17 @@ WRITTEN: View[FileWritten] = View(name=lambda file: file.id, columns={})
 OF_THE_FILE: Final = frozenset({"invalid_request", "too_large", "empty_content", "usage"})
 
 FileId = Annotated[
-    str, typer.Argument(metavar="FILE", help="The id of the file.", autocompletion=completing(files))
+    str, typer.Argument(metavar="FILE", help="Id of the file.", autocompletion=completing(files))
 ]
 FileIds = Annotated[
-    list[str], typer.Argument(metavar="FILE", help="Ids of files.", autocompletion=completing(files))
+    list[str], typer.Argument(metavar="FILE", help="Ids of the files.", autocompletion=completing(files))
 ]
 Owner = Annotated[
     str | None,
-    typer.Option("--user", metavar="USER", help="Who owns them; the first administrator if not given."),
+    typer.Option("--user", metavar="USER", help="Owner of the files; the first administrator if not given."),
 ]
-NewOwner = Annotated[
-    str, typer.Option("--to", metavar="USER", help="The new owner: a user's id or e-mail address.")
-]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait until they are processed.")]
+NewOwner = Annotated[str, typer.Option("--to", metavar="USER", help="Id or e-mail address of the new owner.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until the files are processed.")]
 
 
 @noun.verb(
@@ -86,14 +84,19 @@ Wait = Annotated[bool, typer.Option("--wait", help="Wait until they are processe
 )
 def add(
     session: Session,
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files to upload.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Paths of the files to upload.")],
     collection: Annotated[
         str | None,
-        typer.Option("--collection", "-c", metavar="COLLECTION", help="Put them there: a name or id."),
+        typer.Option(
+            "--collection", "-c", metavar="COLLECTION", help="Add the files to this collection (name or id)."
+        ),
     ] = None,
     user: Owner = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="What the one file is called; as at its path if not given.")
+        str | None,
+        typer.Option(
+            "--name", help="Name of the uploaded file, for one path; the name at the path if not given."
+        ),
     ] = None,
     wait: Wait = False,
 ) -> None:
@@ -121,18 +124,26 @@ def list_files(
     session: Session,
     query: Annotated[
         str,
-        typer.Option("--query", "-q", metavar="GLOB", help="Only names that match; * and ? are anything."),
+        typer.Option(
+            "--query", "-q", metavar="GLOB", help="List only files whose name matches; * and ? are wildcards."
+        ),
     ] = "",
     status: Annotated[
-        str | None, typer.Option("--status", help="Only those: stored, pending, completed or failed.")
+        str | None,
+        typer.Option(
+            "--status", help="List only files in this status: stored, pending, completed or failed."
+        ),
     ] = None,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="USER", help="Only files of this user.")
+        str | None, typer.Option("--user", metavar="USER", help="List only files of this user.")
     ] = None,
     orphaned: Annotated[
-        bool, typer.Option("--orphaned", help="Only files of users who were removed; USER is their id.")
+        bool,
+        typer.Option("--orphaned", help="List only files of removed users; the column USER shows their ids."),
     ] = False,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Show at most so many.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Maximum number of files to list.")
+    ] = None,
 ) -> None:
     """List files, newest first."""
     if orphaned and user is not None:
@@ -147,7 +158,7 @@ def list_files(
 
 @noun.verb("queue", "gatewayctl file queue", "gatewayctl file queue -o json")
 def show_queue(session: Session) -> None:
-    """Tell how many files wait to be processed, are being processed, and have failed.
+    """Show how many files are waiting, being processed, and failed.
 
     With -o name the number of those that are not finished.
     """
@@ -162,7 +173,7 @@ def show(session: Session, file: FileId) -> None:
 
 @noun.verb("text", "gatewayctl file text 4c0f9b6e-8a0e-4c53-9d0e-0d7a3c1f5b7a | less")
 def text(session: Session, file: FileId) -> None:
-    """Print what was extracted from a file, which is what can be found."""
+    """Print the extracted text of a file."""
     found = session.client.call(routes.GET_FILE_TEXT, file)
     if session.output in {Output.JSON, Output.JSONL}:
         session.renderer.json(found.model_dump(mode="json"))
@@ -203,14 +214,14 @@ def retry(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE", help="Ids of files; or use --failed.", autocompletion=completing(files)
+            metavar="FILE", help="Ids of the files; or use --failed.", autocompletion=completing(files)
         ),
     ] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="All files that failed.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Retry all files that failed.")] = False,
     wait: Wait = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Process files again; what was found in them stays until that is done.
+    """Process files again; their earlier text is searched until that is done.
 
     Exits with 1 when, with --wait, one of them failed.
     """

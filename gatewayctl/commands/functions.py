@@ -17,7 +17,8 @@ noun = Noun("Functions: plugins that answer as models (pipes), change chats (fil
 ForAll = Annotated[
     bool | None,
     typer.Option(
-        "--global/--no-global", help="Whether a filter or action is for all models, or for those named."
+        "--global/--no-global",
+        help="Apply the filter or action to all models, or only to models that name it.",
     ),
 ]
 Kind = Literal["pipe", "filter", "action"]
@@ -26,7 +27,7 @@ Kind = Literal["pipe", "filter", "action"]
 @noun.verb("list", "gatewayctl function list", "gatewayctl function list --kind filter -o name")
 def list_functions(
     session: Session,
-    kind: Annotated[Kind | None, typer.Option("--kind", help="Only those of this kind.")] = None,
+    kind: Annotated[Kind | None, typer.Option("--kind", help="List only functions of this kind.")] = None,
 ) -> None:
     """List functions, those of the directory of plugins and those that come with the gateway included."""
     session.show_all(session.client.call(routes.LIST_PLUGINS, FAMILY, kind=kind).plugins, plugins.FUNCTIONS)
@@ -42,7 +43,7 @@ def install(
     paths: Paths,
     plugin_id: WantedId = None,
     name: WantedName = None,
-    enable: Annotated[bool, typer.Option("--enable", help="Switch it on.")] = False,
+    enable: Annotated[bool, typer.Option("--enable", help="Switch the function on.")] = False,
     for_all: ForAll = None,
     user: Owner = None,
     dry_run: DryRun = False,

@@ -63,23 +63,25 @@ MEMBERS: View[Member] = View(
 )
 WRITTEN: View[GroupWritten] = View(name=lambda group: group.name, columns={})
 
-Description = Annotated[str | None, typer.Option("--description", help="What the group is for.")]
+Description = Annotated[str | None, typer.Option("--description", help="Description of the group.")]
 Allow = Annotated[
     list[str] | None,
-    typer.Option("--allow", metavar="PERMISSION", help="A permission it adds, e.g. features.api_keys."),
+    typer.Option(
+        "--allow", metavar="PERMISSION", help="Permission that the group adds, for example features.api_keys."
+    ),
 ]
 UserRefs = Annotated[
     list[str],
-    typer.Argument(metavar="USER", help="Ids or e-mail addresses."),
+    typer.Argument(metavar="USER", help="Ids or e-mail addresses of the users."),
 ]
-NewName = Annotated[str, typer.Argument(metavar="NAME", help="The name of the group.")]
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the group.")]
 
 
 @noun.verb("list", "gatewayctl group list", "gatewayctl group list --user ada@example.org")
 def list_groups(
     session: Session,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="USER", help="Only the groups of this user.")
+        str | None, typer.Option("--user", metavar="USER", help="List only the groups of this user.")
     ] = None,
 ) -> None:
     """List groups by name."""
@@ -113,7 +115,7 @@ def ensure(
     allow: Allow = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Create a group, or give the one of this name what is named here.
+    """Create a group, or bring the group with this name into the given state.
 
     Tells created, changed or unchanged. What is not given stays as it is.
     """
@@ -125,7 +127,7 @@ def ensure(
 def change(
     session: Session,
     group: GroupRef,
-    name: Annotated[str | None, typer.Option("--name", help="The new name.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="New name of the group.")] = None,
     description: Description = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -159,7 +161,7 @@ def members(session: Session, group: GroupRef) -> None:
 
 @noun.verb("add-member", "gatewayctl group add-member api-users ada@example.org")
 def add_member(session: Session, group: GroupRef, users: UserRefs, dry_run: DryRun = False) -> None:
-    """Add accounts to a group by hand; one that is in it already is no error.
+    """Add users to a group by hand; a user who is in it already is no error.
 
     Identity providers neither see nor remove what is added by hand.
     """
@@ -178,11 +180,13 @@ def remove_member(
     users: UserRefs,
     source: Annotated[
         SourceName | None,
-        typer.Option("--source", help="Take away only what this source has added; any if not given."),
+        typer.Option(
+            "--source", help="Remove only memberships from this source; from any source if not given."
+        ),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Take accounts out of a group; one that is not in it is no error.
+    """Remove users from a group; a user who is not in it is no error.
 
     Whom an identity provider has put into the group, it may put back.
     """
@@ -200,12 +204,12 @@ def link(
     session: Session,
     group: GroupRef,
     external_id: Annotated[
-        str, typer.Option("--external-id", metavar="ID", help="The id that the provider gave it.")
+        str, typer.Option("--external-id", metavar="ID", help="External id of the group at the provider.")
     ],
     provider: ProviderName = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Tell what an identity provider calls a group, so that it finds the group by that."""
+    """Link a group to its id at an identity provider, by which SCIM finds it."""
     request = Link(external_id=external_id, provider=provider)
     session.written(
         session.client.call(routes.LINK_GROUP, group, body=request, dry_run=dry_run), WRITTEN, "group"
@@ -214,7 +218,7 @@ def link(
 
 @noun.verb("unlink", "gatewayctl group unlink api-users")
 def unlink(session: Session, group: GroupRef, provider: ProviderName = None, dry_run: DryRun = False) -> None:
-    """Take away what an identity provider calls a group."""
+    """Unlink a group from an identity provider."""
     request = Unlink(external_id=True, provider=provider)
     session.written(
         session.client.call(routes.UNLINK_GROUP, group, body=request, dry_run=dry_run), WRITTEN, "group"

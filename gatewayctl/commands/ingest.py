@@ -27,11 +27,14 @@ from gatewayctl.values import parse_size
 from gatewayctl.verbs import Session, add_verb
 
 Patterns = list[str] | None
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory.")]
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Directory to ingest.")]
 CollectionName = Annotated[
     str,
     typer.Option(
-        "--collection", "-c", metavar="COLLECTION", help="The collection's name or id; it is made if absent."
+        "--collection",
+        "-c",
+        metavar="COLLECTION",
+        help="Name or id of the collection, which is created if absent.",
     ),
 ]
 Origin = Annotated[
@@ -39,31 +42,40 @@ Origin = Annotated[
     typer.Option(
         "--origin",
         metavar="NAME",
-        help="What the collection calls the directory; its absolute path if not given.",
+        help="Name of the directory in the collection; its absolute path if not given.",
     ),
 ]
 Owner = Annotated[
     str | None,
     typer.Option(
-        "--user", metavar="USER", help="Who owns what is made; the first administrator if not given."
+        "--user",
+        metavar="USER",
+        help="Owner of new files and of a new collection; the first administrator if not given.",
     ),
 ]
 Ignore = Annotated[
     Patterns,
-    typer.Option("--ignore", metavar="PATTERN", help="Leave out what matches, as in gitignore(5)."),
+    typer.Option(
+        "--ignore", metavar="PATTERN", help="Skip files that match this pattern, as in gitignore(5)."
+    ),
 ]
 Include = Annotated[
     Patterns,
-    typer.Option("--include", metavar="PATTERN", help="Take only files that match one of these."),
+    typer.Option("--include", metavar="PATTERN", help="Upload only files that match one of these patterns."),
 ]
 IgnoreFiles = Annotated[
     bool,
-    typer.Option("--ignore-files/--no-ignore-files", help="Read .gitignore and .gatewayignore on the way."),
+    typer.Option(
+        "--ignore-files/--no-ignore-files", help="Obey .gitignore and .gatewayignore in the directory."
+    ),
 ]
-Hidden = Annotated[bool, typer.Option("--hidden", help="Take names that begin with a dot, too.")]
+Hidden = Annotated[
+    bool, typer.Option("--hidden", help="Include files and directories whose name begins with a dot.")
+]
 Follow = Annotated[bool, typer.Option("--follow", help="Follow symbolic links, also out of the directory.")]
 MaxSize = Annotated[
-    str | None, typer.Option("--max-size", metavar="SIZE", help="Leave out larger files, e.g. 20M.")
+    str | None,
+    typer.Option("--max-size", metavar="SIZE", help="Skip files above this size, for example 20M."),
 ]
 Delete = Annotated[
     bool,
@@ -72,21 +84,25 @@ Delete = Annotated[
 Force = Annotated[
     bool,
     typer.Option(
-        "--force", help="With --delete: also when not all could be read, or the directory is empty."
+        "--force",
+        help="With --delete, remove files even when not all could be read or the directory is empty.",
     ),
 ]
-Retry = Annotated[
-    bool, typer.Option("--retry", help="Process files again that failed before and are the same.")
-]
+Retry = Annotated[bool, typer.Option("--retry", help="Process unchanged files again that failed before.")]
 Wait = Annotated[
-    bool, typer.Option("--wait/--no-wait", help="Wait until the files are processed, or leave that.")
+    bool,
+    typer.Option("--wait/--no-wait", help="Wait until the files are processed, or return after the upload."),
 ]
-WatchFor = Annotated[bool, typer.Option("--watch", help="Look again until told to stop by a signal.")]
+WatchFor = Annotated[
+    bool, typer.Option("--watch", help="Scan the directory again until a signal ends the command.")
+]
 Interval = Annotated[
-    int, typer.Option("--interval", min=1, metavar="SECONDS", help="With --watch: how often.")
+    int, typer.Option("--interval", min=1, metavar="SECONDS", help="Seconds between two scans with --watch.")
 ]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, max=16, help="How many files to upload at a time.")]
-Dry = Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, but do nothing.")]
+Jobs = Annotated[
+    int, typer.Option("--jobs", "-j", min=1, max=16, help="Number of files to upload at a time.")
+]
+Dry = Annotated[bool, typer.Option("--dry-run", help="Show the changes without making them.")]
 
 
 def register(app: typer.Typer) -> None:

@@ -49,7 +49,7 @@ REASONS: View[KeyReasons] = View(
 def list_keys(
     session: Session,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="USER", help="Only the keys of this user.")
+        str | None, typer.Option("--user", metavar="USER", help="List only the keys of this user.")
     ] = None,
 ) -> None:
     """List keys, oldest first; their values are not kept and cannot be shown."""
@@ -64,9 +64,10 @@ def list_keys(
 def create(
     session: Session,
     user: UserRef,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for; unique for the user.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the key; unique for the user.")],
     expires_in: Annotated[
-        str | None, typer.Option("--expires-in", metavar="TIME", help="End it after e.g. 12h, 90d or 4w.")
+        str | None,
+        typer.Option("--expires-in", metavar="TIME", help="Lifetime of the key, for example 12h, 90d or 4w."),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -88,16 +89,16 @@ def create(
 @noun.verb("revoke", "gatewayctl key revoke 4f0c7f5e-8a83-4d6e-9a51-0f6f3a3c1b7d --yes")
 def revoke(
     session: Session,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="The id of the key, as key list shows it.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Id of the key, as key list shows it.")],
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """End a key at once."""
+    """Revoke a key at once."""
     confirm(f"Revoke the key {key}?", yes=yes or dry_run)
     session.written(session.client.call(routes.REVOKE_KEY, key, dry_run=dry_run), REVOKED, "key")
 
 
 @noun.verb("why", "gatewayctl key why ada@example.org")
 def why(session: Session, user: UserRef) -> None:
-    """Tell whether a user may create and use keys, and if not, what is missing."""
+    """Show whether a user may create and use keys, and if not, what is missing."""
     session.show(session.client.call(routes.EXPLAIN_KEYS, user), REASONS)

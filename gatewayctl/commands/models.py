@@ -15,7 +15,7 @@ from gatewayctl.verbs import DryRun, Noun, Session, Yes
 from gatewayctl.wire import routes
 from gatewayctl.wire.models import AccessChange, Holders, Model, ModelWritten, NewModel
 
-noun = Noun("Models, who may use them, and models that stand on others.")
+noun = Noun("Models, who may use them, and custom models.")
 
 LONGEST_CELL: Final = 60
 
@@ -45,33 +45,46 @@ DETAIL: View[Model] = View(
 )
 WRITTEN: View[ModelWritten] = View(name=lambda model: model.id, columns={})
 
-ModelId = Annotated[str, typer.Argument(metavar="MODEL", help="The id of the model.")]
-NewModelId = Annotated[str, typer.Argument(metavar="ID", help="The id of the new model.")]
-Base = Annotated[str, typer.Option("--base", metavar="MODEL", help="The model that it stands on.")]
-Name = Annotated[str | None, typer.Option("--name", help="What it is called; the id if not given.")]
+ModelId = Annotated[str, typer.Argument(metavar="MODEL", help="Id of the model.")]
+NewModelId = Annotated[str, typer.Argument(metavar="ID", help="Id of the new model.")]
+Base = Annotated[str, typer.Option("--base", metavar="MODEL", help="Base model.")]
+Name = Annotated[str | None, typer.Option("--name", help="Name of the model; the id if not given.")]
 System = Annotated[
-    str | None, typer.Option("--system", metavar="TEXT", help="Its prompt; @FILE reads a file.")
+    str | None,
+    typer.Option("--system", metavar="TEXT", help="System prompt of the model; @FILE reads a file."),
 ]
 Params = Annotated[
     list[str] | None,
-    typer.Option("--param", metavar="NAME=VALUE", help="A parameter of every request; JSON or text."),
+    typer.Option("--param", metavar="NAME=VALUE", help="Parameter of every request; JSON or text."),
 ]
 Knowledge = Annotated[
     list[str] | None,
-    typer.Option("--knowledge", metavar="COLLECTION", help="A collection to answer from: a name or id."),
+    typer.Option(
+        "--knowledge", metavar="COLLECTION", help="Collection that the model answers from (name or id)."
+    ),
 ]
 Tools = Annotated[
     list[str] | None,
-    typer.Option("--tool", metavar="ID", help="A tool it may call.", autocompletion=completing(tools)),
+    typer.Option(
+        "--tool", metavar="ID", help="Tool that the model may call.", autocompletion=completing(tools)
+    ),
 ]
 Filters = Annotated[
     list[str] | None,
-    typer.Option("--filter", metavar="ID", help="A filter of its chats.", autocompletion=completing(filters)),
+    typer.Option(
+        "--filter",
+        metavar="ID",
+        help="Filter of the chats with the model.",
+        autocompletion=completing(filters),
+    ),
 ]
 Actions = Annotated[
     list[str] | None,
     typer.Option(
-        "--action", metavar="ID", help="An action on its messages.", autocompletion=completing(actions)
+        "--action",
+        metavar="ID",
+        help="Action on the messages of the model.",
+        autocompletion=completing(actions),
     ),
 ]
 
@@ -80,11 +93,11 @@ Actions = Annotated[
 def list_models(
     session: Session,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="USER", help="Only what this user may use.")
+        str | None, typer.Option("--user", metavar="USER", help="List only models that this user may use.")
     ] = None,
-    refresh: Annotated[bool, typer.Option("--refresh", help="Ask every source again first.")] = False,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Ask every model source again first.")] = False,
 ) -> None:
-    """List models; one without access is for administrators only."""
+    """List models; a model without access is for administrators only."""
     listed = session.client.call(routes.LIST_MODELS, user=user, refresh=refresh)
     session.show_all(listed.models, ROWS)
     for warning in listed.warnings:
@@ -93,7 +106,7 @@ def list_models(
 
 @noun.verb("show", "gatewayctl model show smollm2-135m")
 def show(session: Session, model: ModelId) -> None:
-    """Show one model; of one that stands on another, what it adds to that."""
+    """Show one model; of a custom model, also what it adds to its base model."""
     session.show(session.client.call(routes.GET_MODEL, id=model), DETAIL)
 
 
@@ -115,7 +128,7 @@ def create(
     actions: Actions = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Make a model on top of another; only administrators use it until it is published or granted."""
+    """Create a custom model on a base model; only administrators use it until it is published or granted."""
     given: dict[str, Any] = {
         "name": name,
         "system": None if system is None else read_text(system, "--system"),
@@ -132,7 +145,7 @@ def create(
 
 @noun.verb("remove", "gatewayctl model remove helpdesk --yes")
 def remove(session: Session, model: ModelId, yes: Yes = False, dry_run: DryRun = False) -> None:
-    """Delete a model that stands on another; of a listed one, its access list and all else that is kept."""
+    """Delete a custom model; of a model of a source, its access list and everything else that is stored."""
     confirm(f"Remove the model {model}?", yes=yes or dry_run)
     session.written(session.client.call(routes.REMOVE_MODEL, id=model, dry_run=dry_run), WRITTEN, "model")
 

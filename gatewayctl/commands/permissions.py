@@ -51,10 +51,13 @@ WRITTEN: View[PermissionsWritten] = View(name=lambda row: row.group or "default"
 
 InGroup = Annotated[
     str | None,
-    typer.Option("--group", metavar="GROUP", help="The permissions that this group adds, not the defaults."),
+    typer.Option(
+        "--group", metavar="GROUP", help="Permissions that this group adds, instead of the defaults."
+    ),
 ]
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="PERMISSION", help="For example features.api_keys.")
+    list[str] | None,
+    typer.Argument(metavar="PERMISSION", help="Name of the permission, for example features.api_keys."),
 ]
 
 
@@ -67,7 +70,10 @@ def list_permissions(session: Session, group: InGroup = None) -> None:
 @noun.verb("show", "gatewayctl permission show features.api_keys")
 def show(
     session: Session,
-    permission: Annotated[str, typer.Argument(metavar="PERMISSION", help="For example features.api_keys.")],
+    permission: Annotated[
+        str,
+        typer.Argument(metavar="PERMISSION", help="Name of the permission, for example features.api_keys."),
+    ],
     group: InGroup = None,
 ) -> None:
     """Show one permission."""
@@ -87,7 +93,10 @@ def show(
 )
 def set_permissions(
     session: Session,
-    pairs: Annotated[list[str], typer.Argument(metavar="PERMISSION=VALUE", help="What to set.")],
+    pairs: Annotated[
+        list[str],
+        typer.Argument(metavar="PERMISSION=VALUE", help="Permission and value to set, true or false."),
+    ],
     group: InGroup = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -117,7 +126,7 @@ def explain(
     session: Session,
     user: UserRef,
     permission: Annotated[
-        str | None, typer.Option("--permission", metavar="PERMISSION", help="Only this one.")
+        str | None, typer.Option("--permission", metavar="PERMISSION", help="Show only this permission.")
     ] = None,
 ) -> None:
     """Show what a user may do, and what allows it."""
@@ -131,7 +140,7 @@ def explain(
 
 @noun.verb("audit", "gatewayctl permission audit", "gatewayctl permission audit -o json")
 def audit(session: Session) -> None:
-    """List who holds something on the source of tools without the permission workspace.tools.
+    """List users who hold rights on the source of tools without the permission workspace.tools.
 
     An owner installed the source that runs.
     A write_grant changes name, description, valves and access list, and the source as soon as its holder

@@ -38,21 +38,23 @@ OF_THE_FILE: Final = frozenset({"invalid_request", "too_large", "usage", "confli
 
 PluginId = Annotated[
     str,
-    typer.Argument(metavar="ID", help="The id, as list shows it.", autocompletion=completing(plugins)),
+    typer.Argument(
+        metavar="ID", help="Id of the plugin, as list shows it.", autocompletion=completing(plugins)
+    ),
 ]
 Paths = Annotated[
-    list[Path], typer.Argument(metavar="PATH", help="A Python file, or a directory for every *.py in it.")
+    list[Path], typer.Argument(metavar="PATH", help="Python file, or directory for every *.py in it.")
 ]
 WantedId = Annotated[
-    str | None, typer.Option("--id", help="The id of the one file; that of its name if not given.")
+    str | None, typer.Option("--id", help="Id of the plugin, for one file; from the file name if not given.")
 ]
 WantedName = Annotated[
-    str | None, typer.Option("--name", help="What it is called; as its header says if not given.")
+    str | None, typer.Option("--name", help="Name of the plugin; from the header of the file if not given.")
 ]
 Owner = Annotated[
     str | None,
     typer.Option(
-        "--user", metavar="USER", help="Who owns it when it is new; the first administrator if not given."
+        "--user", metavar="USER", help="Owner of a new plugin; the first administrator if not given."
     ),
 ]
 
@@ -251,7 +253,7 @@ def show(
     family: str,
     session: Session,
     plugin: PluginId,
-    source: Annotated[bool, typer.Option("--source", help="Print its source.")] = False,
+    source: Annotated[bool, typer.Option("--source", help="Print the source of the plugin.")] = False,
 ) -> None:
     """Show one {family}, with its last problem and where it lives.
 

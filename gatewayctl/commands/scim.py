@@ -67,7 +67,7 @@ STEPS: View[ScimCheck] = View(
 
 @noun.verb("status", "gatewayctl scim status", "gatewayctl scim status -o name")
 def status(session: Session) -> None:
-    """Show whether SCIM is on, the token, how much is provisioned, and the last requests.
+    """Show the state of SCIM, its token, the number of provisioned users and groups, and the last requests.
 
     -o name prints on or off. The requests are those since the daemon was started.
     """
@@ -77,7 +77,9 @@ def status(session: Session) -> None:
 @noun.verb("log", "gatewayctl scim log --limit 20")
 def log(
     session: Session,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Show at most so many.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Maximum number of requests to list.")
+    ] = None,
 ) -> None:
     """List the last requests of identity providers, newest first.
 
@@ -94,21 +96,25 @@ def log(
 def check(
     session: Session,
     url: Annotated[
-        str, typer.Argument(metavar="URL", help="The address of the site, or the whole SCIM base address.")
+        str, typer.Argument(metavar="URL", help="Address of the site, or the whole SCIM base address.")
     ],
     token_file: Annotated[
         str | None,
-        typer.Option(TOKEN_FILE, metavar="FILE", help="Read the token from FILE, - is standard input."),
+        typer.Option(
+            TOKEN_FILE, metavar="FILE", help="Read the SCIM token from FILE; - reads standard input."
+        ),
     ] = None,
     write: Annotated[
-        bool, typer.Option("--write", help="Also make, change and delete a group of its own.")
+        bool, typer.Option("--write", help="Also create, change and delete a group for the check.")
     ] = False,
     ca: Annotated[
         Path | None, typer.Option("--ca", metavar="FILE", help="Trust the certificates in FILE, as PEM.")
     ] = None,
-    insecure: Annotated[bool, typer.Option("--insecure", help="Trust any certificate.")] = False,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Accept any certificate of the server.")
+    ] = False,
 ) -> None:
-    """Do what an identity provider does first, and explain each failure.
+    """Send the first requests of an identity provider, and explain each failure.
 
     Reads only, unless told to write. Run it where the provider's requests come from, or near: it needs no
     control socket. Without --token-file the token is read from standard input. Exits with 1 when a step

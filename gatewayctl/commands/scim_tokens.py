@@ -26,7 +26,7 @@ WRITTEN: View[ScimTokenWritten] = View(name=lambda row: row.origin, columns={})
 
 @noun.verb("create", "gatewayctl scim-token create", "gatewayctl scim-token create -o name > token")
 def create(session: Session, dry_run: DryRun = False) -> None:
-    """Make the token and print it, this once; with -o name the value alone.
+    """Create the SCIM token and print it once; with -o name the value alone.
 
     It is accepted at once. Refused when there is a token: rotate it instead.
     """
@@ -35,7 +35,7 @@ def create(session: Session, dry_run: DryRun = False) -> None:
 
 @noun.verb("rotate", "gatewayctl scim-token rotate -o name > token")
 def rotate(session: Session, dry_run: DryRun = False) -> None:
-    """Make a new token beside the present one and print it, this once.
+    """Create a new SCIM token beside the present one and print it once.
 
     Both are accepted until the older one is retired, so that nothing is refused while the provider is given
     the new one.
@@ -45,7 +45,7 @@ def rotate(session: Session, dry_run: DryRun = False) -> None:
 
 @noun.verb("retire", "gatewayctl scim-token retire")
 def retire(session: Session, dry_run: DryRun = False) -> None:
-    """Drop the older of two tokens: requests with it are refused at once."""
+    """Revoke the older of two SCIM tokens: requests with it are refused at once."""
     session.written(
         session.client.call(routes.RETIRE_SCIM_TOKEN, dry_run=dry_run), WRITTEN, "the older SCIM token in"
     )
@@ -53,7 +53,7 @@ def retire(session: Session, dry_run: DryRun = False) -> None:
 
 @noun.verb("show", "gatewayctl scim-token show")
 def show(session: Session) -> None:
-    """Tell where the token comes from, how many there are, and when they were written.
+    """Show the origin of the SCIM token, the number of tokens, and when they were written.
 
     A fingerprint is the beginning of the SHA-256 of a token, the newest first; values are never shown.
     """

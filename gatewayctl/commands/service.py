@@ -29,7 +29,7 @@ Prefix = Annotated[
     typer.Option(
         "--prefix",
         metavar="DIR",
-        help="Work below this directory, for an image or a package; the service manager is left alone.",
+        help="Install below this directory, for an image or a package; the service manager is not asked.",
     ),
 ]
 ROOT = Path("/")

@@ -41,7 +41,7 @@ def list_settings(session: Session) -> None:
 @noun.verb("show", "gatewayctl setting show ENABLE_API_KEYS -o json")
 def show(
     session: Session,
-    name: Annotated[str, typer.Argument(metavar="SETTING", help="The name of the setting.")],
+    name: Annotated[str, typer.Argument(metavar="SETTING", help="Name of the setting.")],
 ) -> None:
     """Show one setting, with its origin."""
     for row in session.client.call(routes.LIST_SETTINGS).settings:
@@ -54,7 +54,7 @@ def show(
 @noun.verb("set", "gatewayctl setting set ENABLE_API_KEYS=true")
 def set_settings(
     session: Session,
-    pairs: Annotated[list[str], typer.Argument(metavar="SETTING=VALUE", help="What to set.")],
+    pairs: Annotated[list[str], typer.Argument(metavar="SETTING=VALUE", help="Setting and its new value.")],
     dry_run: DryRun = False,
 ) -> None:
     """Set settings; all of them or none."""
@@ -65,7 +65,7 @@ def set_settings(
 @noun.verb("reset", "gatewayctl setting reset ENABLE_API_KEYS")
 def reset(
     session: Session,
-    names: Annotated[list[str], typer.Argument(metavar="SETTING", help="The names of the settings.")],
+    names: Annotated[list[str], typer.Argument(metavar="SETTING", help="Names of the settings.")],
     dry_run: DryRun = False,
 ) -> None:
     """Return settings to the values that the configuration gives them."""

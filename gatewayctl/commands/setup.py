@@ -36,15 +36,15 @@ def register(app: typer.Typer) -> None:
 
 def run(
     session: Session,
-    email: Annotated[str, typer.Option("--email", help="The administrator's e-mail address.")],
-    name: Annotated[str, typer.Option("--name", help="The administrator's name.")],
+    email: Annotated[str, typer.Option("--email", help="E-mail address of the administrator.")],
+    name: Annotated[str, typer.Option("--name", help="Name of the administrator.")],
     password_file: PasswordFile = None,
     group: Annotated[
-        str, typer.Option("--group", metavar="NAME", help="The group whose members may have API keys.")
+        str, typer.Option("--group", metavar="NAME", help="Group whose members may have API keys.")
     ] = "api-users",
     dry_run: DryRun = False,
 ) -> None:
-    """Make the first administrator, switch API keys on, and print one key, this once.
+    """Create the first administrator, switch API keys on, and print one key once.
 
     Makes up a password unless one is given. With -o name only the key is printed. Refuses when an account
     exists.

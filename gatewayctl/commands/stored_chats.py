@@ -42,7 +42,7 @@ DETAIL: View[StoredChatDetail] = View(name=lambda chat: chat.id, columns={})
 WRITTEN: View[StoredChatWritten] = View(name=lambda chat: chat.id, columns={})
 IMPORTED: View[ChatsImported] = View(name=lambda made: str(len(made.chats)), columns={})
 
-ChatId = Annotated[str, typer.Argument(metavar="CHAT", help="The id of the chat, as chat list shows it.")]
+ChatId = Annotated[str, typer.Argument(metavar="CHAT", help="Id of the chat, as chat list shows it.")]
 
 
 @noun.verb(
@@ -53,15 +53,20 @@ ChatId = Annotated[str, typer.Argument(metavar="CHAT", help="The id of the chat,
 def list_chats(
     session: Session,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="USER", help="Only the chats of this user.")
+        str | None, typer.Option("--user", metavar="USER", help="List only the chats of this user.")
     ] = None,
     archived: Annotated[
-        bool, typer.Option("--archived", help="Those that are archived, which are left out otherwise.")
+        bool, typer.Option("--archived", help="List archived chats instead of the others.")
     ] = False,
     search: Annotated[
-        str, typer.Option("--search", metavar="TEXT", help="Part of the title or of what was said.")
+        str,
+        typer.Option(
+            "--search", metavar="TEXT", help="List only chats with this text in the title or a message."
+        ),
     ] = "",
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many chats.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Maximum number of chats to list.")
+    ] = None,
 ) -> None:
     """List chats, last changed first.
 
@@ -93,10 +98,10 @@ def show(
     chat: ChatId,
     tree: Annotated[
         bool,
-        typer.Option("--tree", help="All messages, those of other branches too."),
+        typer.Option("--tree", help="Show the messages of all branches."),
     ] = False,
 ) -> None:
-    """Show what was said in a chat, with what was reported, cited and went wrong.
+    """Show the messages of a chat, with their status reports, sources and errors.
 
     Without --tree these are the messages that lead to the current one.
     """
@@ -115,17 +120,22 @@ def show(
 )
 def export(
     session: Session,
-    chat: Annotated[str | None, typer.Argument(metavar="CHAT", help="The id of the chat.")] = None,
-    all_chats: Annotated[bool, typer.Option("--all", help="Every chat, archived ones too.")] = False,
+    chat: Annotated[str | None, typer.Argument(metavar="CHAT", help="Id of the chat.")] = None,
+    all_chats: Annotated[bool, typer.Option("--all", help="Export every chat, archived chats too.")] = False,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="USER", help="With --all: only the chats of this user.")
+        str | None,
+        typer.Option("--user", metavar="USER", help="With --all, export only the chats of this user."),
     ] = None,
     to: Annotated[
         Path | None,
-        typer.Option("--to", metavar="FILE", help="Write a file, which only you can read, instead."),
+        typer.Option(
+            "--to",
+            metavar="FILE",
+            help="Write to this file, which only you can read, instead of standard output.",
+        ),
     ] = None,
 ) -> None:
-    """Give chats out whole, as a JSON array, or with -o jsonl one on a line.
+    """Export whole chats as a JSON array, or with -o jsonl one chat a line.
 
     They have the shape in which clients of the API get them, so that this gateway and others of its family
     can import them. With -o name only the ids are written.
@@ -156,12 +166,15 @@ def export(
 def import_chats(
     session: Session,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Chats as JSON, or one on a line; - reads standard input.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="File of chats as JSON, or one chat a line; - reads standard input."
+        ),
     ],
-    user: Annotated[str, typer.Option("--user", metavar="USER", help="Whose chats they will be.")],
+    user: Annotated[str, typer.Option("--user", metavar="USER", help="Owner of the imported chats.")],
     dry_run: DryRun = False,
 ) -> None:
-    """Take chats in that were exported here or from another gateway of this family; they get new ids.
+    """Import chats that were exported here or from Open WebUI; they get new ids.
 
     All of them are checked before the first one is kept. They are sent in parts of 8 MiB or 1000 chats, or of
     one larger chat; each part is kept whole or not at all. Users write to their chats meanwhile.
@@ -191,7 +204,7 @@ def import_chats(
 
 @noun.verb("remove", "gatewayctl chat remove 0f7d2c54-3a57-4c0b-9d0f-5f2f1d4b7a10 --yes")
 def remove(session: Session, chat: ChatId, yes: Yes = False, dry_run: DryRun = False) -> None:
-    """Stop what runs for a chat and delete it with all of its messages."""
+    """Stop the tasks of a chat and delete it with all of its messages."""
     confirm(f"Remove the chat {chat}?", yes=yes or dry_run)
     session.written(session.client.call(routes.REMOVE_CHAT, chat, dry_run=dry_run), WRITTEN, "chat")
 

@@ -29,13 +29,13 @@ ROWS: View[Task] = View(
 def list_tasks(
     session: Session,
     chat: Annotated[
-        str | None, typer.Option("--chat", metavar="CHAT", help="Only what runs for the chat of this id.")
+        str | None, typer.Option("--chat", metavar="CHAT", help="List only the tasks of this chat (id).")
     ] = None,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="USER", help="Only what this user has started.")
+        str | None, typer.Option("--user", metavar="USER", help="List only the tasks of this user.")
     ] = None,
 ) -> None:
-    """List what runs for users, oldest first."""
+    """List running tasks, oldest first."""
     session.show_all(session.client.call(routes.LIST_TASKS, chat=chat, user=user).tasks, ROWS)
 
 
@@ -46,12 +46,12 @@ def list_tasks(
 )
 def stop(
     session: Session,
-    task: Annotated[str | None, typer.Argument(metavar="TASK", help="The id of the task.")] = None,
+    task: Annotated[str | None, typer.Argument(metavar="TASK", help="Id of the task.")] = None,
     chat: Annotated[
-        str | None, typer.Option("--chat", metavar="CHAT", help="All that runs for the chat of this id.")
+        str | None, typer.Option("--chat", metavar="CHAT", help="Stop all tasks of this chat (id).")
     ] = None,
 ) -> None:
-    """Stop a task, or all of a chat, and wait until they have ended; what was made so far is kept."""
+    """Stop a task, or all tasks of a chat, and wait until they have ended; a partial answer is kept."""
     if (task is None) == (chat is None):
         raise usage("cannot tell what to stop: give a task, or --chat", param="TASK")
     request = TaskStop(chat=chat) if task is None else TaskStop(task=task)

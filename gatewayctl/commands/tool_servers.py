@@ -58,35 +58,46 @@ TOOLS: View[OfferedTool] = View(
 
 ServerId = Annotated[
     str,
-    typer.Argument(metavar="ID", help="The id, as list shows it.", autocompletion=completing(tool_servers)),
+    typer.Argument(
+        metavar="ID", help="Id of the tool server, as list shows it.", autocompletion=completing(tool_servers)
+    ),
 ]
-NewServerId = Annotated[str, typer.Argument(metavar="ID", help="The id of the new one.")]
-Url = Annotated[str, typer.Option("--url", help="Its address.")]
-Speaks = Annotated[Kind, typer.Option("--type", help="What it speaks.")]
-Name = Annotated[str | None, typer.Option("--name", help="What it is called; the id if not given.")]
-Description = Annotated[str | None, typer.Option("--description", help="What it is for.")]
+NewServerId = Annotated[str, typer.Argument(metavar="ID", help="Id of the new tool server.")]
+Url = Annotated[str, typer.Option("--url", help="Address of the tool server.")]
+Speaks = Annotated[Kind, typer.Option("--type", help="Protocol of the tool server.")]
+Name = Annotated[str | None, typer.Option("--name", help="Name of the tool server; the id if not given.")]
+Description = Annotated[str | None, typer.Option("--description", help="Description of the tool server.")]
 SpecPath = Annotated[
-    str | None, typer.Option("--path", help="Where its description is, below the address; openapi.json.")
+    str | None,
+    typer.Option(
+        "--path", help="Path of the OpenAPI document, below the address; openapi.json if not given."
+    ),
 ]
 Spec = Annotated[
     str | None,
-    typer.Option("--spec", metavar="FILE", help="The description itself; - is standard input."),
+    typer.Option("--spec", metavar="FILE", help="OpenAPI document itself; - reads standard input."),
 ]
 KeyFile = Annotated[
     str | None,
-    typer.Option("--key-file", metavar="FILE", help="Its key, sent as a bearer token; - is standard input."),
+    typer.Option(
+        "--key-file", metavar="FILE", help="File with the bearer token of the server; - reads standard input."
+    ),
 ]
 Headers = Annotated[
     list[str] | None,
-    typer.Option("--header", metavar="NAME=VALUE", help="A header of every call; =@FILE reads a file."),
+    typer.Option("--header", metavar="NAME=VALUE", help="Header of every call; =@FILE reads a file."),
 ]
 Functions = Annotated[
     list[str] | None,
-    typer.Option("--function", metavar="NAME", help="Offer this function and no other; may be repeated."),
+    typer.Option(
+        "--function",
+        metavar="NAME",
+        help="Function that the server may offer; may be repeated; all if not given.",
+    ),
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option("--timeout", metavar="SECONDS", min=0.1, max=86_400, help="The longest time for one call."),
+    typer.Option("--timeout", metavar="SECONDS", min=0.1, max=86_400, help="Time limit of one call."),
 ]
 
 
@@ -125,7 +136,7 @@ def add(
     timeout: Timeout = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Keep a tool server, which only administrators use until it is granted; check asks what it offers."""
+    """Add a tool server, which only administrators use until it is granted; check lists its tools."""
     given: dict[str, Any] = {
         "name": name,
         "description": description,
@@ -147,7 +158,7 @@ def add(
 
 @noun.verb("check", "gatewayctl tool-server check maps", "gatewayctl tool-server check maps -o name")
 def check(session: Session, server: ServerId) -> None:
-    """Ask a tool server now, and list the tools that it offers."""
+    """Connect to a tool server now, and list the tools that it offers."""
     offer = session.client.call(routes.CHECK_TOOL_SERVER, server)
     if session.output is Output.JSON:
         session.renderer.json(offer.model_dump(mode="json"))
@@ -159,7 +170,7 @@ def check(session: Session, server: ServerId) -> None:
 
 @noun.verb("remove", "gatewayctl tool-server remove maps --yes")
 def remove(session: Session, server: ServerId, yes: Yes = False, dry_run: DryRun = False) -> None:
-    """Forget a tool server; one of the settings stays."""
+    """Remove a tool server; a tool server of the settings stays."""
     confirm(f"Remove the tool server {server}?", yes=yes or dry_run)
     session.written(
         session.client.call(routes.REMOVE_TOOL_SERVER, server, dry_run=dry_run), WRITTEN, "tool server"

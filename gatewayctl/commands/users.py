@@ -41,22 +41,30 @@ DETAIL: View[User] = View(
 WRITTEN: View[UserWritten] = View(name=lambda user: user.email, columns={})
 SECRET: View[UserWritten] = View(name=lambda user: user.password or user.email, columns={})
 
-Email = Annotated[str, typer.Option("--email", help="The e-mail address, which is the sign-in name.")]
-Name = Annotated[str | None, typer.Option("--name", help="The name that is shown.")]
-Role = Annotated[RoleName | None, typer.Option("--role", help="What the account may do.")]
-Username = Annotated[str | None, typer.Option("--username", help="A short name; empty takes it away.")]
+Email = Annotated[str, typer.Option("--email", help="E-mail address of the user, which is the sign-in name.")]
+Name = Annotated[str | None, typer.Option("--name", help="Display name of the user.")]
+Role = Annotated[RoleName | None, typer.Option("--role", help="Role of the user.")]
+Username = Annotated[
+    str | None, typer.Option("--username", help="Short name of the user; an empty one removes it.")
+]
 PasswordFile = Annotated[
     str | None,
-    typer.Option("--password-file", metavar="FILE", help="Read the password from FILE, - is standard input."),
+    typer.Option(
+        "--password-file", metavar="FILE", help="Read the password from FILE; - reads standard input."
+    ),
 ]
-Generate = Annotated[bool, typer.Option("--generate", help="Make up a password and print it this once.")]
+Generate = Annotated[bool, typer.Option("--generate", help="Generate a password and print it once.")]
 
 
 @noun.verb("list", "gatewayctl user list", "gatewayctl user list --query example.org -o name")
 def list_users(
     session: Session,
-    query: Annotated[str, typer.Option("--query", help="Part of a name or an e-mail address.")] = "",
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Show at most so many.")] = None,
+    query: Annotated[
+        str, typer.Option("--query", help="List only users with this text in name or e-mail address.")
+    ] = "",
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Maximum number of users to list.")
+    ] = None,
 ) -> None:
     """List accounts, oldest first."""
     session.show_all(session.client.call(routes.LIST_USERS, query=query or None, limit=limit).users, ROWS)
@@ -112,13 +120,13 @@ def ensure(
 def change(
     session: Session,
     user: UserRef,
-    email: Annotated[str | None, typer.Option("--email", help="The new e-mail address.")] = None,
+    email: Annotated[str | None, typer.Option("--email", help="New e-mail address of the user.")] = None,
     name: Name = None,
     role: Role = None,
     username: Username = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Change an account; what is not given stays as it is."""
+    """Change an account; fields that are not given stay."""
     fields = {"email": email, "name": name, "role": role, "username": username}
     given = {key: value for key, value in fields.items() if value is not None}
     if not given:
@@ -149,7 +157,7 @@ def password(
     generate: Generate = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Give an account a new password, which ends its sessions; asks for it on a terminal."""
+    """Set a new password of a user, which ends their sessions; without a file it is asked for."""
     request = PasswordChange()
     _add_password(request, password_file, generate=generate)
     if password_file is None and not generate:
@@ -159,7 +167,7 @@ def password(
 
 @noun.verb("deactivate", "gatewayctl user deactivate ada@example.org")
 def deactivate(session: Session, user: UserRef, dry_run: DryRun = False) -> None:
-    """Lock an account: its sessions end and its keys are refused at once, and all is kept.
+    """Deactivate a user: sessions end and keys are refused at once; data is kept.
 
     The keys work again when it is unlocked.
     """
@@ -170,7 +178,7 @@ def deactivate(session: Session, user: UserRef, dry_run: DryRun = False) -> None
 
 @noun.verb("activate", "gatewayctl user activate ada@example.org")
 def activate(session: Session, user: UserRef, dry_run: DryRun = False) -> None:
-    """Unlock an account."""
+    """Activate a user."""
     show_written(
         session, session.client.call(routes.CHANGE_USER, user, body=UserChange(active=True), dry_run=dry_run)
     )
@@ -185,16 +193,17 @@ def link(
     session: Session,
     user: UserRef,
     external_id: Annotated[
-        str | None, typer.Option("--external-id", metavar="ID", help="The id that the provider gave it.")
+        str | None,
+        typer.Option("--external-id", metavar="ID", help="External id of the user at the provider."),
     ] = None,
     oauth_subject: Annotated[
         str | None,
-        typer.Option("--oauth-subject", metavar="SUB", help="The OAuth subject by which SCIM finds it."),
+        typer.Option("--oauth-subject", metavar="SUB", help="OAuth subject by which SCIM finds the user."),
     ] = None,
     provider: ProviderName = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Tell what an identity provider calls an account, so that it finds the account by that.
+    """Link a user to their id at an identity provider, by which SCIM finds them.
 
     A provider has one external id and one subject for an account; what was there before is replaced.
     """
@@ -208,16 +217,14 @@ def link(
 def unlink(
     session: Session,
     user: UserRef,
-    external_id: Annotated[
-        bool, typer.Option("--external-id", help="Only the external id, and not the subject.")
-    ] = False,
+    external_id: Annotated[bool, typer.Option("--external-id", help="Unlink only the external id.")] = False,
     oauth_subject: Annotated[
-        bool, typer.Option("--oauth-subject", help="Only the subject, and not the external id.")
+        bool, typer.Option("--oauth-subject", help="Unlink only the OAuth subject.")
     ] = False,
     provider: ProviderName = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Take away what an identity provider calls an account: its external id and its subject."""
+    """Unlink a user from an identity provider: remove external id and OAuth subject."""
     is_both = external_id == oauth_subject
     request = Unlink(
         external_id=external_id or is_both, oauth_subject=oauth_subject or is_both, provider=provider

@@ -62,8 +62,10 @@ def get(
     family: str,
     session: Session,
     plugin: PluginId,
-    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema instead.")] = False,
-    reveal: Annotated[bool, typer.Option("--reveal", help="Do not mask secrets.")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of the valves instead.")
+    ] = False,
+    reveal: Annotated[bool, typer.Option("--reveal", help="Show the values of secrets.")] = False,
 ) -> None:
     """Show what is set in a {family}, and the defaults of the rest; secrets are masked.
 
@@ -85,12 +87,15 @@ def set_valves(
     pairs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="VALVE=VALUE", help="What to set; VALVE=@FILE reads a file, @- standard input."
+            metavar="VALVE=VALUE",
+            help="Valve and its new value; VALVE=@FILE reads a file, @- standard input.",
         ),
     ] = None,
     document: Annotated[
         str | None,
-        typer.Option("--json", metavar="FILE", help="A JSON object of values by name; - is standard input."),
+        typer.Option(
+            "--json", metavar="FILE", help="JSON object of values by valve name; - reads standard input."
+        ),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -111,7 +116,7 @@ def unset(
     family: str,
     session: Session,
     plugin: PluginId,
-    names: Annotated[list[str], typer.Argument(metavar="VALVE", help="The names of the valves.")],
+    names: Annotated[list[str], typer.Argument(metavar="VALVE", help="Names of the valves.")],
     dry_run: DryRun = False,
 ) -> None:
     """Return valves of a {family} to their defaults."""

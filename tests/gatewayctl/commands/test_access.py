@@ -76,8 +76,8 @@ def test_the_help_has_the_words_of_the_noun(noun: Noun, capsys: pytest.CaptureFi
     run(noun, "revoke-access", "--help")
     told = " ".join(capsys.readouterr().out.split())
     for part in (
-        "Give users or groups a right on a thing.",
-        "Take a right on a thing away; one that was not given is no error.",
+        "Grant users or groups a right on a thing.",
+        "Revoke a right on a thing; a right that was not granted is no error.",
         "THING <str> The one.",
         "gatewayctl thing grant x --everyone",
         "gatewayctl thing revoke-access x",
