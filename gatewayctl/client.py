@@ -2,9 +2,9 @@
 
 import re
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import Any, Final, overload
+from typing import Any, Final, Protocol, TypeVar, overload
 from urllib.parse import quote
 
 from gatewayctl.failures import unsendable
@@ -130,3 +130,27 @@ def segment(ref: str) -> str:
         return quote(ref, safe="@")
     except UnicodeEncodeError as error:
         raise unsendable() from error
+
+
+class Page(Protocol):
+    """A part of a list."""
+
+    @property
+    def total(self) -> int:
+        """How many rows there are, those on other pages too."""
+        ...
+
+
+PageType = TypeVar("PageType", bound=Page)
+Row = TypeVar("Row")
+
+
+def everything(read: Callable[[int], PageType], rows_of: Callable[[PageType], Sequence[Row]]) -> list[Row]:
+    """Return the rows of all pages; `read` takes how many rows come before a page."""
+    rows: list[Row] = []
+    while True:
+        page = read(len(rows))
+        found = rows_of(page)
+        rows += found
+        if not found or len(rows) >= page.total:
+            return rows

@@ -7,7 +7,7 @@ The kinds are those of the daemon and seven of our own: `cancelled`, `usage`, `s
 from dataclasses import dataclass
 from typing import Final
 
-from gatewayctl.safe import as_json, clean
+from gatewayctl.sanitize import as_json, clean
 
 OK: Final = 0
 FAILURE: Final = 1

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from gatewayctl import __version__, failures
+from gatewayctl.command import Session
 from gatewayctl.commands import (
     collections,
     database,
     events,
     files,
-    functions,
     groups,
     health,
     ingest,
@@ -28,13 +28,12 @@ from gatewayctl.commands import (
     stored_chats,
     tasks,
     tool_servers,
-    tools,
     users,
 )
+from gatewayctl.commands.plugins import functions, tools
 from gatewayctl.failures import CommandError
 from gatewayctl.render import Output
 from gatewayctl.streams import discard, prepared_streams, tell
-from gatewayctl.verbs import Session
 
 app = typer.Typer(
     name="gatewayctl",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from gatewayctl.failures import CommandError
-from gatewayctl.safe import clean
+from gatewayctl.sanitize import clean
 
 FROM_FILE: Final = "@"
 

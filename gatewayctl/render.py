@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gatewayctl.columns import NOTHING, Column, fitted, table_columns
-from gatewayctl.safe import as_json, clean, clean_lines
+from gatewayctl.sanitize import as_json, clean, clean_lines
 
 # Wide enough that a table in a pipe is never folded.
 PIPE_WIDTH: Final = 1_000_000

@@ -9,7 +9,7 @@ from io import TextIOWrapper
 from typing import Any, Final, TextIO, cast
 
 from gatewayctl.failures import CommandError
-from gatewayctl.safe import escaped
+from gatewayctl.sanitize import escaped
 
 ESCAPES: Final = "gatewayctl.escapes"
 """The error handler of codecs that writes what an encoding lacks as JSON does."""

@@ -13,7 +13,7 @@ import typer
 
 from gatewayctl.client import QUICKSTART_SOCKET, SYSTEM_SOCKET
 from gatewayctl.failures import INTERRUPTED, OK, PARTIAL, TABLE, TRY_LATER
-from gatewayctl.ingesting.watch import PASSING
+from gatewayctl.ingest.watch import PASSING
 from gatewayctl.main import app
 from gatewayd import __released__
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from gatewayctl.command import Noun, Session
 from gatewayctl.completion import completing, files
-from gatewayctl.live.citations import citations
+from gatewayctl.events.citations import citations
 from gatewayctl.prompts import usage
 from gatewayctl.render import Output
-from gatewayctl.verbs import Noun, Session
 from gatewayctl.wire import routes
 from gatewayctl.wire.chat import Chat, Message, Reference
 
@@ -97,13 +97,13 @@ def _show(session: Session, request: Chat) -> None:
                 session.renderer.json(event)
                 sys.stdout.flush()
             return
-        answer = Answer(events)
+        answer = StreamedAnswer(events)
         session.renderer.answer(answer.pieces())
     for note in answer.notes():
         session.note(note)
 
 
-class Answer:
+class StreamedAnswer:
     """A streamed answer: its text, and what was told beside it."""
 
     def __init__(self, events: Iterator[Mapping[str, Any]]) -> None:

@@ -5,30 +5,29 @@ from typing import Annotated, Final
 
 import typer
 
-from gatewayctl.commands.files import FileIds, NewOwner, leave, wait_for
-from gatewayctl.commands.ownerless import ownerless, settle
+from gatewayctl.client import everything
+from gatewayctl.command import DryRun, Noun, Session, Yes
+from gatewayctl.commands.files import FileIds, NewOwner, leave, ownerless, settle, wait_for
 from gatewayctl.failures import CommandError
-from gatewayctl.ingesting.stop import Stop, StoppedError
-from gatewayctl.paging import everything
+from gatewayctl.ingest.stop import Stop, StoppedError
 from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import Bars, Output, View
-from gatewayctl.safe import begun, clean
-from gatewayctl.verbs import DryRun, Noun, Session, Yes
+from gatewayctl.sanitize import begun, clean
 from gatewayctl.wire import routes
 from gatewayctl.wire.collections import (
-    Answer,
     CheckReport,
     Collection,
     CollectionChange,
     CollectionFile,
+    CollectionMembers,
     CollectionWritten,
     MemberResult,
-    Members,
     MembersWritten,
     NewCollection,
     Passage,
     Query,
     Reindex,
+    SearchAnswer,
 )
 from gatewayctl.wire.files import Gift
 
@@ -37,7 +36,7 @@ noun = Noun("Collections: files that are searched together, and who may search t
 PAGE: Final = 1000
 POLL_SECONDS: Final = 1.0
 TEASER: Final = 200
-LONGEST_CELL: Final = 60
+MAX_CELL_CHARS: Final = 60
 """Characters of a description in a list: every line of a table is as long as the longest."""
 
 ROWS: View[Collection] = View(
@@ -48,7 +47,7 @@ ROWS: View[Collection] = View(
         "USER": lambda row: row.user or row.user_id,
         "READERS": lambda row: row.readers,
         "WRITERS": lambda row: row.writers,
-        "DESCRIPTION": lambda row: begun(row.description, LONGEST_CELL),
+        "DESCRIPTION": lambda row: begun(row.description, MAX_CELL_CHARS),
         "ID": lambda row: row.id,
     },
 )
@@ -275,7 +274,7 @@ def add(
     if wait and not dry_run:
         wait_for(session, files)
     answer = session.client.call(
-        routes.ADD_TO_COLLECTION, collection, body=Members(files=files), dry_run=dry_run
+        routes.ADD_TO_COLLECTION, collection, body=CollectionMembers(files=files), dry_run=dry_run
     )
     _show_results(session, answer)
 
@@ -301,7 +300,7 @@ def remove(
     """
     if delete:
         confirm(f"Delete {len(files)} files of the collection {collection}?", yes=yes or dry_run)
-    request = Members(files=files)
+    request = CollectionMembers(files=files)
     if delete:
         request.delete = True
     _show_results(
@@ -445,7 +444,7 @@ def _show_results(session: Session, answer: MembersWritten) -> None:
     leave(any(row.outcome == "failed" for row in answer.results))
 
 
-def _show_answer(session: Session, answer: Answer, view: View[Passage]) -> None:
+def _show_answer(session: Session, answer: SearchAnswer, view: View[Passage]) -> None:
     if session.output is Output.JSON:
         session.renderer.json(answer.model_dump(mode="json"))
         return

@@ -5,9 +5,9 @@ from typing import Annotated, Final
 
 import typer
 
+from gatewayctl.command import Noun, Session
 from gatewayctl.failures import FAILURE
 from gatewayctl.render import View
-from gatewayctl.verbs import Noun, Session
 from gatewayctl.wire import routes
 from gatewayctl.wire.database import DatabaseCheck, DatabaseState
 

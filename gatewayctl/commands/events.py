@@ -7,15 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
+from gatewayctl.command import Noun, Session
+from gatewayctl.events.call_prompts import ask
+from gatewayctl.events.follower import GAP, Follower, Happening, Whose
+from gatewayctl.events.lines import line_of, question_of
 from gatewayctl.failures import CommandError
-from gatewayctl.live.answering import ask
-from gatewayctl.live.following import GAP, Follower, Happening, Whose
-from gatewayctl.live.lines import line_of, question_of
 from gatewayctl.prompts import read_secret, usage
 from gatewayctl.render import Output, View
-from gatewayctl.safe import as_json
+from gatewayctl.sanitize import as_json
 from gatewayctl.values import read_json
-from gatewayctl.verbs import Noun, Session
 from gatewayctl.wire import routes
 from gatewayctl.wire.events import Call, CallAnswer
 

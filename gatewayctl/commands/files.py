@@ -9,21 +9,23 @@ from typing import Annotated, Final
 
 import typer
 
+from gatewayctl.client import ControlClient, everything
+from gatewayctl.command import DryRun, Noun, Session, Yes, describe
 from gatewayctl.completion import completing, files
 from gatewayctl.failures import FAILURE, CommandError
-from gatewayctl.ingesting.folder import READ, IrregularError, reason, regular
-from gatewayctl.ingesting.reading import ReadError, Stream, place_of
-from gatewayctl.ingesting.stop import Stop, StoppedError
-from gatewayctl.ingesting.waiting import settled
-from gatewayctl.paging import everything
+from gatewayctl.ingest.folder import READ, IrregularError, reason, regular
+from gatewayctl.ingest.readers import ReadError, Stream, place_of
+from gatewayctl.ingest.stop import Stop, StoppedError
+from gatewayctl.ingest.wait import settled
 from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import Bars, Output, View
-from gatewayctl.safe import clean
-from gatewayctl.verbs import DryRun, Noun, Session, Yes, describe
+from gatewayctl.sanitize import clean
 from gatewayctl.wire import routes
 from gatewayctl.wire.files import File, FileWritten, Gift, NewFile, Queue
 
 noun = Noun("Documents: what was uploaded, and whether it can be searched.")
+
+MAX_PAGE_FILES: Final = 1000
 
 ROWS: View[File] = View(
     name=lambda file: file.id,
@@ -107,7 +109,7 @@ def add(
     """
     if name is not None and len(paths) > 1:
         raise usage("cannot give one name to several files", param="--name")
-    batch = Batch(session, is_alone=len(paths) == 1)
+    batch = UploadBatch(session, is_alone=len(paths) == 1)
     for path in paths:
         request = NewFile(name=path.name if name is None else name, collection=collection, user=user)
         batch.add(path, request)
@@ -245,7 +247,7 @@ def _failed(session: Session) -> list[File]:
     )
 
 
-class Batch:
+class UploadBatch:
     """Uploads files one after the other, and tells of those that failed."""
 
     def __init__(self, session: Session, *, is_alone: bool) -> None:
@@ -333,3 +335,26 @@ def leave(is_failure: bool) -> None:
     if is_failure:
         sys.stdout.flush()
         raise typer.Exit(FAILURE)
+
+
+def ownerless(client: ControlClient, collection: str) -> list[str]:
+    """Return the ids of the files in a collection whose owner's account is gone."""
+    members = everything(
+        lambda at: client.call(
+            routes.LIST_COLLECTION_FILES, collection, offset=at or None, limit=MAX_PAGE_FILES
+        ),
+        lambda page: page.files,
+    )
+    return [member.file.id for member in members if not member.file.user]
+
+
+def settle(session: Session, found: Sequence[str], to: str, *, gives: bool, dry_run: bool) -> None:
+    """Give files to a user, or say how many stay with nobody."""
+    if not found:
+        return
+    if not gives:
+        session.note(f"{len(found)} files in it still belong to nobody: --with-files gives them, too")
+        return
+    for file_id in found:
+        session.client.call(routes.GIVE_FILE, file_id, body=Gift(user=to), dry_run=dry_run)
+    session.note(f"{'dry run: ' if dry_run else ''}gave {len(found)} files that belonged to nobody")

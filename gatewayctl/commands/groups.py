@@ -4,18 +4,18 @@ from typing import Annotated
 
 import typer
 
+from gatewayctl.command import DryRun, GroupRef, Noun, ProviderName, Session, Yes
 from gatewayctl.commands.users import ROWS as USER_ROWS
 from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import View
 from gatewayctl.values import by_name, parse_flags, tree_of
-from gatewayctl.verbs import DryRun, GroupRef, Noun, ProviderName, Session, Yes
 from gatewayctl.wire import routes
 from gatewayctl.wire.groups import (
     Group,
     GroupChange,
+    GroupMembers,
     GroupWritten,
     Member,
-    Members,
     NewGroup,
     RemovedMembers,
     SourceName,
@@ -165,7 +165,7 @@ def add_member(session: Session, group: GroupRef, users: UserRefs, dry_run: DryR
 
     Identity providers neither see nor remove what is added by hand.
     """
-    row = session.client.call(routes.ADD_MEMBERS, group, body=Members(users=users), dry_run=dry_run)
+    row = session.client.call(routes.ADD_MEMBERS, group, body=GroupMembers(users=users), dry_run=dry_run)
     session.written(row, WRITTEN, f"{row.changed_members} members of group")
 
 

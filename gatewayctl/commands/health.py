@@ -5,9 +5,9 @@ from typing import Final
 
 import typer
 
+from gatewayctl.command import Session, add_verb
 from gatewayctl.failures import FAILURE
 from gatewayctl.render import View
-from gatewayctl.verbs import Session, add_verb
 from gatewayctl.wire import routes
 from gatewayctl.wire.health import Health, SourceState, VectorCache
 

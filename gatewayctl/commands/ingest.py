@@ -10,21 +10,21 @@ from typing import Annotated, Any
 
 import typer
 
+from gatewayctl.command import Session, add_verb
 from gatewayctl.failures import PARTIAL, CommandError
-from gatewayctl.ingesting.folder import Folder, reason
-from gatewayctl.ingesting.reading import Reader
-from gatewayctl.ingesting.records import Outcome, Report, What
-from gatewayctl.ingesting.rules import Rules
-from gatewayctl.ingesting.run import Plan, Run
-from gatewayctl.ingesting.scan import Scan, Scanner
-from gatewayctl.ingesting.stop import Stop, StoppedError
-from gatewayctl.ingesting.walk import Choice
-from gatewayctl.ingesting.watch import Watch, later, stopped
+from gatewayctl.ingest.folder import Folder, reason
+from gatewayctl.ingest.readers import Reader
+from gatewayctl.ingest.records import FileOutcome, Report, What
+from gatewayctl.ingest.rules import Rules
+from gatewayctl.ingest.run import Plan, Run
+from gatewayctl.ingest.scan import Scan, Scanner
+from gatewayctl.ingest.stop import Stop, StoppedError
+from gatewayctl.ingest.walk import Choice
+from gatewayctl.ingest.watch import Watch, later, stopped
 from gatewayctl.prompts import usage
 from gatewayctl.render import Bars, Output
-from gatewayctl.safe import clean
+from gatewayctl.sanitize import clean
 from gatewayctl.values import parse_size
-from gatewayctl.verbs import Session, add_verb
 
 Patterns = list[str] | None
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Directory to ingest.")]
@@ -230,7 +230,7 @@ class Command:
                 raise later(error, report) from error
         return report
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _tell(self, outcome: FileOutcome) -> None:
         self._session.renderer.json(asdict(outcome))
         sys.stdout.flush()
 

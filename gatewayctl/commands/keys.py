@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
+from gatewayctl.command import DryRun, Noun, Session, UserRef, Yes
 from gatewayctl.prompts import confirm
 from gatewayctl.render import Output, View
 from gatewayctl.values import parse_duration
-from gatewayctl.verbs import DryRun, Noun, Session, UserRef, Yes
 from gatewayctl.wire import routes
 from gatewayctl.wire.keys import Key, KeyReasons, KeyWritten, NewKey
 

@@ -5,19 +5,19 @@ from typing import Annotated, Any, Final
 import typer
 
 from gatewayctl.client import ControlClient
-from gatewayctl.commands import access
+from gatewayctl.command import DryRun, Noun, Session, Yes
+from gatewayctl.commands import access_lists as access
 from gatewayctl.completion import actions, completing, filters, tools
 from gatewayctl.prompts import confirm, read_text
 from gatewayctl.render import View
-from gatewayctl.safe import begun
+from gatewayctl.sanitize import begun
 from gatewayctl.values import by_name, parse_values
-from gatewayctl.verbs import DryRun, Noun, Session, Yes
 from gatewayctl.wire import routes
 from gatewayctl.wire.models import AccessChange, Holders, Model, ModelWritten, NewModel
 
 noun = Noun("Models, who may use them, and custom models.")
 
-LONGEST_CELL: Final = 60
+MAX_CELL_CHARS: Final = 60
 
 ROWS: View[Model] = View(
     name=lambda model: model.id,
@@ -35,7 +35,7 @@ DETAIL: View[Model] = View(
     columns={
         **ROWS.columns,
         "BASE": lambda model: model.base,
-        "SYSTEM": lambda model: begun(model.system, LONGEST_CELL),
+        "SYSTEM": lambda model: begun(model.system, MAX_CELL_CHARS),
         "PARAMS": lambda model: by_name(model.params),
         "KNOWLEDGE": lambda model: model.knowledge,
         "TOOLS": lambda model: model.tools,

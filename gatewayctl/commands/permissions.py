@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
+from gatewayctl.command import DryRun, Noun, Session, UserRef, Yes, describe
 from gatewayctl.failures import CommandError
 from gatewayctl.prompts import confirm
 from gatewayctl.render import Output, View
 from gatewayctl.values import parse_flags, split_permission
-from gatewayctl.verbs import DryRun, Noun, Session, UserRef, Yes, describe
 from gatewayctl.wire import routes
 from gatewayctl.wire.permissions import (
     AuditFinding,

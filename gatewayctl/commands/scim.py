@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from gatewayctl.command import Noun, Session
 from gatewayctl.failures import FAILURE
 from gatewayctl.prompts import read_secret, usage
 from gatewayctl.render import View
@@ -13,7 +14,6 @@ from gatewayctl.scimcheck.address import read_base
 from gatewayctl.scimcheck.probe import HttpProbe, make_context
 from gatewayctl.scimcheck.records import Result
 from gatewayctl.scimcheck.run import run, start, steps
-from gatewayctl.verbs import Noun, Session
 from gatewayctl.wire import routes
 from gatewayctl.wire.scim import ScimCheck, ScimRequest, ScimStatus
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from gatewayctl.command import DryRun, Noun, Session
 from gatewayctl.render import Output, View
-from gatewayctl.verbs import DryRun, Noun, Session
 from gatewayctl.wire import routes
 from gatewayctl.wire.scim import ScimToken, ScimTokenWritten
 

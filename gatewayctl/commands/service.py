@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from gatewayctl.command import DryRun, Noun, Session, Yes
 from gatewayctl.failures import CommandError
 from gatewayctl.prompts import confirm
 from gatewayctl.render import View
-from gatewayctl.service.installation import Installation, Place
-from gatewayctl.verbs import DryRun, Noun, Session, Yes
+from gatewayctl.service.installation import Place, ServiceInstallation
 from gatewayctl.wire.service import ServiceStep
 
 noun = Noun("The service: units, users, manual pages and commands on this machine. No daemon is asked.")
@@ -51,7 +51,7 @@ def install(session: Session, prefix: Prefix = ROOT, dry_run: DryRun = False, ye
     """
     confirm(f"Install the service below {prefix}?", yes=yes or dry_run)
     here = place(prefix)
-    _show(session, Installation(here, dry_run=dry_run).install())
+    _show(session, ServiceInstallation(here, dry_run=dry_run).install())
     if not (dry_run or here.is_image):
         session.note("Start it: systemctl enable --now gatewayd.socket gatewayd-control.socket gatewayd")
 
@@ -60,7 +60,7 @@ def install(session: Session, prefix: Prefix = ROOT, dry_run: DryRun = False, ye
 def uninstall(session: Session, prefix: Prefix = ROOT, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Stop the service and remove what `install` put there; configuration, state and users stay."""
     confirm(f"Remove the service below {prefix}?", yes=yes or dry_run)
-    _show(session, Installation(place(prefix), dry_run=dry_run).uninstall())
+    _show(session, ServiceInstallation(place(prefix), dry_run=dry_run).uninstall())
 
 
 def _show(session: Session, steps: Iterable[ServiceStep]) -> None:

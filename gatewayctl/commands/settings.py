@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
+from gatewayctl.command import DryRun, Noun, Session, describe
 from gatewayctl.failures import CommandError
 from gatewayctl.render import Output, View
 from gatewayctl.values import parse_pairs
-from gatewayctl.verbs import DryRun, Noun, Session, describe
 from gatewayctl.wire import routes
 from gatewayctl.wire.settings import Setting, SettingChange, SettingReset, SettingsWritten
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
+from gatewayctl.command import DryRun, Session, add_verb
 from gatewayctl.commands.users import PasswordFile
 from gatewayctl.prompts import read_secret
 from gatewayctl.render import View
-from gatewayctl.verbs import DryRun, Session, add_verb
 from gatewayctl.wire import routes
 from gatewayctl.wire.setup import Setup, SetupReply
 

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from gatewayctl.client import everything
+from gatewayctl.command import DryRun, Session, Yes, describe
 from gatewayctl.commands.chat import noun
-from gatewayctl.live.portable import BATCH_BYTES, as_array, as_lines, batches, read_chats, write_file
-from gatewayctl.live.transcripts import transcript
-from gatewayctl.paging import everything
+from gatewayctl.events.portable import BATCH_BYTES, as_array, as_lines, batches, read_chats, write_file
+from gatewayctl.events.transcripts import transcript
 from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import Output, View
-from gatewayctl.verbs import DryRun, Session, Yes, describe
 from gatewayctl.wire import routes
 from gatewayctl.wire.stored_chats import (
     ChatExport,

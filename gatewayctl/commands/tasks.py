@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
+from gatewayctl.command import Noun, Session
 from gatewayctl.prompts import usage
 from gatewayctl.render import Output, View
-from gatewayctl.verbs import Noun, Session
 from gatewayctl.wire import routes
 from gatewayctl.wire.tasks import Task, TaskStop
 

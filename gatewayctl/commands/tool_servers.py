@@ -5,20 +5,20 @@ from typing import Annotated, Any, Final
 import typer
 
 from gatewayctl.client import ControlClient
-from gatewayctl.commands import access
+from gatewayctl.command import DryRun, Noun, Session, Yes
+from gatewayctl.commands import access_lists as access
 from gatewayctl.completion import completing, tool_servers
 from gatewayctl.prompts import confirm, read_secret, read_text
 from gatewayctl.render import Output, View
-from gatewayctl.safe import begun
+from gatewayctl.sanitize import begun
 from gatewayctl.values import parse_pairs, read_object
-from gatewayctl.verbs import DryRun, Noun, Session, Yes
 from gatewayctl.wire import routes
 from gatewayctl.wire.models import Holders
 from gatewayctl.wire.tool_servers import Kind, NewToolServer, OfferedTool, ToolServer, ToolServerWritten
 
 noun = Noun("Tool servers: their operations are tools that models call.")
 
-LONGEST_CELL: Final = 60
+MAX_CELL_CHARS: Final = 60
 
 ROWS: View[ToolServer] = View(
     name=lambda row: row.id,
@@ -52,7 +52,7 @@ TOOLS: View[OfferedTool] = View(
     columns={
         "TOOL": lambda row: row.name,
         "PARAMETERS": lambda row: list(row.parameters.get("properties") or {}),
-        "DESCRIPTION": lambda row: begun(row.description, LONGEST_CELL),
+        "DESCRIPTION": lambda row: begun(row.description, MAX_CELL_CHARS),
     },
 )
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
+from gatewayctl.command import DryRun, Noun, ProviderName, Session, UserRef, Yes
 from gatewayctl.prompts import ask_password, confirm, read_secret, usage
 from gatewayctl.render import Output, View
 from gatewayctl.values import by_name
-from gatewayctl.verbs import DryRun, Noun, ProviderName, Session, UserRef, Yes
 from gatewayctl.wire import routes
 from gatewayctl.wire.scim import Link, Unlink
 from gatewayctl.wire.users import NewUser, PasswordChange, RoleName, User, UserChange, UserWritten

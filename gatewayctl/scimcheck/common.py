@@ -4,20 +4,20 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from gatewayctl.safe import clean
-from gatewayctl.scimcheck.records import Answer, Fault, Memory
+from gatewayctl.sanitize import clean
+from gatewayctl.scimcheck.records import Fault, Memory, ScimAnswer
 
 ERROR_SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:Error"
 LIST_SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 SHOWN: Final = 200
 
-Judge = Callable[[Answer, Memory], str | Fault]
+Judge = Callable[[ScimAnswer, Memory], str | Fault]
 
 
 def expect(*statuses: int, then: Judge) -> Judge:
     """Return a judge that explains any other status, and asks `then` about these."""
 
-    def judge(answer: Answer, memory: Memory) -> str | Fault:
+    def judge(answer: ScimAnswer, memory: Memory) -> str | Fault:
         if answer.status not in statuses or (answer.is_html and answer.status != 204):
             return unexpected(answer, statuses, memory)
         return then(answer, memory)
@@ -25,7 +25,7 @@ def expect(*statuses: int, then: Judge) -> Judge:
     return judge
 
 
-def unexpected(answer: Answer, expected: tuple[int, ...], memory: Memory) -> Fault:
+def unexpected(answer: ScimAnswer, expected: tuple[int, ...], memory: Memory) -> Fault:
     """Explain an answer whose status is not one of those expected."""
     wanted = " or ".join(map(str, expected))
     told = f"{answer.status} instead of {wanted}{_said(answer)}"
@@ -57,7 +57,7 @@ def unexpected(answer: Answer, expected: tuple[int, ...], memory: Memory) -> Fau
             return Fault(told)
 
 
-def check_error(answer: Answer, scim_type: str | None = None) -> Fault | None:
+def check_error(answer: ScimAnswer, scim_type: str | None = None) -> Fault | None:
     """Return a fault unless the body is an error of RFC 7644, section 3.12."""
     body = answer.resource
     if ERROR_SCHEMA not in _texts(body.get("schemas")):
@@ -69,7 +69,7 @@ def check_error(answer: Answer, scim_type: str | None = None) -> Fault | None:
     return None
 
 
-def read_list(answer: Answer) -> tuple[int, list[Mapping[str, Any]]] | Fault:
+def read_list(answer: ScimAnswer) -> tuple[int, list[Mapping[str, Any]]] | Fault:
     """Return the total and the resources of a list, or what is wrong with it."""
     body = answer.resource
     if LIST_SCHEMA not in _texts(body.get("schemas")):
@@ -93,11 +93,11 @@ def _token_advice(memory: Memory) -> str:
     )
 
 
-def _is_about_provider(answer: Answer) -> bool:
+def _is_about_provider(answer: ScimAnswer) -> bool:
     return "SCIM_AUTH_PROVIDER" in str(answer.resource.get("detail", ""))
 
 
-def _said(answer: Answer) -> str:
+def _said(answer: ScimAnswer) -> str:
     detail = answer.resource.get("detail")
     return f": {clean(detail)[:SHOWN]}" if isinstance(detail, str) and detail else ""
 

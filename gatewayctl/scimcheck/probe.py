@@ -12,17 +12,17 @@ from urllib.parse import urlencode
 from gatewayctl import __version__
 from gatewayctl.prompts import usage
 from gatewayctl.scimcheck.address import Base
-from gatewayctl.scimcheck.records import Answer, Ask, Fault, Unanswered
+from gatewayctl.scimcheck.records import Ask, Fault, ScimAnswer, Unanswered
 
 TIMEOUT_SECONDS: Final = 15.0
-LONGEST_ANSWER: Final = 8 * 1024 * 1024
+MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 SCIM_JSON: Final = "application/scim+json"
 
 
 class Probe(Protocol):
     """What sends requests."""
 
-    def send(self, ask: Ask) -> Answer:
+    def send(self, ask: Ask) -> ScimAnswer:
         """Return the answer; raise Unanswered when there is none."""
         ...
 
@@ -35,7 +35,7 @@ class HttpProbe:
         self._token = token
         self._context = context
 
-    def send(self, ask: Ask) -> Answer:
+    def send(self, ask: Ask) -> ScimAnswer:
         """Return the answer; raise Unanswered when there is none."""
         target = f"{self._base.path}{ask.path}"
         if ask.query:
@@ -45,11 +45,11 @@ class HttpProbe:
             try:
                 connection.request(ask.method, target, body, self._headers(ask))
                 reply = connection.getresponse()
-                content = reply.read(LONGEST_ANSWER)
+                content = reply.read(MAX_ANSWER_BYTES)
             except (OSError, http.client.HTTPException) as error:
                 raise Unanswered(explain(error, self._base)) from error
         headers = {name.lower(): value for name, value in reply.getheaders()}
-        return Answer(reply.status, headers, content)
+        return ScimAnswer(reply.status, headers, content)
 
     def _connection(self) -> http.client.HTTPConnection:
         host, port = self._base.host, self._base.port

@@ -22,7 +22,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ScimAnswer:
     """What came back; header names are in lower case."""
 
     status: int
@@ -84,5 +84,5 @@ class Step:
 
     name: str
     ask: Callable[[Memory], Ask]
-    judge: Callable[[Answer, Memory], str | Fault]
+    judge: Callable[[ScimAnswer, Memory], str | Fault]
     needs: tuple[str, ...] = ()

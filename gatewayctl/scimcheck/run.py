@@ -7,9 +7,9 @@ from typing import Final
 from gatewayctl.scimcheck.address import Base
 from gatewayctl.scimcheck.common import fingerprint
 from gatewayctl.scimcheck.probe import Probe
-from gatewayctl.scimcheck.reading import READING
+from gatewayctl.scimcheck.read_steps import READING
 from gatewayctl.scimcheck.records import Fault, Memory, Result, Step, Unanswered
-from gatewayctl.scimcheck.writing import WRITING
+from gatewayctl.scimcheck.write_steps import WRITING
 from gatewayctl.wire.scim import ScimCheck
 
 GROUP_NAME: Final = "gatewayctl scim check"

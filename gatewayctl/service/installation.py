@@ -64,7 +64,7 @@ class Place:
                 )
 
 
-class Installation:
+class ServiceInstallation:
     """The steps, each of which is made when it is asked for; with `dry_run` none is made."""
 
     def __init__(self, place: Place, run: Run = run_command, *, dry_run: bool = False) -> None:

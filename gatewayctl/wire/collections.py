@@ -55,7 +55,7 @@ class CollectionChange(Request):
     writers: list[str] | None = None
 
 
-class Members(Request):
+class CollectionMembers(Request):
     """Files (ids) to add or remove; `delete` also deletes removed files that no other collection holds."""
 
     files: list[str]
@@ -149,7 +149,7 @@ class Passage(Reply):
     lexical_rank: int | None = None
 
 
-class Answer(Reply):
+class SearchAnswer(Reply):
     """The passages, best first, and sentences about what could not be done."""
 
     passages: list[Passage]

@@ -1,8 +1,8 @@
 """Events and calls on the wire.
 
-`GET /v1/events` answers server-sent events. The first one has the name `session` and the data `Session`; its
-id, and that of each further one, is where a client goes on (`?since=`). The others have the data `Envelope`.
-A call, which somebody has to answer, has no id.
+`GET /v1/events` answers server-sent events. The first one has the name `session` and the data
+`EventSession`; its id, and that of each further one, is where a client goes on (`?since=`). The others have
+the data `Envelope`. A call, which somebody has to answer, has no id.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from gatewayctl.wire.base import Reply, Request
 
 
-class Session(Reply):
+class EventSession(Reply):
     """What a stream begins with: whose events it has ("*" for everybody), and whether some were lost."""
 
     user_id: str

@@ -59,13 +59,13 @@ class GroupChange(Request):
     description: str | None = None
 
 
-class Members(Request):
+class GroupMembers(Request):
     """Users by id or e-mail."""
 
     users: list[str]
 
 
-class RemovedMembers(Members):
+class RemovedMembers(GroupMembers):
     """Users to take out of a group, whom `source` has added; None is any source."""
 
     source: SourceName | None = None

@@ -89,7 +89,7 @@ LINK_GROUP: Final = _write(
 )
 LIST_MEMBERS: Final = _get("/v1/groups/{ref}/members", groups.MemberList, "List the members of a group")
 ADD_MEMBERS: Final = _write(
-    "POST", "/v1/groups/{ref}/members/add", groups.Members, groups.GroupWritten, "Add members to a group"
+    "POST", "/v1/groups/{ref}/members/add", groups.GroupMembers, groups.GroupWritten, "Add members to a group"
 )
 REMOVE_MEMBERS: Final = _write(
     "POST",
@@ -220,7 +220,7 @@ REMOVE_COLLECTION: Final = _write(
 ADD_TO_COLLECTION: Final = _write(
     "POST",
     "/v1/collections/{ref}/add",
-    collections.Members,
+    collections.CollectionMembers,
     collections.MembersWritten,
     "Add files to a collection",
 )
@@ -248,12 +248,12 @@ GIVE_COLLECTION: Final = _write(
     "Give a collection to another account",
 )
 QUERY_COLLECTION: Final = _post(
-    "/v1/collections/{ref}/query", collections.Query, collections.Answer, "Search a collection"
+    "/v1/collections/{ref}/query", collections.Query, collections.SearchAnswer, "Search a collection"
 )
 REMOVE_FROM_COLLECTION: Final = _write(
     "POST",
     "/v1/collections/{ref}/remove",
-    collections.Members,
+    collections.CollectionMembers,
     collections.MembersWritten,
     "Remove files from a collection",
 )

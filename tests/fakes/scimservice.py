@@ -6,28 +6,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gatewayctl.scimcheck.common import ERROR_SCHEMA, LIST_SCHEMA
-from gatewayctl.scimcheck.reading import URN
-from gatewayctl.scimcheck.records import Answer, Ask
+from gatewayctl.scimcheck.read_steps import URN
+from gatewayctl.scimcheck.records import Ask, ScimAnswer
 
 SCIM_HEADERS = {"content-type": "application/scim+json"}
 
 
-def reply(status: int, body: Any = None, **headers: str) -> Answer:
+def reply(status: int, body: Any = None, **headers: str) -> ScimAnswer:
     """Return an answer of the service."""
     content = b"" if body is None else json.dumps(body).encode()
-    return Answer(
+    return ScimAnswer(
         status, {**SCIM_HEADERS, **{name.replace("_", "-"): text for name, text in headers.items()}}, content
     )
 
 
-def listed(*resources: Mapping[str, Any]) -> Answer:
+def listed(*resources: Mapping[str, Any]) -> ScimAnswer:
     """Return a list."""
     return reply(
         200, {"schemas": [LIST_SCHEMA], "totalResults": len(resources), "Resources": list(resources)}
     )
 
 
-def failed(status: int, detail: str = "cannot", **more: str) -> Answer:
+def failed(status: int, detail: str = "cannot", **more: str) -> ScimAnswer:
     """Return an error of the service."""
     body = {"schemas": [ERROR_SCHEMA], "status": str(status), "detail": detail}
     scim_type = more.pop("scim_type", None)
@@ -38,12 +38,12 @@ def failed(status: int, detail: str = "cannot", **more: str) -> Answer:
 class Service:
     """Answers as a good gateway does; `replies` has what to answer instead, by method and path."""
 
-    replies: dict[tuple[str, str], Callable[[Ask], Answer]] = field(default_factory=dict)
+    replies: dict[tuple[str, str], Callable[[Ask], ScimAnswer]] = field(default_factory=dict)
     asked: list[Ask] = field(default_factory=list)
     members: list[str] = field(default_factory=list)
     name: str = ""
 
-    def send(self, ask: Ask) -> Answer:
+    def send(self, ask: Ask) -> ScimAnswer:
         self.asked.append(ask)
         instead = self.replies.get((ask.method, ask.path))
         if instead is not None:
@@ -52,7 +52,7 @@ class Service:
             return failed(401, www_authenticate="Bearer")
         return self._read(ask) if ask.method == "GET" else self._write(ask)
 
-    def _read(self, ask: Ask) -> Answer:
+    def _read(self, ask: Ask) -> ScimAnswer:
         match ask.path:
             case "/ServiceProviderConfig":
                 features = {"patch": {"supported": True}, "filter": {"supported": True}}
@@ -75,7 +75,7 @@ class Service:
             case _:
                 return failed(404)
 
-    def _write(self, ask: Ask) -> Answer:
+    def _write(self, ask: Ask) -> ScimAnswer:
         body = ask.body or {}
         if ask.method == "POST":
             self.name = body["displayName"]

@@ -11,10 +11,10 @@ from gatewayctl.wire.base import Outcome
 from gatewayctl.wire.collections import (
     Collection,
     CollectionFile,
+    CollectionMembers,
     CollectionWritten,
     Difference,
     MemberResult,
-    Members,
     MembersWritten,
     NewCollection,
     Sync,
@@ -111,7 +111,9 @@ class Shelf(ControlClient):
                 file.error = "it is locked" if file.status == "failed" else None
         return Waited(files=found, is_done=all(file.status != "pending" for file in found))
 
-    def remove_from_collection(self, ref: str, body: Members, *, dry_run: bool = False) -> MembersWritten:
+    def remove_from_collection(
+        self, ref: str, body: CollectionMembers, *, dry_run: bool = False
+    ) -> MembersWritten:
         self._call("remove_from_collection", ",".join(body.files))
         return MembersWritten(results=[self._removed(each) for each in body.files])
 

@@ -1,7 +1,8 @@
 """What the client sends for an endpoint, and where the socket is."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from gatewayctl import client
-from gatewayctl.client import ControlClient, default_socket, fill, segment
+from gatewayctl.client import ControlClient, default_socket, everything, fill, segment
 from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.chat import Chat, Message
@@ -162,3 +163,26 @@ async def test_references_are_escaped(control: Control) -> None:
     assert made.name == "ann"
     with pytest.raises(Exception, match=r"cannot find user 'a/\.\./\?x=1#%2F'"):
         await control.call(control.client.call, routes.GET_USER, "a/../?x=1#%2F")
+
+
+@dataclass(frozen=True)
+class Page:
+    rows: Sequence[int]
+    total: int
+
+
+@pytest.mark.parametrize(("count", "asked"), [(0, [0]), (1, [0]), (3, [0]), (4, [0, 3]), (7, [0, 3, 6])])
+def test_pages_are_read_until_all_rows_are_there(count: int, asked: list[int]) -> None:
+    offsets: list[int] = []
+
+    def read(offset: int) -> Page:
+        offsets.append(offset)
+        return Page(range(offset, min(offset + 3, count)), count)
+
+    assert everything(read, lambda page: page.rows) == list(range(count))
+    assert offsets == asked
+
+
+def test_rows_that_went_meanwhile_are_not_waited_for() -> None:
+    pages = [Page([1, 2], 5), Page([], 2)]
+    assert everything(lambda _: pages.pop(0), lambda page: page.rows) == [1, 2]

@@ -61,8 +61,8 @@ class CollectionFileRoutes:
         return answer(wire.CollectionFiles(files=await self._views.members(found), total=total))
 
     async def add(self, request: web.Request) -> web.StreamResponse:
-        """Take `Members`, answer `MembersWritten`; `delete` means nothing here."""
-        wanted = await read_model(request, wire.Members)
+        """Take `CollectionMembers`, answer `MembersWritten`; `delete` means nothing here."""
+        wanted = await read_model(request, wire.CollectionMembers)
         dry_run = is_set(request, "dry_run")
         who, collection = await self._resolve(request)
         file_ids = list(dict.fromkeys(wanted.files))
@@ -76,8 +76,8 @@ class CollectionFileRoutes:
         return _results(results, _added, dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Take `Members`, answer `MembersWritten`; with `delete` files that nothing else holds go, too."""
-        wanted = await read_model(request, wire.Members)
+        """Take `CollectionMembers`, answer `MembersWritten`; `delete` deletes files that no other holds."""
+        wanted = await read_model(request, wire.CollectionMembers)
         dry_run = is_set(request, "dry_run")
         who, collection = await self._resolve(request)
         work = self._members.preview_remove if dry_run else self._members.remove_many

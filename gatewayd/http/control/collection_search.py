@@ -46,7 +46,7 @@ class CollectionSearchRoutes:
         ]
 
     async def query(self, request: web.Request) -> web.StreamResponse:
-        """Take `Query`, answer `Answer`."""
+        """Take `Query`, answer `SearchAnswer`."""
         wanted = await read_model(request, wire.Query)
         options = _options(wanted, self._options)
         who = self._viewers.operator(request[PEER])
@@ -54,7 +54,7 @@ class CollectionSearchRoutes:
         scope = Scope(ScopeKind.COLLECTION, collection.id)
         found = await self._retrieval.search([scope], wanted.query, options)
         passages = [_passage(each) for each in found.passages]
-        return answer(wire.Answer(passages=passages, warnings=list(found.warnings)))
+        return answer(wire.SearchAnswer(passages=passages, warnings=list(found.warnings)))
 
     async def check(self, request: web.Request) -> web.StreamResponse:
         """Answer `CheckReport`; what the database can make anew is mended."""

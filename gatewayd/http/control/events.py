@@ -44,7 +44,7 @@ class ControlEventRoutes:
         ]
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
-        """Answer an event stream until the client leaves: `Session`, then an `Envelope` for each event.
+        """Answer an event stream until the client leaves: `EventSession`, then an `Envelope` for each event.
 
         `?user=` says whose events, and who listens so counts as a live connection of that user. `?chat=`
         chooses one chat, and without `?user=` its owner. `?everybody=true` gives those of all users and
@@ -101,7 +101,7 @@ class ControlEventRoutes:
     async def _session(self, listener: Subscription) -> bytes:
         opened = listener.opened
         emails = await self._principals.emails([opened.user_id])
-        told = wire.Session(user_id=opened.user_id, user=emails[opened.user_id], gap=opened.gap)
+        told = wire.EventSession(user_id=opened.user_id, user=emails[opened.user_id], gap=opened.gap)
         head = f"id: {listener.position}\nevent: session\n".encode()
         return b"%bdata: %b\n\n" % (head, orjson.dumps(told.model_dump()))
 

@@ -102,8 +102,8 @@ class GroupRoutes:
         return await pages_reply(self._pages(group, await self._groups.list_member_ids(group.id)), "users")
 
     async def add_members(self, request: web.Request) -> web.StreamResponse:
-        """Take `Members`, answer `GroupWritten` with how many were added; not_found names an unknown user."""
-        wanted = await read_model(request, wire.Members)
+        """Take `GroupMembers`, answer `GroupWritten` with the number added; not_found for an unknown user."""
+        wanted = await read_model(request, wire.GroupMembers)
         async with self._writes.block(request, "group add-member", request.match_info["ref"]) as dry_run:
             group = await self._groups.resolve(request.match_info["ref"])
             count = await self._groups.add_members(group.id, await self._ids(wanted))
@@ -135,7 +135,7 @@ class GroupRoutes:
     async def _row(self, group: Group) -> wire.Group:
         return (await render_all([group], self._groups))[0]
 
-    async def _ids(self, members: wire.Members) -> Sequence[str]:
+    async def _ids(self, members: wire.GroupMembers) -> Sequence[str]:
         return [(await self._users.resolve(ref)).id for ref in members.users]
 
 

@@ -7,7 +7,7 @@ import pytest
 from gatewayctl.client import ControlClient
 from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
-from gatewayctl.wire.collections import Answer, CheckReport, Passage, Reindex
+from gatewayctl.wire.collections import CheckReport, Passage, Reindex, SearchAnswer
 from tests.fakes.control import Control, Ctl
 from tests.fakes.control_documents import processed
 
@@ -99,7 +99,7 @@ async def test_query(ctl: Ctl, control: Control, owner: None) -> None:
 
 async def test_what_a_search_could_not_do_is_told(ctl: Ctl, monkeypatch: pytest.MonkeyPatch) -> None:
     long = Passage(text="gzip  compresses\n" * 50, score=0.5, file_id="1", file="zip.md", page=2)
-    answer = Answer(passages=[long], warnings=["the embedder is down: searched for words only"])
+    answer = SearchAnswer(passages=[long], warnings=["the embedder is down: searched for words only"])
     monkeypatch.setattr(ControlClient, "call", lambda *_, **__: answer)
     told = await ctl("collection", "query", "c", "gzip")
     assert told.out.splitlines()[1].startswith("0.500  zip.md  2     gzip compresses gzip")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gatewayctl.client import ControlClient
-from gatewayctl.live import following
+from gatewayctl.events import follower
 from gatewayctl.transport import Frame
 from gatewayd.accounts.records import User
 from gatewayd.events.hub import EVERYBODY
@@ -91,7 +91,7 @@ async def test_all_users_and_one_chat(ctl: Ctl, control: Control, ann: User) -> 
 async def test_a_broken_connection_is_opened_again(
     ctl: Ctl, control: Control, ann: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(follower, "RETRY_SECONDS", 0.0)
     running = await followed(ctl, control, ann.id, "--user", ann.id, "--count", "2")
     await control.live.emit(ann, "notification", said("one"))
     while not control.live.hub.listeners(ann.id)[0].is_idle:

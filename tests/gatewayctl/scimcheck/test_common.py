@@ -3,17 +3,17 @@
 import pytest
 
 from gatewayctl.scimcheck.common import check_error, expect, read_list, unexpected
-from gatewayctl.scimcheck.records import Answer, Fault, Memory
+from gatewayctl.scimcheck.records import Fault, Memory, ScimAnswer
 from tests.fakes.scimservice import failed, listed, reply
 
-PAGE = Answer(200, {"content-type": "text/html; charset=utf-8"}, b"<!doctype html>")
+PAGE = ScimAnswer(200, {"content-type": "text/html; charset=utf-8"}, b"<!doctype html>")
 
 
 @pytest.mark.parametrize(
     ("answer", "detail", "advice"),
     [
         (PAGE, "a page for people", "pass /api/v1/scim/v2 on"),
-        (Answer(200, {}, b" <html>"), "a page for people", "proxy"),
+        (ScimAnswer(200, {}, b" <html>"), "a page for people", "proxy"),
         (
             reply(302, location="https://login.example.org/\x1b[1m"),
             "a redirect to https://login",
@@ -32,7 +32,7 @@ PAGE = Answer(200, {"content-type": "text/html; charset=utf-8"}, b"<!doctype htm
         (failed(409), "409 instead of 200: cannot", ""),
     ],
 )
-def test_answers_are_explained(answer: Answer, detail: str, advice: str, memory: Memory) -> None:
+def test_answers_are_explained(answer: ScimAnswer, detail: str, advice: str, memory: Memory) -> None:
     fault = unexpected(answer, (200,), memory)
     assert fault.detail.startswith(detail)
     assert advice in fault.advice
@@ -51,12 +51,12 @@ def test_expected_answers_are_judged(memory: Memory) -> None:
     [
         (reply(404, {"detail": "Not Found"}), "no SCIM error"),
         (reply(404, ["x"]), "no SCIM error"),
-        (Answer(404, {}, b"\xff"), "no SCIM error"),
+        (ScimAnswer(404, {}, b"\xff"), "no SCIM error"),
         (reply(404, {**failed(404).resource, "status": 404}), "says status 404"),
         (failed(404, scim_type="noTarget"), "'noTarget' instead of 'invalidFilter'"),
     ],
 )
-def test_errors_that_are_none(answer: Answer, detail: str) -> None:
+def test_errors_that_are_none(answer: ScimAnswer, detail: str) -> None:
     fault = check_error(answer, "invalidFilter")
     assert fault is not None
     assert detail in fault.detail

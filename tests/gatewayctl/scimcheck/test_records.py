@@ -2,14 +2,14 @@
 
 import pytest
 
-from gatewayctl.scimcheck.records import Answer
+from gatewayctl.scimcheck.records import ScimAnswer
 
 
 @pytest.mark.parametrize(
     ("body", "resource"), [(b'{"a": 1}', {"a": 1}), (b"[]", {}), (b"", {}), (b"\xff", {}), (b"{", {})]
 )
 def test_a_body_is_an_object_or_nothing(body: bytes, resource: dict[str, int]) -> None:
-    assert Answer(200, {}, body).resource == resource
+    assert ScimAnswer(200, {}, body).resource == resource
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ def test_a_body_is_an_object_or_nothing(body: bytes, resource: dict[str, int]) -
     ],
 )
 def test_pages_for_people(headers: dict[str, str], body: bytes, is_html: bool) -> None:
-    assert Answer(200, headers, body).is_html is is_html
+    assert ScimAnswer(200, headers, body).is_html is is_html

@@ -6,7 +6,7 @@ import pytest
 
 from gatewayctl.scimcheck.address import read_base
 from gatewayctl.scimcheck.common import fingerprint
-from gatewayctl.scimcheck.records import Answer, Ask, Fault, Memory, Unanswered
+from gatewayctl.scimcheck.records import Ask, Fault, Memory, ScimAnswer, Unanswered
 from gatewayctl.scimcheck.run import LACKS, run, start, steps
 from gatewayctl.wire.scim import ScimCheck
 from gatewayd.scim.tokenkeeper import fingerprint as fingerprint_of_the_daemon
@@ -43,7 +43,7 @@ def test_without_an_answer_nothing_else_is_tried(memory: Memory) -> None:
     class Silent:
         asked = 0
 
-        def send(self, ask: Ask) -> Answer:
+        def send(self, ask: Ask) -> ScimAnswer:
             self.asked += 1
             raise Unanswered(Fault("nobody listens", "start it"))
 
@@ -58,7 +58,7 @@ def test_without_an_answer_nothing_else_is_tried(memory: Memory) -> None:
 def test_a_group_that_was_made_is_deleted_whatever_else_failed(
     service: Service, memory: Memory, broken: str
 ) -> None:
-    def patch(ask: Ask) -> Answer:
+    def patch(ask: Ask) -> ScimAnswer:
         if ask.body and ask.body["Operations"][0]["op"] == broken:
             return failed(400, scim_type="invalidPath")
         return service._write(ask)

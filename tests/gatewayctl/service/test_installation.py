@@ -11,7 +11,7 @@ import pytest
 from gatewayctl.failures import CommandError
 from gatewayctl.service import assets, installation
 from gatewayctl.service.assets import CONFIGURATION
-from gatewayctl.service.installation import Installation, Place, run_command
+from gatewayctl.service.installation import Place, ServiceInstallation, run_command
 
 PROGRAMS = Path("/opt/gatewayd/bin")
 PYTHON = Path("/usr/bin/python3.11")
@@ -29,7 +29,7 @@ class Machine:
     def made(self, verb: str = "install", *, dry_run: bool = False) -> dict[str, str]:
         """Return what each step did, by its target below the root."""
         place = Place(self.root, PROGRAMS, PYTHON, self.is_image)
-        steps = getattr(Installation(place, self._run, dry_run=dry_run), verb)()
+        steps = getattr(ServiceInstallation(place, self._run, dry_run=dry_run), verb)()
         return {step.target.replace(str(self.root), ""): step.outcome for step in steps}
 
     def _run(self, command: Sequence[str]) -> str:
@@ -153,7 +153,7 @@ def test_what_the_service_cannot_start_is_refused(machine: Machine, folder: str)
         if " " in folder and place.programs == PROGRAMS:
             continue
         with pytest.raises(CommandError, match="cannot install the service"):
-            list(Installation(place, machine._run).install())
+            list(ServiceInstallation(place, machine._run).install())
     assert machine.files() == set()
 
 
@@ -239,16 +239,16 @@ def test_programs_that_pip_put_there_are_no_links_and_stay(
         (commands / name).write_text("a program")
     monkeypatch.setattr(installation, "HIDDEN", ())
     place = Place(machine.root, commands, PYTHON, is_image=False)
-    outcomes = {step.target: step.outcome for step in Installation(place, machine._run).install()}
+    outcomes = {step.target: step.outcome for step in ServiceInstallation(place, machine._run).install()}
     assert outcomes[str(commands / "gatewayd")] == "unchanged"
-    outcomes = {step.target: step.outcome for step in Installation(place, machine._run).uninstall()}
+    outcomes = {step.target: step.outcome for step in ServiceInstallation(place, machine._run).uninstall()}
     assert outcomes[str(commands / "gatewayd")] == "kept"
     assert (commands / "gatewayd").read_text() == "a program"
 
 
 def test_a_command_of_an_image_is_no_link_to_itself(machine: Machine) -> None:
     place = Place(machine.root, Path("/", assets.COMMANDS), PYTHON, is_image=True)
-    outcomes = {step.target: step.outcome for step in Installation(place).install()}
+    outcomes = {step.target: step.outcome for step in ServiceInstallation(place).install()}
     assert outcomes[str(machine.root / assets.COMMANDS / "gatewayd")] == "unchanged"
     assert not (machine.root / assets.COMMANDS / "gatewayd").is_symlink()
 
@@ -286,7 +286,7 @@ def test_a_way_to_programs_that_are_hidden_is_refused(
     way.symlink_to("/home/gatewayd")
     place = Place(machine.root, way / "bin", PYTHON, is_image=False)
     with pytest.raises(CommandError, match="the service sees nothing of /home/gatewayd/bin"):
-        list(Installation(place, machine._run).install())
+        list(ServiceInstallation(place, machine._run).install())
 
 
 def test_commands_are_run_and_their_last_words_kept() -> None:

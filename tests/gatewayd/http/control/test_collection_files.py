@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gatewayctl.wire import routes
-from gatewayctl.wire.collections import Entry, Members, NewCollection, Sync
+from gatewayctl.wire.collections import CollectionMembers, Entry, NewCollection, Sync
 from gatewayd.errors import invalid
 from tests.fakes.control import Control
 from tests.fakes.control_documents import add, boss, processed, refused
@@ -25,7 +25,7 @@ async def held(control: Control, ref: str = "docs", **how: int) -> list[str]:
 
 
 async def put(control: Control, *file_ids: str, dry_run: bool = False) -> list[tuple[str, str]]:
-    wanted = Members(files=list(file_ids))
+    wanted = CollectionMembers(files=list(file_ids))
     done = await control.call(
         control.client.call, routes.ADD_TO_COLLECTION, "docs", body=wanted, dry_run=dry_run
     )
@@ -36,7 +36,7 @@ async def put(control: Control, *file_ids: str, dry_run: bool = False) -> list[t
 async def take(
     control: Control, *file_ids: str, delete: bool = False, dry_run: bool = False
 ) -> list[tuple[str, str]]:
-    wanted = Members(files=list(file_ids), delete=delete)
+    wanted = CollectionMembers(files=list(file_ids), delete=delete)
     done = await control.call(
         control.client.call, routes.REMOVE_FROM_COLLECTION, "docs", body=wanted, dry_run=dry_run
     )
@@ -59,7 +59,7 @@ async def test_each_file_has_its_own_outcome(control: Control, caplog: pytest.Lo
             assert await put(control, *asked, dry_run=dry_run) == expected
             assert len(caplog.records) == (not dry_run)
     done = await control.call(
-        control.client.call, routes.ADD_TO_COLLECTION, "docs", body=Members(files=list(asked))
+        control.client.call, routes.ADD_TO_COLLECTION, "docs", body=CollectionMembers(files=list(asked))
     )
     errors = [each.error or "" for each in done.results]
     for error, part in zip(errors, ("", "Duplicate content", "it is torn", "cannot find file"), strict=True):
@@ -92,7 +92,9 @@ async def test_what_is_taken_out_stays_unless_it_is_deleted(control: Control) ->
 async def test_what_another_collection_holds_is_not_deleted(control: Control, dry_run: bool) -> None:
     await control.call(control.client.call, routes.CREATE_COLLECTION, body=NewCollection(name="other"))
     file = await processed(control, b"one", collection="docs")
-    await control.call(control.client.call, routes.ADD_TO_COLLECTION, "other", body=Members(files=[file.id]))
+    await control.call(
+        control.client.call, routes.ADD_TO_COLLECTION, "other", body=CollectionMembers(files=[file.id])
+    )
     assert await take(control, file.id, delete=True, dry_run=dry_run) == [(file.id, "removed")]
     kept = await control.call(control.client.call, routes.GET_FILE, file.id)
     assert kept.collections == (["docs", "other"] if dry_run else ["other"])

@@ -4,7 +4,7 @@ import pytest
 
 from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
-from gatewayctl.wire.groups import GroupChange, Members, NewGroup
+from gatewayctl.wire.groups import GroupChange, GroupMembers, NewGroup
 from gatewayd.accounts import users
 from gatewayd.accounts.records import NewGroup as NewRecord
 from gatewayd.accounts.records import Source
@@ -18,15 +18,17 @@ async def test_members_are_all_or_none(control: Control) -> None:
     assert (group.outcome, group.member_count) == ("created", 0)
     with pytest.raises(CommandError) as caught:
         await control.call(
-            client.call, routes.ADD_MEMBERS, "g", body=Members(users=[ann.email, "zoe@example.org"])
+            client.call, routes.ADD_MEMBERS, "g", body=GroupMembers(users=[ann.email, "zoe@example.org"])
         )
     assert caught.value.kind == "not_found"
     assert (await control.call(client.call, routes.GET_GROUP, "g")).member_count == 0
-    added = await control.call(client.call, routes.ADD_MEMBERS, "g", body=Members(users=[ann.email, ann.id]))
+    added = await control.call(
+        client.call, routes.ADD_MEMBERS, "g", body=GroupMembers(users=[ann.email, ann.id])
+    )
     assert (added.outcome, added.changed_members, added.member_count) == ("changed", 1, 1)
     members = await control.call(client.call, routes.LIST_MEMBERS, group.id)
     assert [user.email for user in members.users] == [ann.email]
-    removed = await control.call(client.call, routes.REMOVE_MEMBERS, "g", body=Members(users=[ann.id]))
+    removed = await control.call(client.call, routes.REMOVE_MEMBERS, "g", body=GroupMembers(users=[ann.id]))
     assert (removed.changed_members, removed.member_count) == (1, 0)
 
 

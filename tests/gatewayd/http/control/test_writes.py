@@ -9,7 +9,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from gatewayctl.wire import routes
 from gatewayctl.wire.collections import NewCollection
-from gatewayctl.wire.groups import Members, NewGroup
+from gatewayctl.wire.groups import GroupMembers, NewGroup
 from gatewayctl.wire.models import AccessChange
 from gatewayctl.wire.permissions import PermissionChange
 from gatewayctl.wire.settings import SettingChange
@@ -74,7 +74,7 @@ async def test_lines_tell_the_new_values_and_no_secret(
         await call(client.call, routes.CHANGE_USER, ann.id, body=UserChange(role="admin", name="Ann"))
         await call(client.call, routes.SET_PASSWORD, ann.id, body=PasswordChange(password="hush-canary"))
         await call(client.call, routes.CREATE_GROUP, body=NewGroup(name="g"))
-        await call(client.call, routes.ADD_MEMBERS, "g", body=Members(users=["bob@x.org"]))
+        await call(client.call, routes.ADD_MEMBERS, "g", body=GroupMembers(users=["bob@x.org"]))
         await call(client.call, routes.SET_PERMISSIONS, body=PermissionChange(values=rights))
         await call(client.call, routes.SET_PERMISSIONS, body=PermissionChange(values=rights, group="g"))
         await call(client.call, routes.SET_SETTINGS, body=SettingChange(values={"ENABLE_SIGNUP": True}))

@@ -1,0 +1,1 @@
+"""The nouns `function` and `tool`: two families of plugins with the same verbs."""

@@ -1,0 +1,136 @@
+"""Follows the event stream, over broken connections too."""
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from gatewayctl.client import ControlClient
+from gatewayctl.failures import CommandError
+from gatewayctl.transport import Frame
+from gatewayctl.wire import routes
+from gatewayctl.wire.events import Envelope, EventSession
+
+Told = TypeVar("Told", bound=BaseModel)
+
+RETRY_SECONDS: Final = 1.0
+GAP: Final = "gap"
+"""The type of what is told where events were lost: they are kept for a while, and not over a restart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Whose events to follow: those of a user, those of everybody, or those of one chat."""
+
+    user: str | None = None
+    chat: str | None = None
+    everybody: bool = False
+
+
+class Happening(BaseModel):
+    """One event as it is printed; `id` is where to go on after it. A call has a `call_id` instead."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    id: str | None = None
+    user: str = ""
+    chat_id: str = ""
+    message_id: str = ""
+    call_id: str | None = None
+    type: str
+    data: Any = None
+
+
+class Follower:
+    """Yields events without an end; `last` is the id of the last one.
+
+    A connection that breaks is opened again and goes on where it was. The first one has to succeed.
+    """
+
+    def __init__(
+        self,
+        client: ControlClient,
+        whose: Whose,
+        since: str | None = None,
+        *,
+        note: Callable[[str], None],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._whose = whose
+        self._note = note
+        self._sleep = sleep
+        self._names: dict[str, str] = {}
+        self._owner = ""
+        # How many connections there have been.
+        self._opened = 0
+        self.last = since
+
+    def events(self) -> Generator[Happening, None, None]:
+        """Yield what happens; raises what the daemon answers when it refuses."""
+        while True:
+            before = self._opened
+            try:
+                yield from self._connection()
+            except CommandError as error:
+                if error.kind != "unreachable" or not self._opened:
+                    raise
+                if self._opened > before:
+                    self._note("The connection broke; connecting again.")
+            self._sleep(RETRY_SECONDS)
+
+    def _connection(self) -> Iterator[Happening]:
+        whose = self._whose
+        frames = self._client.listen(
+            routes.FOLLOW_EVENTS, user=whose.user, chat=whose.chat, since=self.last, everybody=whose.everybody
+        )
+        with closing(frames):
+            for frame in frames:
+                event = self._session(frame) if frame.name == "session" else self._event(frame)
+                # Not before: what could not be told yet comes again after a connection that broke.
+                self.last = frame.id or self.last
+                if event is not None:
+                    yield event
+
+    def _session(self, frame: Frame) -> Happening | None:
+        session = _read(EventSession, frame)
+        self._opened += 1
+        self._owner = session.user_id
+        if session.user:
+            self._names[session.user_id] = session.user
+        return Happening(type=GAP, id=frame.id) if session.gap else None
+
+    def _event(self, frame: Frame) -> Happening:
+        envelope = _read(Envelope, frame)
+        return Happening(
+            id=frame.id,
+            user=self._name(envelope.user_id or self._owner),
+            chat_id=envelope.chat_id,
+            message_id=envelope.message_id,
+            call_id=envelope.call_id,
+            type=envelope.data.type,
+            data=envelope.data.data,
+        )
+
+    def _name(self, user_id: str) -> str:
+        """Return the e-mail of an account, its id when it is gone; each is asked for once."""
+        if user_id not in self._names:
+            try:
+                self._names[user_id] = self._client.call(routes.GET_USER, user_id).email
+            except CommandError as error:
+                if error.kind != "not_found":
+                    raise
+                self._names[user_id] = user_id
+        return self._names[user_id]
+
+
+def _read(kind: type[Told], frame: Frame) -> Told:
+    try:
+        return kind.model_validate(frame.data)
+    except ValidationError as error:
+        raise CommandError(
+            "protocol_mismatch", "cannot read an event of the daemon: it is not as expected"
+        ) from error
